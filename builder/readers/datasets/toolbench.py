@@ -81,9 +81,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
     tools = tuple(listed) if isinstance(listed, list) else None
     digest = hashlib.blake2b(dumps(answer).encode("utf-8", "surrogatepass"), digest_size=16)
     outcome = logged_outcome(
-        benchmark="toolbench",
-        exit_status=generated.get("finish_type"),
-        resolved=answer.get("win"),
+        benchmark="toolbench", exit_status=generated.get("finish_type"), resolved=answer.get("win")
     )
     records = 1
     if chain:

@@ -25,6 +25,11 @@ def name_or_none(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def name_of(value: dict[str, Json], *keys: str) -> str | None:
+    """Returns the first of the named fields that is a non-empty string, else None."""
+    return next((name for key in keys if (name := name_or_none(value.get(key)))), None)
+
+
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """Returns the first of the named fields that is there and not null, else null."""
     return next((found for key in keys if (found := value.get(key)) is not None), None)

@@ -150,10 +150,7 @@ def _calls(value: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _results(
-    value: Json,
-    called: list[str],
-    turn: dict[str, Json],
-    changes: Counter[str],
+    value: Json, called: list[str], turn: dict[str, Json], changes: Counter[str]
 ) -> list[ToolResult]:
     """Returns the results of one turn.
 

@@ -218,14 +218,12 @@ def is_definition(value: Json) -> bool:
 
 
 def calls_in_text(value: Json) -> list[Part]:
-    """Reads the calls of a text that is a JSON list of OpenAI's calls and nothing else (Koog)."""
-    if not isinstance(value, str) or not value.startswith('[{"'):
-        return []
-    items = decoded(value)
-    if not isinstance(items, list):
-        return []
-    whole = all(
-        as_dict(item).get("type") == "function" and as_dict(as_dict(item).get("function"))
-        for item in items
-    )
-    return [read_call(item) for item in items] if whole else []
+    """Returns the calls of a text that is a JSON list of OpenAI's calls (Koog), else []."""
+    return openai_calls(decoded(value)) if as_str(value).startswith('[{"') else []
+
+
+def openai_calls(value: Json) -> list[Part]:
+    """Returns the calls of a list that consists of OpenAI's calls, else []."""
+    items = [as_dict(item) for item in as_list(value)]
+    is_call = (item.get("type") == "function" and as_dict(item.get("function")) for item in items)
+    return [read_call(item) for item in items] if all(is_call) else []

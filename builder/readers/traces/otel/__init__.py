@@ -1,1 +1,1 @@
-"""OpenTelemetry spans: GenAI conventions, OpenInference, MLflow."""
+"""OpenTelemetry spans: the GenAI conventions, OpenInference and MLflow."""

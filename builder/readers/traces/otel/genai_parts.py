@@ -1,7 +1,7 @@
 """Reads OpenTelemetry's messages of parts, and the OpenAI-shaped bodies of its first events.
 
-Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations pass the
-blocks of any API through unchanged, so other shapes are read with the parsers for platform traces.
+Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations copy the blocks of any
+API unchanged, so other shapes are read with the parsers for any vendor.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit import chat_messages
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    name_of,
+    name_or_none,
+)
+from builder.readers.traces.any_vendor.messages import ROLES, openai_calls
 from builder.readers.traces.any_vendor.parts import read_call, read_part
 from builder.readers.traces.otel.span_values import decoded
 
-_ROLES = {"model": "assistant", "ai": "assistant", "human": "user", "function": "tool"}
 _RESULTS = frozenset({"tool_call_response", "tool_result"})
 _SERVER = frozenset({"server_tool_call", "server_tool_call_response", "server_tool_use"})
 _MODALITIES = frozenset({"image", "audio", "video"})
@@ -41,20 +48,17 @@ def read_messages(value: Json) -> list[Message]:
 
 
 def read_message(item: Json) -> list[Message]:
-    """Returns the messages that one logged message contains.
-
-    Its results come first, as a message of role tool, then the rest.
-    """
+    """Returns the messages in one logged message: its results with the role tool, then the rest."""
     fields = as_dict(item)
     role = as_str(fields.get("role"))
-    role = _ROLES.get(role, role)[:40]
+    role = ROLES.get(role, role)[:40]
     if not role:
         return [Message("user", (unknown_part("message without a role"),))]
     content = fields.get("parts")
     if not isinstance(content, list):
         content = _as_parts(fields.get("content"))
-    if role == "tool" and (called := _calls_in_content(content)):
-        return [Message("assistant", called)]
+    if role == "tool" and (called := openai_calls(content)):  # Koog: calls with their results' role
+        return [Message("assistant", tuple(called))]
     if role == "tool" and not any(_is_result(part) for part in as_list(content)):
         return [_result_message(fields, content)]
     parts = read_parts(content)
@@ -67,16 +71,15 @@ def read_message(item: Json) -> list[Message]:
 
 
 def _result_message(fields: dict[str, Json], content: Json) -> Message:
-    call_id = name_or_none(fields.get("tool_call_id")) or name_or_none(fields.get("id"))
-    name = name_or_none(fields.get("name"))
-    return Message("tool", (ToolResult(result_content(content), call_id, name),))
+    call_id = name_of(fields, "tool_call_id", "id")
+    return Message("tool", (ToolResult(result_content(content), call_id, name_of(fields, "name")),))
 
 
 def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
-    """Returns an assistant message, with the fields of OpenAI's form other than the content.
+    """Returns an assistant message's content, with the other fields of OpenAI's form.
 
-    Calls in the content repeat those in `tool_calls`. Results in it come from the provider, which
-    ran its tools inside the answer: a client was never asked to answer those calls.
+    Calls in the content repeat those in `tool_calls`. Results in the content come from the
+    provider, which ran its tools inside the answer; the client never answered those calls.
     """
     if any(isinstance(part, ToolResult) for part in parts):
         return [
@@ -96,18 +99,8 @@ def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
     return [*parts, *(read_call(call) for call in made)]
 
 
-def _calls_in_content(content: Json) -> tuple[Part, ...]:
-    """Returns calls that are the content of a message of role tool.
-
-    Koog logs calls under the role of their results.
-    """
-    items = [as_dict(item) for item in as_list(content)]
-    is_call = [item.get("type") == "function" and as_dict(item.get("function")) for item in items]
-    return tuple(read_call(item) for item in items) if items and all(is_call) else ()
-
-
 def _as_parts(content: Json) -> Json:
-    """Returns a content's parts, also from the JSON text of a list or from Gemini's contents."""
+    """Returns the parts of a content: as logged, or of a JSON text or Gemini's content."""
     if isinstance(content, str) and content.startswith('[{"'):
         inner = decoded(content)
         marks = ("type", *_BEDROCK)
@@ -124,13 +117,12 @@ def _is_result(part: Json) -> bool:
 
 
 def read_parts(value: Json) -> list[Part]:
-    """Returns a message's content: text, a part, or a list of them."""
+    """Returns the parts of a message's content: a text, a part, or a list of them."""
     items = value if isinstance(value, list) else [value]
     return [part for item in items if item is not None for part in _part(item)]
 
 
 def _part(item: Json) -> Iterable[Part]:
-    """Yields the content of one part."""
     part = as_dict(item)
     kind = as_str(part.get("type"))
     if kind in _SERVER or part.get("builtin") is True:
@@ -159,13 +151,9 @@ def _part(item: Json) -> Iterable[Part]:
 
 def _result(part: dict[str, Json]) -> ToolResult:
     value = first_of(part, "response", "result", "content", "output")
-    call_id = first_of(part, "id", "tool_use_id", "call_id", "tool_call_id")
-    return ToolResult(
-        result_content(value),
-        call_id=name_or_none(call_id),
-        name=name_or_none(part.get("name")),
-        is_error=part.get("is_error") is True,
-    )
+    call_id = name_or_none(first_of(part, "id", "tool_use_id", "call_id", "tool_call_id"))
+    failed = part.get("is_error") is True
+    return ToolResult(result_content(value), call_id, name_of(part, "name"), is_error=failed)
 
 
 def result_content(value: Json) -> tuple[Content, ...]:

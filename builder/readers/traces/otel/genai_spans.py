@@ -1,7 +1,8 @@
 """Reads spans of OpenTelemetry's GenAI conventions, in all generations of attribute names.
 
-Messages of parts as attributes or as an event, one event for each message, OpenLLMetry's numbered
-attributes, and JSON texts under `gen_ai.prompt` and `gen_ai.completion` (otel-genai.md).
+The generations are: messages of parts, in attributes or an event; one event for each message;
+OpenLLMetry's numbered attributes; and JSON texts in `gen_ai.prompt` and `gen_ai.completion`
+(otel-genai.md).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.conversation import Json, Message, ToolCall, ToolResult
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request
@@ -44,12 +45,12 @@ _ARGUMENTS = (
 _RESULTS = (
     "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "output",
 )  # fmt: skip
-"""OpenTelemetry's own names, Pydantic AI's, Google's, and those of spans without a convention."""
+"""The names of OpenTelemetry, Pydantic AI, Google, and of spans without a convention."""
 _SCHEMAS = frozenset({"parameters", "input_schema"})
 
 
 def is_message(span: Span) -> bool:
-    """Returns whether a log record is one message of a request, as in the first generation."""
+    """Returns whether a log record is one message of a request (first generation)."""
     return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
 
 
@@ -61,8 +62,9 @@ def is_choice(span: Span) -> bool:
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it follows none of these conventions."""
     given = span.attributes
-    session = name_or_none(given.get("gen_ai.conversation.id")) or ""
-    session = session or as_str(given.get("traceloop.association.properties.session_id"))
+    session = name_of(
+        given, "gen_ai.conversation.id", "traceloop.association.properties.session_id"
+    )
     if given.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
         return SpanReading("other", code="pending_span")
     kind = _kind(span)
@@ -75,20 +77,25 @@ def read_span(span: Span) -> SpanReading | None:
     logged = run or logged
     tools = _tools(given)
     if logged is None:
-        return SpanReading(kind, tools=tools, session=session)
+        return SpanReading(kind, tools=tools, session=session or "")
     reasons = given.get("gen_ai.response.finish_reasons")
     history, answers = request(
         logged,
         span,
         read_message,
         tools=logged.tools if tools is None else tools,
-        model=name_or_none(given.get("gen_ai.response.model"))
-        or name_or_none(given.get("gen_ai.request.model")),
+        model=name_of(given, "gen_ai.response.model", "gen_ai.request.model"),
         reasons=as_list(decoded(reasons)),
     )
-    whole = run is not None or len(history.messages) > len(logged.sent)
-    own = len(logged.sent) if run is None else _after_last_prompt(history.messages)
-    return SpanReading(kind, history, answers, tools=tools, whole=whole, own=own, session=session)
+    return SpanReading(
+        kind,
+        history,
+        answers,
+        tools=tools,
+        whole=run is not None or len(history.messages) > len(logged.sent),
+        own=len(logged.sent) if run is None else _after_last_prompt(history.messages),
+        session=session or "",
+    )
 
 
 def _kind(span: Span) -> str:
@@ -110,8 +117,7 @@ def _kind(span: Span) -> str:
 
 
 def _tool_run(given: dict[str, Json]) -> SpanReading:
-    name = name_or_none(given.get("gen_ai.tool.name"))
-    call_id = name_or_none(given.get("gen_ai.tool.call.id"))
+    name, call_id = name_of(given, "gen_ai.tool.name"), name_of(given, "gen_ai.tool.call.id")
     arguments = first_of(given, *_ARGUMENTS)
     result = result_content(first_of(given, *_RESULTS))
     return SpanReading(
@@ -125,10 +131,7 @@ def _tool_run(given: dict[str, Json]) -> SpanReading:
 
 
 def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns the definitions that the span names.
-
-    Pydantic AI and OpenLLMetry have names of their own.
-    """
+    """Returns the span's definitions; Pydantic AI and OpenLLMetry have attributes of their own."""
     defined = decoded(given.get("gen_ai.tool.definitions"))
     if isinstance(defined, list):
         return tuple(defined)
@@ -149,17 +152,17 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 
 
 def _logged(span: Span) -> Logged | None:
-    """Returns the messages of a span, from the first generation of names that contains any."""
+    """Returns the messages of a span, from the first generation of names that has any."""
     detailed = dict(span.attributes)
     for name, inner in span.events:
         if name == DETAILS:
             detailed.update({**as_dict(inner.get("body")), **inner})
     if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
-        return _of_parts(detailed)
-    return _of_events(span) or _numbered(span.attributes) or _texts(span)
+        return _from_parts(detailed)
+    return _from_events(span) or _from_numbered(span.attributes) or _from_texts(span)
 
 
-def _of_parts(given: dict[str, Json]) -> Logged:
+def _from_parts(given: dict[str, Json]) -> Logged:
     sent = read_messages(decoded(given.get(_INPUT)))
     system = decoded(given.get(_SYSTEM))
     instructions = read_message({"role": "system", "parts": _instructions(system)})
@@ -175,7 +178,7 @@ def _of_parts(given: dict[str, Json]) -> Logged:
 
 
 def _instructions(value: Json) -> Json:
-    """Returns the system's parts: a list, a text, or (against the conventions) messages."""
+    """Returns the parts of a system text: a list, a text, or (against the conventions) messages."""
     if isinstance(value, str):
         return [value]
     inner = [as_dict(item).get("parts") for item in as_list(value)]
@@ -184,19 +187,16 @@ def _instructions(value: Json) -> Json:
     return as_list(value)
 
 
-def _of_events(span: Span) -> Logged | None:
+def _from_events(span: Span) -> Logged | None:
     events = [(name, event_body(inner)) for name, inner in span.events]
     if not any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in events):
         written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
         events = [(as_str(item.get("event.name")), item) for item in written]
-    return of_messages(events)
+    return message_events(events)
 
 
-def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
-    """Returns the messages of the first generation's events, one message for each event.
-
-    Returns None if there are none.
-    """
+def message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
+    """Returns the messages of first-generation events, one in each; None if there are none."""
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
     found = silent = False
@@ -217,10 +217,9 @@ def of_messages(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
 
 
 def _has_content(body: dict[str, Json]) -> bool:
-    """Returns whether an event contains the content of messages.
+    """Returns whether the content of an event's message was captured.
 
-    Where content is not captured, roles and names still are: a call without a key for its
-    arguments was nevertheless made with arguments.
+    If not, roles and names still are: a call without a key for its arguments did have arguments.
     """
     called = [as_dict(as_dict(call).get("function")) for call in as_list(body.get("tool_calls"))]
     if called:
@@ -246,8 +245,8 @@ def _choice(body: dict[str, Json]) -> Json:
     return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
 
 
-def _numbered(given: dict[str, Json]) -> Logged | None:
-    """OpenLLMetry: one attribute name for each field of each message."""
+def _from_numbered(given: dict[str, Json]) -> Logged | None:
+    """Reads OpenLLMetry's attributes, one for each field of each message."""
     for prompt, completion in (
         ("gen_ai.prompt", "gen_ai.completion"),
         ("llm.prompts", "llm.completions"),
@@ -266,14 +265,14 @@ def _numbered(given: dict[str, Json]) -> Logged | None:
 
 
 def _thought(item: dict[str, Json]) -> Json:
-    """Returns a completion; one that contains only thoughts becomes a part of thoughts."""
+    """Returns a completion; one with the role `thinking` becomes a reasoning part."""
     if item.get("role") != "thinking":
         return item
     return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
 
 
-def _texts(span: Span) -> Logged | None:
-    """Whole bodies as JSON text under two names, as attributes or in separate events."""
+def _from_texts(span: Span) -> Logged | None:
+    """Reads whole bodies: JSON texts in a pair of attributes, or in separate events."""
     given = dict(span.attributes)
     for name, inner in span.events:
         if name in _TEXT_EVENTS:
@@ -281,11 +280,11 @@ def _texts(span: Span) -> Logged | None:
     for names in _BODIES:
         prompt, completion = (given.get(name) for name in names)
         if prompt is not None or completion is not None:
-            return _of_bodies(prompt, completion)
+            return _from_bodies(prompt, completion)
     return None
 
 
-def _of_bodies(prompt: Json, completion: Json) -> Logged:
+def _from_bodies(prompt: Json, completion: Json) -> Logged:
     cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
     notes = PartNotes()
     asked = decoded(prompt)
@@ -307,24 +306,24 @@ def _of_bodies(prompt: Json, completion: Json) -> Logged:
 
 
 def _assembled(completion: Json) -> Json:
-    """Returns the response; for a streamed response, Logfire keeps the text of its chunks."""
+    """Returns the response; of a streamed one, Logfire logs only the text of its chunks."""
     text = as_dict(decoded(completion)).get("combined_chunk_content")
     return {"role": "assistant", "content": text} if isinstance(text, str) else completion
 
 
 def _after_last_prompt(messages: Sequence[Message]) -> int:
-    """Returns where a run begins: before its prompt is the history that the client gave."""
+    """Returns the index at which a run begins; the client sent the messages before it."""
     return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
 
 
 def _whole_run(given: dict[str, Json]) -> Logged | None:
-    """Returns all messages of an agent's run, as Pydantic AI writes them."""
+    """Returns all messages of an agent's run as Pydantic AI logs them."""
     items = next((as_list(decoded(given.get(name))) for name in _ALL_MESSAGES if name in given), [])
     if not items:
         return None
-    if all("event.name" in as_dict(item) for item in items):
-        events = [(as_str(as_dict(item)["event.name"]), as_dict(item)) for item in items]
-        return of_messages(events)
+    fields = [as_dict(item) for item in items]
+    if all("event.name" in item for item in fields):
+        return message_events([(as_str(item["event.name"]), item) for item in fields])
     instructions = _instructions(decoded(given.get(_SYSTEM)))
     system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
     return Logged([], [*system, *items])

@@ -1,4 +1,4 @@
-"""MLflow's traces: Trace.to_json() of both versions, artifacts, rows of search_traces, OTLP.
+"""Reads MLflow traces: Trace.to_json() of both versions, artifacts, search_traces rows, OTLP.
 
 Source: mlflow.md.
 """

@@ -1,7 +1,7 @@
-"""Reads spans of MLflow: inputs and outputs of any function, each attribute a JSON text.
+"""Reads MLflow spans: inputs and outputs of any function, each attribute a JSON text.
 
-A request is the body that the autologged client received and its answer is what the client
-returned, for any API (mlflow.md), so both are read with the parsers for platform traces.
+A request is the body that the autologged client received, and its answer is what the client
+returned, for any API (mlflow.md), so both are read with the parsers for any vendor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from builder.conversation import Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.api.openai_chat.chunks import whole_response
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.messages import read_messages
@@ -46,7 +46,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _text(value: Json) -> Json:
-    """Returns the string that an attribute contains as JSON text."""
+    """Returns the string whose JSON text is an attribute's value."""
     inner = decoded(value)
     return inner.strip('"') if isinstance(inner, str) else inner
 
@@ -57,7 +57,7 @@ def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
 
 
 def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns the tool definitions: MLflow's own list, or those among the call's arguments."""
+    """Returns the tool definitions: MLflow's own list, or the `tools` among the arguments."""
     own = decoded(given.get("mlflow.chat.tools"))
     if isinstance(own, list):
         return tuple(definitions(own))
@@ -71,8 +71,8 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 def _tool_run(span: Span) -> SpanReading:
     given = span.attributes
     output = decoded(given.get("mlflow.spanOutputs"))
-    message = as_dict(output)  # LangChain's tool message names the call it answers
-    call_id = name_or_none(message.get("tool_call_id"))
+    message = as_dict(output)  # LangChain's tool message has the id of its call
+    call_id = name_of(message, "tool_call_id")
     result = result_content(message.get("content") if call_id else output)
     arguments = decoded(given.get("mlflow.spanInputs"))
     return SpanReading(
@@ -93,7 +93,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
     sent: Sequence[Message] = asked.messages if asked is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
-    if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: its text has no role
+    if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: the text has no role
         notes.unreadable.append("prompt in plain text")
     own = len(sent)
     if not sent:
@@ -101,8 +101,8 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
         answers = answers or logged
     elif outcome.before:
         # The output of an agent's graph repeats the input before the new messages.
-        whole = outcome.before[: len(sent)] == tuple(sent)
-        sent = outcome.before if whole else (*sent, *outcome.before)
+        repeats = outcome.before[: len(sent)] == tuple(sent)
+        sent = outcome.before if repeats else (*sent, *outcome.before)
     cut = is_cut(given.get("mlflow.spanInputs"))
     if is_cut(outputs):
         answers = [ApiAnswer(Message("assistant", ()), fault="truncated")]
@@ -110,34 +110,31 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
         return reading
     if span.failed:
         answers = [replace(answer, fault=answer.fault or "truncated") for answer in answers]
-    model = _model(given) or (asked.model if asked is not None else None)
+    model, tools = _model(given), reading.tools
+    if asked is not None:
+        model, tools = model or asked.model, asked.tools if tools is None else tools
     answers = [replace(answer, model=model) for answer in answers]
-    tools = reading.tools
-    if tools is None and asked is not None:
-        tools = asked.tools
     history = history_of(
-        sent,
-        answers,
-        span,
-        tools=tools,
-        model=model,
-        unreadable=notes.unreadable,
-        cut=cut,
+        sent, answers, span, tools=tools, model=model, unreadable=notes.unreadable, cut=cut
     )
     state = as_str(info.get("state")) or as_str(info.get("status"))
     if state == "ERROR":
         failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)
         history = replace(history, problems=(*history.problems, failed))
-    history = replace(history, outcome=_outcome(info))
-    whole = bool(outcome.before)
-    own = own if whole else len(sent)
-    return replace(reading, history=history, answers=tuple(answers), whole=whole, own=own)
+    return replace(
+        reading,
+        history=replace(history, outcome=_outcome(info)),
+        answers=tuple(answers),
+        whole=bool(outcome.before),
+        own=own if outcome.before else len(sent),
+    )
 
 
 def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the trace's assessments by name: value, author, rationale; expectations are labels.
+    """Returns a trace's outcome: its assessments by name, with value, author and rationale.
 
-    Source: mlflow entities/assessment.py; a dataset's row contains the same objects.
+    Expectations are labels. Source: mlflow entities/assessment.py; rows of datasets contain the
+    same objects.
     """
     found: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
     for item in map(as_dict, as_list(decoded(info.get("assessments")))):
@@ -155,7 +152,7 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def _model(given: dict[str, Json]) -> str | None:
-    """Returns the model's name: from the response, MLflow's attribute, or the call's arguments."""
+    """Returns the model's name: of the response, MLflow's attribute, or the call's arguments."""
     response = as_dict(decoded(given.get("mlflow.spanOutputs"))).get("model")
     parameters = as_dict(decoded(given.get("invocation_params"))).get("model")
     fields = (response, given.get("mlflow.llm.model"), given.get("model"), parameters)
@@ -163,7 +160,7 @@ def _model(given: dict[str, Json]) -> str | None:
 
 
 def _assembled(outputs: Json) -> Json:
-    """Returns the response; one that was logged as stream chunks is assembled."""
+    """Returns the response, assembled if it was logged as the chunks of a stream."""
     value = decoded(outputs)
     chunks = as_list(value)
     if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
@@ -174,9 +171,9 @@ def _assembled(outputs: Json) -> Json:
 def _chat_messages(
     given: dict[str, Json], notes: PartNotes
 ) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
-    """Returns messages as MLflow 2 stored them, with the answer last."""
-    kept = given.get("mlflow.chat.messages")
-    messages = read_messages(kept, notes) if kept is not None else []
+    """Returns the messages sent and the answers, from the one list in which MLflow 2 logs them."""
+    logged = given.get("mlflow.chat.messages")
+    messages = read_messages(logged, notes) if logged is not None else []
     if not messages or messages[-1].role != "assistant":
         return messages, ()
     return messages[:-1], (ApiAnswer(messages[-1]),)

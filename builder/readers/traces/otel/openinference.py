@@ -1,4 +1,4 @@
-"""Spans of OpenInference (Arize Phoenix): OTLP, exported rows and data frames, attributes alone.
+"""Reads OpenInference spans (Arize Phoenix): OTLP, exported rows, data frames, bare attributes.
 
 Source: openinference.md.
 """

@@ -1,7 +1,7 @@
-"""Reads spans of OpenInference: messages flattened into numbered attributes, in three layouts.
+"""Reads OpenInference spans: messages flattened into numbered attributes, in three layouts.
 
-Flat dotted names, nested objects, and lists of objects with dotted names are handled alike. Where
-an instrumentation wrote no messages, the raw request and response are read (openinference.md).
+The layouts are flat dotted names, nested objects, and lists of objects with dotted names. If an
+instrumentation logs no messages, the raw request and response are read (openinference.md).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from builder.conversation import Json, Text, ToolCall, ToolResult
 from builder.readers.toolkit.chat_messages import has_unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request, tools_of
@@ -48,7 +48,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _one(given: dict[str, Json], path: str) -> Json:
-    """Returns one attribute, by its whole name or nested."""
+    """Returns one attribute, flat or nested."""
     return branch(given, path, frozenset({path.rpartition(".")[2]}))
 
 
@@ -88,7 +88,7 @@ def _tool_run(span: Span) -> SpanReading:
 def _request(
     span: Span, asked: list[Json], answered: list[Json], reading: SpanReading
 ) -> SpanReading:
-    """Returns the reading with the request and its answers, as far as the span has them."""
+    """Returns the reading with the request and its answers if the span has them."""
     given = span.attributes
     raw_input, raw_output = (
         None if value == _HIDDEN else value
@@ -137,16 +137,13 @@ def _request(
 
 
 def _raw_request(value: Json, notes: PartNotes) -> Request:
-    """Returns the raw request; None for plain text, which has no role."""
+    """Returns the raw request; an empty one for plain text, which has no role."""
     body = decoded(value)
     return read_request(body, notes) if isinstance(body, dict | list) else Request(())
 
 
 def _lost_results(entries: list[Json]) -> bool:
-    """Returns whether results are in messages of role user.
-
-    Each such message has room for one result; the others are lost.
-    """
+    """Returns whether results are in messages of role user, which have room for one result each."""
     messages = (_message(entry) for entry in entries)
     return any(item.get("role") == "user" and item.get("tool_call_id") for item in messages)
 
@@ -156,10 +153,7 @@ def _message(entry: Json) -> dict[str, Json]:
 
 
 def _item(entry: Json) -> Json:
-    """Returns a message as a message of parts.
-
-    Calls that are also in the contents are taken once.
-    """
+    """Returns a message as a message of parts; calls logged in both fields are taken once."""
     message = _message(entry)
     contents = [_content(as_dict(item)) for item in listed(message.get("contents"))]
     text = message.get("content")
@@ -169,7 +163,7 @@ def _item(entry: Json) -> Json:
     placed = [part for part in contents if part.get("type") == "tool_call"]
     if called and len(placed) != len(called):
         contents = [part for part in contents if part.get("type") != "tool_call"] + called
-    legacy = name_or_none(message.get("function_call_name"))
+    legacy = name_of(message, "function_call_name")
     if legacy and not called:
         arguments = message.get("function_call_arguments_json")
         contents.append({"type": "tool_call", "name": legacy, "arguments": arguments})

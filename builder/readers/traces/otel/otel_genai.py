@@ -1,4 +1,4 @@
-"""Spans and log records of OpenTelemetry's GenAI conventions, as OTLP JSON or dumped by an SDK.
+"""Reads spans and log records of OpenTelemetry's GenAI conventions, from OTLP JSON or SDK dumps.
 
 Source: otel-genai.md.
 """

@@ -1,6 +1,6 @@
-"""The common form of a span: a request to a model, a run of an agent, or a run of a tool.
+"""Defines the common form of a span: a model request, an agent run or a tool run.
 
-Each instrumentation's attribute names are handled in its own module; all are converted to this.
+Each instrumentation's attribute names are handled in its own module, which returns this form.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class SpanReading:
     kind     model: a request and its answer; agent: a run that repeats its requests;
              tool: a run of a tool; other: none of these
     history  None: the content was not captured
-    call     the call for which a tool was run, with the result, if they were captured
-    tools    definitions that an agent's span names
+    call     the call that a tool span executed, if captured; `result` likewise
+    tools    definitions that an agent's span lists
     whole    an agent's span contains all turns of its run, not only the first and the last
-    own      from this message of the history on, the assistant turns are outputs of the span
-    session  the log's name of the conversation that the span belongs to, or ""
-    code     the code under which a span of kind other is counted
+    own      index in the history: assistant turns from here on are outputs of the span
+    session  the logged id of the span's conversation, or ""
+    code     the code under which a span of kind other is ignored
     """
 
     kind: str
@@ -51,12 +51,12 @@ class SpanReading:
 class Logged:
     """The messages of a span, sent and received, each as logged.
 
-    choices   several outputs are alternative answers, not one turn in pieces
-    answers   answers that have already been parsed
-    cut       the sides, input and output, that are truncated
-    silent    only the roles of some messages were captured
-    tools     definitions logged with the messages
-    unreadable  what was logged in place of messages
+    choices     several outputs are alternative answers, not one turn in pieces
+    cut         the truncated sides: "input", "output"
+    answers     answers that have already been parsed
+    silent      only the roles of some messages were captured
+    tools       definitions logged with the messages
+    unreadable  descriptions of what was logged in place of messages
     """
 
     sent: list[Message]
@@ -78,9 +78,9 @@ def request(
     model: str | None,
     reasons: Sequence[Json] = (),
 ) -> tuple[History, tuple[ApiAnswer, ...]]:
-    """Returns the request that a span logs, and the answers to it.
+    """Returns the request that a span logs, and its answers.
 
-    `reasons` are the finish reasons that the span records separately from the outputs.
+    `reasons` are the finish reasons that the span logs separately from the outputs.
     """
     sent = list(logged.sent)
     answers = [replace(answer, model=model) for answer in logged.answers]
@@ -125,7 +125,10 @@ def history_of(
     unreadable: Sequence[str] = (),
     cut: bool = False,
 ) -> History:
-    """Returns the request of these messages, with the problems of the request and its answers."""
+    """Returns a request with these messages, and with the problems of the request and its answers.
+
+    `cut`: the sent messages are truncated.
+    """
     problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
     if cut:
         problems.append(_cut(span.where, "the messages that were sent are truncated"))
@@ -143,7 +146,7 @@ def _at(reasons: Sequence[Json], number: int) -> Json:
 def _answer(
     messages: Sequence[Message], reason: Json, span: Span, model: str | None
 ) -> list[ApiAnswer]:
-    """Merges the messages of one answer; returns None if the answer is empty."""
+    """Returns the messages of one answer merged into one; [] if they have no parts."""
     parts = tuple(part for message in messages for part in message.parts)
     if not parts:
         return []

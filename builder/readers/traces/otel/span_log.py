@@ -1,9 +1,9 @@
 """Turns spans into conversations: each request repeats the history, so the last one is complete.
 
-Spans of agents repeat the content of their requests, and spans of tools repeat what the next
-request sends back, so only requests become conversations. Other spans supply what requests lack:
-the results of the last calls, the definitions of an agent's tools, and runs whose requests were not
-logged. Spans come in any order: repeated requests are matched by content.
+Only requests become conversations: agent spans repeat the content of their requests, and tool spans
+repeat results that the next request sends back. Those spans supply only what requests lack: results
+of the last calls, an agent's tool definitions, and runs whose requests were not logged. Spans may
+come in any order, so repeated requests are matched by content.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from builder.readers.traces.otel.spans import (
 from builder.readers.traces.vercel_ai_sdk import spans as ai_sdk_spans
 from builder.sources.source import Source
 
-READS: dict[str, Callable[[Span], SpanReading | None]] = {
+_READERS: dict[str, Callable[[Span], SpanReading | None]] = {
     VERCEL: ai_sdk_spans.read_span,
     MLFLOW: mlflow_spans.read_span,
     OPENINFERENCE: openinference_spans.read_span,
     OTEL: genai_spans.read_span,
 }
-"""How the spans of each instrumentation are read."""
+"""The span reader of each instrumentation."""
 
 MAX_GROUPS = 200
-"""Requests that are kept open for more log records; beyond it, the least recent is closed."""
+"""Maximum number of requests waiting for more log records; then the least recent is closed."""
 
 MAX_ANSWERED = 10_000
-"""Requests whose answers are remembered in order to detect rewritten histories."""
+"""Maximum number of requests whose answers are kept to detect rewritten histories."""
 
 MAX_SESSION = 200
-"""Characters of a session's name that are kept."""
+"""Maximum length of a session's name in characters."""
 
 
 def read_spans(source: Source) -> Iterator[Event]:
-    """Yields the events of a source of spans, whichever instrumentations they come from."""
+    """Yields the events of a source of spans from any instrumentation."""
     log = _Log()
     for item in open_spans(source):
         if isinstance(item, Span):
@@ -67,7 +67,7 @@ def read_spans(source: Source) -> Iterator[Event]:
 
 
 def span_reader(dialect: str, reason: str, summary: str, *, generic: bool = False) -> Reader:
-    """Returns the reader of files whose first spans are of this dialect; a span is a record."""
+    """Returns the reader for files whose most specific dialect is this one; a span is a record."""
 
     def recognise(source: Source) -> str | None:
         return reason if first_dialect(source) == dialect else None
@@ -78,18 +78,15 @@ def span_reader(dialect: str, reason: str, summary: str, *, generic: bool = Fals
 
 
 def reading_of(span: Span) -> SpanReading | None:
-    """Reads a span by the most reliable of its conventions that logs any content."""
-    found = [
-        reading
-        for name in span.dialects
-        if name in READS and (reading := READS[name](span)) is not None
-    ]
+    """Reads a span by the most reliable of its conventions that has content."""
+    read = (_READERS[name](span) for name in span.dialects)
+    found = [reading for reading in read if reading is not None]
     return next((one for one in found if one.history is not None), next(iter(found), None))
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a request was logged: its record, its position among the spans, its tool names."""
+    """Where a request was logged, and the tool definitions that it lists."""
 
     place: str
     trace: str
@@ -107,19 +104,19 @@ class _Log:
         self._origins: dict[str, _Origin] = {}  # by where
         self._logged_traces: set[str] = set()  # traces with requests whose content is logged
         self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
-        self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by what was sent
+        self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by the request's digest
         self._partial: set[str] = set()  # sessions whose history the server keeps
         self._agents = AgentTools()
         self._tools = ToolRuns()
-        self._runs: list[tuple[Span, SpanReading]] = []  # agents' spans that may be needed
-        self._by_runs: set[str] = set()  # traces of those that were needed
-        self._asked: set[bytes] = set()  # messages that requests sent, in any session
-        self._made: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
+        self._runs: list[tuple[Span, SpanReading]] = []  # agent spans that may replace requests
+        self._run_traces: set[str] = set()  # traces of the agent spans that did
+        self._sent: set[bytes] = set()  # digests of requests, without their session
+        self._calls: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
         self._groups: OrderedDict[tuple[str, str], list[Span]] = OrderedDict()  # log records
-        self._grouped: set[tuple[str, str]] = set()
+        self._grouped: set[tuple[str, str]] = set()  # the keys of all groups
 
     def take(self, span: Span) -> Iterator[Event]:
-        """Adds a span or log record; yields the events that are complete with it."""
+        """Adds a span or log record; yields the events that it completes."""
         if span.log and genai_spans.is_message(span):
             yield from self._message(span)
             return
@@ -145,14 +142,14 @@ class _Log:
             if span.trace in logged or self._repeats(reading):
                 yield Ignored("agent_span")
             else:
-                self._by_runs.add(span.trace)
+                self._run_traces.add(span.trace)
                 yield from self._request(span, _as_request(span, reading))
         for event in self._histories.rest():
             yield self._completed(event)
         for where, key in self._silent:
             if key in self._grouped:
                 yield Ignored("logged_in_events")
-            elif key[0] in self._by_runs:
+            elif key[0] in self._run_traces:
                 yield Ignored("logged_by_agent")
             else:
                 yield Problem(
@@ -178,7 +175,7 @@ class _Log:
             self._logged.add(answer.message for answer in reading.answers)
             self._logged.add(history.messages[reading.own :] if reading.own is not None else ())
             if not any(answer.usable for answer in reading.answers):
-                # Only the request: its last message may not be an answer of the model at all.
+                # Only the request is logged, so the model need not have written its last message.
                 history = replace(history, messages=tuple(map(self._logged.mark, history.messages)))
             roles = {message.role for message in history.messages}
             if session and "tool" in roles and "assistant" not in roles:
@@ -190,10 +187,10 @@ class _Log:
 
     def _remember(self, history: History, answers: Sequence[ApiAnswer]) -> None:
         marks = self._histories.marks
-        self._asked.add(marks.of(history.messages)[-1])
+        self._sent.add(marks.of(history.messages)[-1])
         sent = marks.of(history.messages, history.session)[-1]
         for answer in answers:
-            self._made.update((call.name, call.id) for call in calls(answer.message))
+            self._calls.update((call.name, call.id) for call in calls(answer.message))
             if answer.usable:
                 self._answered.setdefault(sent, []).append(answer.message)
         if len(self._answered) > MAX_ANSWERED:
@@ -202,7 +199,7 @@ class _Log:
     def _unread(
         self, span: Span, history: History, answers: Sequence[ApiAnswer]
     ) -> Iterator[Event]:
-        """Yields a request without readable messages: the calls of its answer were still made."""
+        """Yields the answers to a request without readable messages: their calls were made."""
         if not answers:
             yield replace(history.problems[0], records=1)
         for number, answer in enumerate(answers):
@@ -220,15 +217,15 @@ class _Log:
     def _repeats(self, reading: SpanReading) -> bool:
         """Returns whether an agent's span repeats a request of another trace."""
         history = reading.history
-        if history is None or not self._asked.intersection(digests(history.messages)[-1:]):
+        if history is None or not self._sent.intersection(digests(history.messages)[-1:]):
             return False
-        parts = (answer.message for answer in reading.answers)
-        return {(call.name, call.id) for one in parts for call in calls(one)} <= self._made
+        made = (call for answer in reading.answers for call in calls(answer.message))
+        return {(call.name, call.id) for call in made} <= self._calls
 
-    # -- log records that are one message each ---------------------------------------------------
+    # -- log records of one message each ---------------------------------------------------------
 
     def _message(self, span: Span) -> Iterator[Event]:
-        """Collects the records of one request; yields the events of the one before."""
+        """Adds a log record to its request; yields the events of requests that are complete."""
         key = (span.trace, span.id)
         group = self._groups.get(key, [])
         is_choice = genai_spans.is_choice(span)
@@ -251,7 +248,7 @@ class _Log:
     # -- conversations ---------------------------------------------------------------------------
 
     def _completed(self, event: Event) -> Event:
-        """Returns a conversation named by its session, with tools and results logged elsewhere."""
+        """Adds its session to a conversation's id, and tools and results from other spans."""
         if not isinstance(event, Conversation):
             return event
         first, _, last = event.record.partition(" to ")
@@ -276,9 +273,9 @@ class _Log:
         )
 
     def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
-        """Yields a problem for the first turn that differs from the model's answer, if any.
+        """Yields a problem if a turn differs from the model's logged answer.
 
-        Results sent without their calls show that requests do not contain the whole history.
+        In a session with results but without their calls, no request has the whole history.
         """
         if session in self._partial:
             detail = "requests of the session continue a history that was not logged"
@@ -296,14 +293,11 @@ class _Log:
             before = mark
 
 
-_PLACES = (
-    (re.compile(r"line (\d+)"), "lines {}-{}"),
-    (re.compile(r"\[(\d+)\]"), "[{}]-[{}]"),
-)
+_PLACES = ((re.compile(r"line (\d+)"), "lines {}-{}"), (re.compile(r"\[(\d+)\]"), "[{}]-[{}]"))
 
 
 def _records(first: str, last: str) -> str:
-    """Returns the records from one to another, in the order of the source."""
+    """Returns the range between two records in any order."""
     for pattern, form in _PLACES:
         one, other = pattern.fullmatch(first), pattern.fullmatch(last)
         if one and other and first != last:
@@ -314,7 +308,7 @@ def _records(first: str, last: str) -> str:
 def _as_request(span: Span, reading: SpanReading) -> SpanReading:
     """Returns an agent's span as a request, for a run whose requests were not logged.
 
-    A span that does not contain all turns may hide tool calls, so nothing can be learnt from it.
+    A span without all turns of its run may lack tool calls, so it gets a problem.
     """
     if reading.history is None or reading.whole:
         return reading

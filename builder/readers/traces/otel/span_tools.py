@@ -1,4 +1,4 @@
-"""Collects what traces log outside requests: runs of tools, and the tools of agents."""
+"""Collects what traces log outside requests: tool runs, and the tool definitions of agents."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from builder.readers.traces.otel.reading import SpanReading
 from builder.readers.traces.otel.spans import Span
 
 MAX_ANCESTORS = 50
-"""Levels above a span in which its agent is searched."""
-
+"""Maximum number of levels above a span that are searched for its agent."""
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
 
 
 def without_parameters(tools: Iterable[Json]) -> int:
-    """Returns how many definitions contain only a function's name.
-
-    The conventions advise against recording more.
-    """
+    """Returns how many definitions lack parameters; the conventions advise against logging them."""
     functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
     return sum(
         "name" in function and not any(key in function for key in _SCHEMAS)
@@ -32,7 +28,7 @@ def without_parameters(tools: Iterable[Json]) -> int:
 
 
 class AgentTools:
-    """The definitions in agents' spans, for requests below them that have none."""
+    """Looks up the definitions in agents' spans, for requests below them that have none."""
 
     def __init__(self) -> None:
         self._parents: dict[tuple[str, str], str] = {}  # ids, by trace and span
@@ -55,51 +51,51 @@ class AgentTools:
 
 
 class ToolRuns:
-    """Spans of tools. Requests repeat them, except the last calls and unlogged requests."""
+    """Collects tool spans. Requests repeat them, except for last calls and unlogged requests."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
-        self._results: dict[_Place, ToolResult | None] = {}  # None: several different ones
-        self._used: set[_Place] = set()  # those that completed a conversation
-        self._called: set[_Place] = set()  # calls that requests contain
+        self._results: dict[_CallKey, ToolResult | None] = {}  # None: several different ones
+        self._used: set[_CallKey] = set()  # results that completed a conversation
+        self._called: set[_CallKey] = set()  # calls that requests contain
 
     def take(self, span: Span, reading: SpanReading) -> None:
         """Adds a run of a tool."""
         self._runs.append((span.where, span.place, span.trace, reading))
         call_id = reading.call.id if reading.call is not None else None
         if call_id and reading.result is not None:
-            place = _place(span.trace, call_id)
-            same = self._results.get(place, reading.result) == reading.result
-            self._results[place] = reading.result if same else None
+            key = _key(span.trace, call_id)
+            same = self._results.get(key, reading.result) == reading.result
+            self._results[key] = reading.result if same else None
 
     def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
         """Returns the known results of the calls in a conversation's last message."""
         made = (call for message in messages for call in calls(message))
-        self._called.update(_place(trace, call.id) for call in made if call.id)
-        found: dict[_Place, ToolResult] = {}
+        self._called.update(_key(trace, call.id) for call in made if call.id)
+        found: dict[_CallKey, ToolResult] = {}
         for call in calls(messages[-1]):
-            place = _place(trace, call.id or "")
-            result = self._results.get(place)
+            key = _key(trace, call.id or "")
+            result = self._results.get(key)
             if result is not None and result.name in (None, call.name):
-                found[place] = result
+                found[key] = result
         self._used.update(found)
         return tuple(found.values())
 
     def events(self, traces: Container[str]) -> Iterator[Event]:
-        """Yields the outcome of each run, once all requests are known; `traces` are theirs.
+        """Yields an event for each run, once all requests are known; `traces` are their traces.
 
-        A call that no request contains was still made.
+        A run whose call is in no request becomes a conversation, since the call was made.
         """
         for where, record, trace, reading in self._runs:
             call_id = reading.call.id if reading.call is not None else None
-            place = _place(trace, call_id or "")
-            known = place in self._called if call_id else trace in traces
-            if place in self._used:
+            key = _key(trace, call_id or "")
+            known = key in self._called if call_id else trace in traces
+            if key in self._used:
                 yield Used()
             elif known or reading.call is None:
                 yield Ignored("tool_span")
             else:
-                self._called.add(place)
+                self._called.add(key)
                 messages = [Message("assistant", (reading.call,))]
                 if reading.result is not None:
                     messages.append(Message("tool", (reading.result,)))
@@ -113,9 +109,9 @@ class ToolRuns:
                 )
 
 
-_Place = tuple[str, str]
+_CallKey = tuple[str, str]
 
 
-def _place(trace: str, call_id: str) -> _Place:
-    """Returns what identifies a call: its id, within its trace unless the id is random."""
+def _key(trace: str, call_id: str) -> _CallKey:
+    """Returns the key of a call: its id, with its trace unless the id is random."""
     return ("" if looks_random(call_id) else trace), call_id

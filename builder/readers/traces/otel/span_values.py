@@ -19,13 +19,13 @@ _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")
 _DIGITS = re.compile(r"[0-9]{1,6}")
 _BEGINNINGS = '{["-0123456789tfnNI\ufeff'
-"""Characters that JSON texts begin with."""
+"""Characters with which a JSON text may begin."""
 MAX_STEPS = 12
 """Maximum depth of a dotted name; no convention needs more."""
 
 
 def attributes(value: Json) -> dict[str, Json]:
-    """Returns attributes by name, from OTLP's list of key and AnyValue or from an object."""
+    """Returns attributes by name, from an object or from OTLP's list of {key, AnyValue}."""
     if isinstance(value, dict):
         return dict(value)
     pairs = (as_dict(item) for item in as_list(value))
@@ -33,7 +33,7 @@ def attributes(value: Json) -> dict[str, Json]:
 
 
 def any_value(value: Json) -> Json:
-    """Returns OTLP's AnyValue as a JSON value; any other value is returned unchanged."""
+    """Converts OTLP's AnyValue to a JSON value; returns any other value unchanged."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((key, inner),) = value.items()
@@ -49,19 +49,19 @@ def any_value(value: Json) -> Json:
 
 
 def decoded(value: Json) -> Json:
-    """Returns the JSON value in a string; other values and text are returned unchanged."""
+    """Decodes a string that is JSON; returns other values and other text unchanged."""
     return json_in_text(value, beginnings=_BEGINNINGS)
 
 
 def is_cut(value: Json) -> bool:
-    """Returns whether a value is truncated JSON text, as a limit on value length leaves it."""
+    """Returns whether a value is JSON text that a limit on the length of values truncated."""
     return isinstance(value, str) and value.lstrip()[:1] in ("[", "{") and decoded(value) is value
 
 
 def identifier(value: Json) -> str:
-    """Returns an id in lower hex: from hex, or from base64 of 8 or 16 bytes.
+    """Returns an id in lower-case hex, from hex or from base64 of 8 or 16 bytes.
 
-    Any other string is returned unchanged.
+    Returns "" for an id of zeros only, and any other string unchanged.
     """
     text = as_str(value)
     if match := _HEX.fullmatch(text):
@@ -77,7 +77,7 @@ def identifier(value: Json) -> str:
 def dotted(name: str, value: Json) -> dict[str, Json]:
     """Flattens attributes that a store nested by the segments of their names.
 
-    Objects below the third level are values.
+    Objects below the third level stay values.
     """
     found: dict[str, Json] = {name: value}
     for _ in range(3):
@@ -96,7 +96,7 @@ def dotted(name: str, value: Json) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A value whose inner structure is not read."""
+    """A value of an attribute, in contrast to an object made from dotted names."""
 
     value: Json
 
@@ -108,38 +108,38 @@ def branch(values: dict[str, Json], path: str, leaves: frozenset[str] = frozense
     """Returns the value at a path: dotted names become objects, numbered objects become lists.
 
     Flat names, nested objects and lists of objects with dotted names may be mixed. The value of a
-    name in `leaves` is not looked into. Missing numbers in a list become None.
+    name in `leaves` stays as it is. A gap in the numbers of a list becomes one None.
     """
     steps = path.split(".")
     prefixes = {".".join(steps[:end]) for end in range(1, len(steps) + 1)}
     root: dict[str, _Node] = {}
     for name, value in values.items():
         if name in prefixes or name.startswith(path + "."):
-            _plant(root, name, value, leaves, MAX_STEPS)
+            _insert(root, name, value, leaves, MAX_STEPS)
     node: _Node | None = root
     for step in steps:
         node = node.get(step) if isinstance(node, dict) else None
-    return None if node is None else _settled(node)
+    return None if node is None else _to_json(node)
 
 
-def _plant(
+def _insert(
     node: dict[str, _Node], name: str, value: Json, leaves: frozenset[str], levels: int
 ) -> None:
     *parents, last = name.split(".", MAX_STEPS)
     for step in parents:
-        node = _below(node, step)
+        node = _child(node, step)
     inner = value if last not in leaves and levels else None
     if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
         inner = {str(number): item for number, item in enumerate(inner)}
     if isinstance(inner, dict):
-        node = _below(node, last)
+        node = _child(node, last)
         for key, item in inner.items():
-            _plant(node, key, item, leaves, levels - 1)
+            _insert(node, key, item, leaves, levels - 1)
     elif not isinstance(node.get(last), dict):
         node[last] = _Leaf(value)
 
 
-def _below(node: dict[str, _Node], step: str) -> dict[str, _Node]:
+def _child(node: dict[str, _Node], step: str) -> dict[str, _Node]:
     """Returns the object at a segment; replaces a value whose name is a prefix of other names."""
     found = node.get(step)
     if not isinstance(found, dict):
@@ -147,12 +147,12 @@ def _below(node: dict[str, _Node], step: str) -> dict[str, _Node]:
     return found
 
 
-def _settled(node: _Node) -> Json:
+def _to_json(node: _Node) -> Json:
     if isinstance(node, _Leaf):
         return node.value
     if not node or not all(_DIGITS.fullmatch(key) for key in node):
-        return {key: _settled(item) for key, item in node.items()}
-    return _in_order({int(key): _settled(item) for key, item in node.items()})
+        return {key: _to_json(item) for key, item in node.items()}
+    return _in_order({int(key): _to_json(item) for key, item in node.items()})
 
 
 def _in_order(items: dict[int, Json]) -> list[Json]:
@@ -166,7 +166,7 @@ def _in_order(items: dict[int, Json]) -> list[Json]:
 
 
 def listed(value: Json) -> list[Json]:
-    """Returns the entries of a list that `branch` made, without names that are not numbers."""
+    """Returns the entries of a list that `branch` made, without keys that are not numbers."""
     fields = as_dict(value)
     numbered = {int(key): item for key, item in fields.items() if _DIGITS.fullmatch(key)}
     return _in_order(numbered) if numbered else as_list(value)

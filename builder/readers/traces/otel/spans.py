@@ -1,8 +1,8 @@
-"""Reads spans and log records of OpenTelemetry from every file format they are exported in.
+"""Reads OpenTelemetry spans and log records from every file format in which they are exported.
 
-OTLP JSON (one request a line, or a file), the dumps of the SDKs, lists of spans, rows of data
-frames, and attributes alone become `Span`s (otel-genai.md "OTLP JSON export", openinference.md,
-mlflow.md). A span is a record.
+These are OTLP JSON (a request for each line or file), dumps of the SDKs, lists of spans, rows of
+data frames, and bare attributes (otel-genai.md "OTLP JSON export", openinference.md, mlflow.md).
+A span is a record.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ OPENINFERENCE = "openinference"
 OTEL = "otel-genai"
 
 PEEK_SPANS = 2000
-"""Number of spans that recognition looks at."""
+"""Maximum number of spans that recognition reads."""
 
-_OWN = (
+_PREFIXES = (
     (VERCEL, ("ai.prompt", "ai.response", "ai.operationId", "ai.toolCall")),
     (MLFLOW, ("mlflow.span", "mlflow.chat", "mlflow.trace")),
     (OPENINFERENCE, ("openinference.", "llm.input_messages", "llm.output_messages")),
@@ -51,22 +51,22 @@ _OWN = (
 )  # fmt: skip
 """Prefixes of attribute names that identify an instrumentation, most specific first: the first
 three also write attributes of the last."""
-_ANY = tuple(start for _, starts in _OWN for start in starts)
+_ALL_PREFIXES = tuple(prefix for _, prefixes in _PREFIXES for prefix in prefixes)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """One span, or one log record.
 
-    where       its place in the source, unique to the span
+    where       the place of the span in the source, unique
     place       the place of the record that contains it
-    trace       the ids of its trace, itself and its parent: lower hex, as logged if they are
-                not hex, or ""
+    trace       id of the trace: lower-case hex, as logged if it is not hex, or ""; `id` and
+                `parent` (the ids of the span and its parent) likewise
     attributes  by name, with decoded values; nested ones stay nested
     events      name and attributes of each event, in order; a log record is one event
     dropped     number of attributes and events dropped by a limit of the SDK
-    failed      its status is an error
-    log         it is a log record
+    failed      whether the status is an error
+    log         whether it is a log record
     """
 
     where: str
@@ -95,19 +95,20 @@ def _dialects(
         names += [name, *inner]
     for key in ("llm", "openinference"):  # nested, not dotted
         names += [f"{key}.{name}" for name in as_dict(attributes.get(key))]
-    known = [name for name in names if name.startswith(_ANY)]
+    known = [name for name in names if name.startswith(_ALL_PREFIXES)]
     if not known:
         return []
-    return [dialect for dialect, starts in _OWN if any(name.startswith(starts) for name in known)]
+    return [
+        dialect
+        for dialect, prefixes in _PREFIXES
+        if any(name.startswith(prefixes) for name in known)
+    ]
 
 
 @once
 def first_dialect(source: Source) -> str | None:
-    """Returns the name of the reader for the source's spans, for `recognise`.
-
-    Returns None if no reader knows them.
-    """
-    order = [name for name, _ in _OWN]
+    """Returns the most specific dialect of the source's first spans, for `recognise`, or None."""
+    order = [name for name, _ in _PREFIXES]
     items = islice(_peeked(source), PEEK_SPANS)
     read = (_read_item(value, log) for _, value, log in items)
     found = {name for _, inner, events, _ in read for name in _dialects(inner, events)[:1]}
@@ -120,11 +121,11 @@ def _peeked(source: Source) -> Iterator[_Item]:
         lines = source.first(PEEK_BYTES).decode("utf-8", "replace").splitlines()
         values = [decoded(text) for _, text in _documents(lines)]
     for value in values:
-        if isinstance(value, dict) and not _is_unlike(tuple(value)):
+        if isinstance(value, dict) and _may_be_spans(tuple(value)):
             yield from _items(value)
 
 
-_TELLING = frozenset(
+_SPAN_KEYS = frozenset(
     {
         "attributes", "tags", "SpanAttributes", "span_kind", "events", "otel_events", "body",
         "severityNumber", "severity_number", "gen_ai", "llm", "openinference",
@@ -134,15 +135,15 @@ _TELLING = frozenset(
 
 
 @lru_cache(maxsize=4096)
-def _is_unlike(names: tuple[str, ...]) -> bool:
-    """Returns whether records with these keys cannot identify an instrumentation."""
-    return (_TELLING | _AROUND).isdisjoint(names) and not any(
-        name.removeprefix("attributes.").startswith(_ANY) for name in names
+def _may_be_spans(names: tuple[str, ...]) -> bool:
+    """Returns whether a record with these keys may identify an instrumentation."""
+    return not (_SPAN_KEYS | _CONTAINERS).isdisjoint(names) or any(
+        name.removeprefix("attributes.").startswith(_ALL_PREFIXES) for name in names
     )
 
 
 def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
-    """Yields the source's spans and log records in order, and counts them."""
+    """Yields the spans and log records of a source in order, and counts them as records."""
     for item in _records(source):
         if isinstance(item, Problem | Ignored):
             yield item
@@ -164,7 +165,7 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
         yield from source.records()
 
 
-# -- documents one after the other ---------------------------------------------------------------
+# -- concatenated documents ----------------------------------------------------------------------
 
 
 def _is_console(source: Source) -> bool:
@@ -172,7 +173,7 @@ def _is_console(source: Source) -> bool:
 
 
 def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """Yields the documents of a console exporter: pretty-printed JSON, one after the other."""
+    """Yields the documents of a console exporter: concatenated, pretty-printed JSON."""
     lines: list[str] = []
     for item in source.lines():
         if isinstance(item, Problem):
@@ -193,9 +194,9 @@ def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _documents(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yields (number, text) of each document; documents begin and end with brackets at column 0.
+    """Yields (number, text) of each document, which begins and ends with a brace in column 0.
 
-    Other output between two of them counts as a document without spans.
+    Other output between two documents is yielded as a document, too.
     """
     start = number = 0
     for at, line in enumerate(lines):
@@ -217,23 +218,23 @@ _SCOPES = (
     "instrumentationLibraryLogs",
 )  # fmt: skip
 _LOGS = ("logRecords", "log_records")
-_AROUND = frozenset({*_RESOURCES, "trace", "data", "spans"})
-"""Keys of a record that contains spans; such a record has at least one of them."""
-
+_CONTAINERS = frozenset({*_RESOURCES, "trace", "data", "spans"})
+"""Keys of which a record that contains spans has at least one."""
 
 _Item: TypeAlias = tuple[int | None, dict[str, Json], bool]
-"""A span in a record: its index, or None if it is the record; its fields; is it a log record."""
+"""(index in its record, or None if it is the record; fields; whether it is a log record)."""
 
 
 def _items(value: dict[str, Json]) -> Iterator[_Item]:
     """Yields the spans and log records in a record, or the record itself."""
-    if _AROUND.isdisjoint(value):
+    if _CONTAINERS.isdisjoint(value):
         yield None, value, False
         return
-    value = _whole_trace(as_dict(decoded(value.get("trace")))) or value
-    resources = [item for key in _RESOURCES for item in as_list(value.get(key))]
-    if resources or any(key in value for key in _RESOURCES):
-        yield from _scoped(resources)
+    column = as_dict(decoded(value.get("trace")))
+    if any(key in column for key in (*_RESOURCES, "data")):  # a trace in a column of a table
+        value = column
+    if any(key in value for key in _RESOURCES):
+        yield from _scoped([item for key in _RESOURCES for item in as_list(value.get(key))])
         return
     data = decoded(value.get("data"))
     inner = decoded(value.get("spans")) or as_dict(data).get("spans") or data
@@ -245,11 +246,6 @@ def _items(value: dict[str, Json]) -> Iterator[_Item]:
     given: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
     for number, item in enumerate(_nested(inner)):
         yield number, {**given, **as_dict(item)}, False
-
-
-def _whole_trace(value: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the value if it is a trace with its spans, possibly next to columns of a table."""
-    return value if any(key in value for key in (*_RESOURCES, "data")) else None
 
 
 def _nested(items: list[Json]) -> Iterator[Json]:
@@ -279,7 +275,7 @@ _Events: TypeAlias = tuple[tuple[str, dict[str, Json]], ...]
 
 
 def _read_item(value: dict[str, Json], log: bool) -> tuple[str, dict[str, Json], _Events, bool]:
-    """Returns name, attributes and events of a span, and whether it is a log record."""
+    """Returns the name, attributes and events of a span, and whether it is a log record."""
     log = log or "body" in value or "severityNumber" in value or "severity_number" in value
     inner = _attributes_of(value)
     name = as_str(first_of(value, *_NAMES)) or as_str(inner.get("event.name"))
@@ -336,7 +332,7 @@ _KINDS = frozenset(
         "EVALUATOR", "PROMPT", "UNKNOWN",
     }
 )  # fmt: skip
-"""Phoenix's column `span_kind`; OpenTelemetry has one of that name with other values."""
+"""Values of Phoenix's column `span_kind`; OpenTelemetry's column of that name has others."""
 
 
 def _attributes_of(value: dict[str, Json]) -> dict[str, Json]:
