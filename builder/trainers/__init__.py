@@ -36,7 +36,7 @@ EXACT = "Exact: trains the tokens of meta.spans in the proven text, and nothing 
 
 
 def readers_of(variant: str) -> tuple[Trainer, ...]:
-    """Returns the trainers that read an export."""
+    """Returns the trainers that read an export variant."""
     return tuple(item for item in TRAINERS.values() if variant in item.variants)
 
 
@@ -55,7 +55,8 @@ def configurations(
 ) -> dict[str, str]:
     """Returns {path relative to configs/: text} for an export of files of `kind` in `folder`.
 
-    Each configuration begins with whether it trains exactly `meta.spans`, and if not, what differs.
+    The first line of each configuration states whether it trains exactly `meta.spans`, and if not,
+    what differs.
     """
     train = "train" if "train" in splits else splits[0]
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]
@@ -65,10 +66,10 @@ def configurations(
         data_file(train, kind),
         data_file(evaluated[0], kind) if evaluated else None,
     )
-    made: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for trainer in trainers:
         difference = trainer.difference(variant, facts)
         exactness = f"Not exact: {difference}." if difference else EXACT
         for path, text in trainer.configure(export, facts).items():
-            made[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"
-    return made
+            texts[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"
+    return texts

@@ -61,7 +61,7 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask:
         if text.startswith(EMPTY_THINK, start):
             begin = start + len(EMPTY_THINK)
         elif number == last:
-            begin = start + len("<think>\n")  # every content has the block
+            begin = start + len("<think>\n")  # the template writes it for any content
         spans.append((begin, end))
     return Mask(text, tuple(spans))
 

@@ -6,7 +6,7 @@ from builder.qwen3.constants import EMPTY_THINK
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, written
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, render_turns
 from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
 
 
@@ -68,9 +68,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Renders like its template `qwen3` with the default enable_thinking: trained empty blocks.
+    """Renders like template `qwen3` with enable_thinking at its default: empty blocks are trained.
 
-    For a target without thoughts it is `qwen3_nothink` (`qwen`): the text unchanged.
+    Targets without thoughts use `qwen3_nothink` (`qwen`), which leaves the text unchanged.
     """
     roles = [role for role, _ in sample.messages if role != "system"]
     if roles != ["user", "assistant"] * (len(roles) // 2):
@@ -78,10 +78,10 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     hybrid = target.style.thoughts is Thoughts.hybrid
 
     def answer(content: str) -> str:
-        known = "<think>" in content or "</think>" in content
-        return EMPTY_THINK + content if hybrid and not known else content
+        has_tags = "<think>" in content or "</think>" in content
+        return EMPTY_THINK + content if hybrid and not has_tags else content
 
-    return written(sample, target.style.default_system, "\n\n", answer)
+    return render_turns(sample, target.style.default_system, "\n\n", answer)
 
 
 _LENGTH = 2048

@@ -1,7 +1,7 @@
-"""Counts how the tokens that trainers train in a dataset differ from the intended ones.
+"""Compares the tokens that each trainer trains in a dataset with the intended ones.
 
 The intended tokens ("ours") are those of `meta.spans`. A token counts for the region of the
-rendering in which it starts. The rules of the trainers are in `builder.trainers.masks`.
+rendering in which it starts. `builder.trainers.masks` defines the trainers' masks.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Comparison:
     """Counts for one trainer over a dataset.
 
     ours, theirs  tokens trained, by region
-    answers_lost  intended tokens that the trainer leaves untrained in samples that it does train
-    same          samples of which it trains exactly the intended tokens of the proven text
+    answers_lost  intended tokens that the trainer leaves untrained, in samples that it trains
+    same          samples in which it trains exactly the intended tokens of the proven text
     other_text    samples that it renders to a text other than the proven one
     beyond        samples longer than its default length
     refused       {reason: samples}
-    borders       samples in which the edge of a trained span, ours or its, is inside a token
+    borders       samples in which a trained span, ours or the trainer's, has an edge inside a token
     """
 
     trainer: str
@@ -125,9 +125,9 @@ class Trained:
     """The tokens inside the trained spans of a text.
 
     length   tokens of the whole text
-    numbers  positions of the trained ones
-    regions  how many of them start in each region
-    crossed  the edge of a span is inside a token
+    numbers  positions of the trained tokens
+    regions  number of trained tokens that start in each region
+    crossed  whether a span has an edge inside a token
     """
 
     length: int
@@ -157,8 +157,8 @@ class MaskTokens:
         kept = [(0, len(offsets))]
         if trainer is not None and trainer.limit is not None and trainer.limit < len(offsets):
             kept = trainer.cut(len(offsets), ranges, trainer.limit) if trainer.cut else []
-        stays = {at for first, last in kept for at in range(first, last)}
-        numbers = stays.intersection(at for first, last in ranges for at in range(first, last))
+        remaining = {at for first, last in kept for at in range(first, last)}
+        numbers = remaining.intersection(at for first, last in ranges for at in range(first, last))
         return Trained(
             len(offsets), frozenset(numbers), Counter(names[at] for at in numbers), crossed
         )
@@ -166,9 +166,9 @@ class MaskTokens:
     def lost(self, text: str, own: Trained, other: str, theirs: Trained) -> int:
         """Counts tokens of `own` in `text` that are not among `theirs` in the text `other`.
 
-        Assistant turns are paired from the last one backwards. In a pair, the characters that both
-        end with and then those that both start with correspond; a token is lost unless all of its
-        characters have a counterpart inside a token that is trained.
+        Assistant turns are paired from the last one backwards. Within a pair, the common suffix and
+        then the common prefix correspond; a token is lost unless each of its characters corresponds
+        to a character of a trained token.
         """
         offsets, other_offsets = self._marked(text)[0], self._marked(other)[0]
         trained = bytearray(len(other))
@@ -188,7 +188,7 @@ class MaskTokens:
         return sum(not all(kept[slice(*offsets[number])]) for number in own.numbers)
 
     def _marked(self, text: str) -> tuple[list[tuple[int, int]], list[int], list[str]]:
-        """Returns for each token its offsets, its start, and its region."""
+        """Returns the offsets, the start and the region of each token."""
         if text not in self._known:
             offsets = self.target.offsets(text)
             marks = list(regions(text))
@@ -212,7 +212,7 @@ def _assistant_turns(text: str) -> list[tuple[int, int]]:
 
 
 def _common_prefix(one: str, other: str) -> int:
-    """Returns how many characters two texts have in common at their start."""
+    """Returns the length of the common prefix of two texts, by binary search."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -31,7 +31,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True)
 class MaskRefusal:
-    """The reason why a trainer does not train the sample at all."""
+    """Why a trainer does not train the sample at all."""
 
     reason: str
 
@@ -51,8 +51,8 @@ def keep_start(length: int, trained: Ranges, limit: int) -> Ranges:
 def keep_pairs(length: int, trained: Ranges, limit: int) -> Ranges:
     """Cuts like LLaMA-Factory: each prompt and its answer get a share of the remaining length.
 
-    The end of the prompt is cut if the answer is shorter than half of the remaining length, the end
-    of the answer if the prompt is; otherwise both in proportion.
+    If the answer is shorter than half of the remaining length, the end of the prompt is cut; if the
+    prompt is, the end of the answer; otherwise both are cut in proportion.
     """
     kept: Ranges = []
     before = 0
@@ -76,10 +76,10 @@ def keep_pairs(length: int, trained: Ranges, limit: int) -> Ranges:
 class MaskRule:
     """The mask of one setting of a trainer.
 
-    summary  the setting and what it trains, in a line
-    limit    tokens that it accepts; None: no default
-    cut      what it keeps of a longer sample; None: it refuses it
-    across   a token that crosses the border of a trained span is trained as well
+    summary  the setting and what it trains, in one line
+    limit    tokens that it accepts; None: no default limit
+    cut      returns what it keeps of a longer sample; None: it refuses the sample
+    across   whether a token that crosses the border of a trained span is trained as well
     """
 
     summary: str
@@ -89,45 +89,36 @@ class MaskRule:
     across: bool = False
 
 
-def has_system(sample: Sample) -> bool:
-    """Returns whether the sample begins with a system turn."""
-    return bool(sample.messages) and sample.messages[0][0] == "system"
-
-
 def as_messages(sample: Sample) -> list[dict[str, Json]]:
     """Returns the messages as the template accepts them."""
     return [{"role": role, "content": content} for role, content in sample.messages]
 
 
-def written(sample: Sample, default: str | None, gap: str, answer: Callable[[str], str]) -> Mask:
-    """Renders the turns one after the other; answers are trained through the newline after them.
+def render_turns(
+    sample: Sample, default: str | None, gap: str, answer: Callable[[str], str]
+) -> Mask:
+    """Renders the turns one by one; answers are trained through the newline after them.
 
     `answer` returns what follows the header of an assistant turn. `default` is the system text of a
-    sample that has none; without one, `gap` precedes the tools block.
+    sample that has none; if it is None as well, `gap` precedes the tools block.
     """
-    pieces: list[str] = []
+    text = ""
     spans: list[tuple[int, int]] = []
-    length = 0
-
-    def write(text: str) -> None:
-        nonlocal length
-        pieces.append(text)
-        length += len(text)
-
     block = tools_block(sample.definitions).text if sample.tools else ""
     messages = list(sample.messages)
-    system = messages.pop(0)[1] if has_system(sample) else default
+    has_system = bool(messages) and messages[0][0] == "system"
+    system = messages.pop(0)[1] if has_system else default
     if system is not None or block:
         lead = gap if system is None else system + "\n\n" if block else system
-        write(f"<|im_start|>system\n{lead}{block}<|im_end|>\n")
+        text = f"<|im_start|>system\n{lead}{block}<|im_end|>\n"
     for role, content in messages:
-        write(f"<|im_start|>{role}\n")
-        start = length
-        write(answer(content) if role == "assistant" else content)
-        write("<|im_end|>\n")
+        text += f"<|im_start|>{role}\n"
+        start = len(text)
+        text += answer(content) if role == "assistant" else content
+        text += "<|im_end|>\n"
         if role == "assistant":
-            spans.append((start, length))
-    return Mask("".join(pieces), tuple(spans))
+            spans.append((start, len(text)))
+    return Mask(text, tuple(spans))
 
 
 def merged(spans: Sequence[tuple[int, int]]) -> Spans:

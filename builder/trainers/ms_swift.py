@@ -7,7 +7,7 @@ from builder.qwen3.parity import ASSISTANT
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.masks import Mask, MaskRule, written
+from builder.trainers.masks import Mask, MaskRule, render_turns
 from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
 
 
@@ -30,9 +30,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask:
-    """Writes a trained empty block in every turn; consecutive messages of a role are joined.
+    """Writes an empty block, which is trained, in every turn; joins consecutive messages of a role.
 
-    There is no block for a target without thoughts, or for one that always thinks.
+    Targets without thoughts, and those that always think, get no block.
     """
     joined: list[tuple[str, str]] = []
     for role, content in sample.messages:
@@ -46,8 +46,9 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask:
     def answer(content: str) -> str:
         return EMPTY_THINK + content if hybrid and not content.startswith("<think>") else content
 
-    whole = Sample(tuple(joined), sample.tools)
-    return written(whole, target.style.default_system, "\n\n", answer)
+    return render_turns(
+        Sample(tuple(joined), sample.tools), target.style.default_system, "\n\n", answer
+    )
 
 
 MS_SWIFT = Trainer(

@@ -36,7 +36,7 @@ _LENGTH = 2048
 
 
 def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Covers the last turn. Definitions are ignored; a prompt that leaves no room is left out."""
+    """Covers the last turn, without definitions; refuses a prompt that leaves no room for it."""
     messages = as_messages(sample)
     prompt = target.render(messages[:-1], None, add_generation_prompt=True)
     if len(target.offsets(prompt)) >= _LENGTH - 2:
@@ -46,9 +46,9 @@ def _last_turn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
 
 
 def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Covers each turn at its position in the rendering of the preceding messages.
+    """Covers each turn, measured in the rendering of the messages up to it.
 
-    These positions are applied to the rendering of the whole sample.
+    These positions are applied to the rendering of the whole sample, where they may not fit.
     """
     found = _last_turn(sample, text, target)
     if isinstance(found, MaskRefusal):

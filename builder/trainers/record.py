@@ -51,10 +51,10 @@ class Facts:
 
 
 def wider(tokens: int, turns: int) -> int:
-    """Returns an upper bound of a sample's tokens in trainers that write more than the template.
+    """Returns an upper bound on a sample's tokens in trainers that write more than the template.
 
-    Four tokens for an empty think block before each assistant turn, and newlines before the
-    definitions where there is no system turn.
+    It adds four tokens per assistant turn for an empty think block, and two for newlines before the
+    definitions of a sample without a system turn.
     """
     return tokens + 4 * turns + 2
 
@@ -65,11 +65,11 @@ def _rounded(tokens: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ExportFiles:
-    """An export as its configurations see it.
+    """An export, seen from its own folder, in which configurations are run.
 
-    folder      its name: configurations are run from inside the folder
-    train       its file for training
-    evaluation  its file for evaluation, or None
+    folder      the folder's name
+    train       the file to train on
+    evaluation  the file to evaluate on, or None
     """
 
     variant: str
@@ -79,7 +79,7 @@ class ExportFiles:
 
     @property
     def quoted_folder(self) -> str:
-        """Returns the folder for `datasets`, seen from inside: "." has no name in its cache."""
+        """Returns the folder as `../NAME`, since the cache of `datasets` has no name for "."."""
         return json.dumps(f"../{self.folder}")
 
     @property
@@ -105,12 +105,12 @@ class Trainer:
     """The facts about a trainer.
 
     name            in options and reports
-    title           as its makers write it
-    variants        the exports it reads, the best first: {variant: which turns it can leave out}.
-                    `every`: it trains all assistant turns; `last`: it can train only the last one;
-                    `some`: it can train any of them
-    configure       writes its configuration
-    difference      how its trained tokens differ from `meta.spans`
+    title           the name as its authors write it
+    variants        the exports it reads, the best first: {variant: which turns it can train}.
+                    `every`: always all assistant turns; `last`: all, or only the last one; `some`:
+                    any of them
+    configure       returns its configuration files
+    difference      returns how its trained tokens differ from `meta.spans`
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     masks           {name for `verify --masks`: the mask of a setting}
     """
@@ -124,15 +124,15 @@ class Trainer:
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
 
     def can_train(self, variant: str, targets: Targets) -> bool:
-        """Returns whether it trains only targets of the variant."""
+        """Returns whether it can train just these targets when it reads the variant."""
         ability = self.variants.get(variant)
         return ability is not None and (targets == "every" or ability in (targets, "some"))
 
     def variant_for(self, targets: Targets) -> str | None:
-        """Returns the export that it reads best, of those that can express the targets."""
+        """Returns the best export for this trainer that can express the targets."""
         return next((name for name in self.variants if self.can_train(name, targets)), None)
 
     def beyond_default(self, facts: Facts) -> str:
-        """Returns how many samples its default length would cut or refuse."""
+        """Describes how many samples exceed its default length."""
         beyond = facts.beyond.get(self.name, 0)
         return f"the default is {self.default_length}: {beyond} of {facts.samples} are longer"

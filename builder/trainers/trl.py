@@ -6,44 +6,33 @@ from builder.qwen3.render import render_sample, split_thought
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers.masks import Mask, MaskRefusal, MaskRule, written
+from builder.trainers.masks import Mask, MaskRefusal, MaskRule, render_turns
 from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
 
 _COMPLETIONS = ("prompt-completion", "prompt-completion-text")
 _PAIRS = "preference"
-_EXACT = "builder export --to tokenized"
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
-    is_flat = export.variant not in (*_COMPLETIONS, "tokenized")
+    command, rows, length, loss = "sft", "samples", facts.length, ""
     if export.variant == _PAIRS:
-        return {"trl.yaml": _dpo(export, facts)}
-    length = facts.wide_length if is_flat else facts.length
-    loss = ""
-    if is_flat:
-        loss = f"""# By default TRL trains every token, tool results and definitions too. To train the tokens of
-# meta.spans in the proven text use the export `tokenized` ({_EXACT}).
-assistant_only_loss: true
-"""
+        command, rows = "dpo", "pairs"
     elif export.variant in _COMPLETIONS:
         loss = "completion_only_loss: true  # the default for these columns\n"
+    elif export.variant != "tokenized":
+        length = facts.wide_length
+        loss = """# By default TRL trains every token, tool results and definitions too. To train the tokens of
+# meta.spans in the proven text use the export `tokenized` (builder export --to tokenized).
+assistant_only_loss: true
+"""
     return {
-        "trl.yaml": f"""# trl sft --config configs/trl.yaml
+        "trl.yaml": f"""# trl {command} --config configs/trl.yaml
 model_name_or_path: {MODEL}
 dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {export.train_split}
-max_length: {length}        # longer samples are cut; {TRL.beyond_default(facts)}
+max_length: {length}        # longer {rows} are cut; {TRL.beyond_default(facts)}
 {loss}"""
     }
-
-
-def _dpo(export: ExportFiles, facts: Facts) -> str:
-    return f"""# trl dpo --config configs/trl.yaml
-model_name_or_path: {MODEL}
-dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
-dataset_train_split: {export.train_split}
-max_length: {facts.length}        # longer pairs are cut; {TRL.beyond_default(facts)}
-"""
 
 
 def _difference(variant: str, facts: Facts) -> str:
@@ -76,7 +65,7 @@ def _everything(sample: Sample, text: str, target: Target) -> Mask:
 
 
 _KNOWN_TEMPLATES = (
-    "Qwen3 original (2025-04)",  # like the revised text, which it knows: both render alike
+    "Qwen3 original (2025-04)",  # renders like the revised text, which TRL knows
     "Qwen3 revised",
     "Qwen3 Instruct-2507",
     "Qwen3-VL Instruct",
@@ -85,12 +74,12 @@ _KNOWN_TEMPLATES = (
 
 
 def _assistant_only(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Renders like TRL's training template: a think block in every turn; trained to the newline."""
+    """Renders like TRL's training template: a think block in every turn, trained to the newline."""
     if target.template_name not in _KNOWN_TEMPLATES:
         return MaskRefusal("it has no training template for this target (ValueError)")
     if target.style.thoughts is not Thoughts.hybrid:
         answers = render_sample(sample, target.style).answers
-        before = 1 if target.template_name == "Qwen2.5" else 0  # also the newline after its header
+        before = 1 if target.template_name == "Qwen2.5" else 0  # the newline after the header too
         return Mask(text, tuple((start - before, end + 1) for start, end in answers))
 
     def answer(content: str) -> str:
@@ -98,7 +87,7 @@ def _assistant_only(sample: Sample, text: str, target: Target) -> Mask | MaskRef
         stripped = body.lstrip("\n")
         return f"<think>\n{thought.strip(chr(10))}\n</think>\n\n{stripped}"
 
-    return written(sample, target.style.default_system, "", answer)
+    return render_turns(sample, target.style.default_system, "", answer)
 
 
 _LENGTH = 1024

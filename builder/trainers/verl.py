@@ -27,9 +27,9 @@ def _difference(variant: str, facts: Facts) -> str:
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
-    """Renders each message separately; the pieces must make the whole.
+    """Renders each message separately; the pieces must add up to the whole rendering.
 
-    At the beginning of an answer, as many tokens as a generation prompt has are untrained, whatever
+    The first tokens of each answer are untrained: as many as a generation prompt has, whichever
     they are.
     """
     whole = ""
