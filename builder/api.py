@@ -211,9 +211,9 @@ def push_dataset(
     import time
 
     from builder.push.job import PushOptions, PushReport, push
-    from builder.push.retry import Course
+    from builder.push.retry import Retries
 
     report = PushReport(repo_id)
-    course = Course(on_message or (lambda _: None), time.sleep)
-    push(str(dataset), report, options or PushOptions(), course, lambda _: None)
+    retries = Retries(on_message or (lambda _: None), time.sleep)
+    push(str(dataset), report, options or PushOptions(), retries, lambda _: None)
     return report

@@ -12,7 +12,7 @@ from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import nearest
 from builder.push.job import PushOptions, PushReport, push
-from builder.push.retry import Course
+from builder.push.retry import Retries
 from builder.push.upload import Changes
 from builder.sources.store import hub_name
 
@@ -38,7 +38,7 @@ def run_push(
 
         disable_progress_bars()
     interrupt_on_sigterm()
-    course = Course(report=_warn, sleep=sleep)
+    retries = Retries(report=_warn, sleep=sleep)
     report = PushReport(hub_name(repo))
 
     def show(found: PushReport) -> None:
@@ -48,7 +48,7 @@ def run_push(
             # Always shown, even with --quiet.
             _warn(f"removed on the Hub: {', '.join(found.removed)}")
 
-    push(dataset, report, options, course, show)
+    push(dataset, report, options, retries, show)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]
         _warn(f"--allow {code}: no such gate is closed{nearest(code, shut) if shut else ''}")
@@ -62,7 +62,7 @@ def run_push(
     if report.refused:
         _warn("nothing was pushed")
     if as_json:
-        print_json(_as_json(report, course))
+        print_json(_as_json(report, retries))
     elif not quiet:
         _print_end(report)
     return 0 if report.is_done else 1
@@ -124,15 +124,15 @@ def _print_end(report: PushReport) -> None:
     )
 
 
-def _as_json(report: PushReport, course: Course) -> dict[str, Json]:
+def _as_json(report: PushReport, retries: Retries) -> dict[str, Json]:
     changes, done, arrival = report.changes, report.uploaded, report.arrival
     result: dict[str, Json] = {
         "repo": report.repo,
         "refused": [{"code": item.code, "message": item.message} for item in report.refused],
         "overruled": [*(item.code for item in report.overruled)],
         "error": hide(report.error) if report.error else None,
-        "attempts": course.attempts,
-        "waits": [*course.waits],
+        "attempts": retries.attempts,
+        "waits": [*retries.waits],
     }
     if changes is not None:
         result |= _changes_json(changes, report.removed)

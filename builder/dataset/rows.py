@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, zip_longest
@@ -17,6 +17,7 @@ from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
+from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
@@ -208,6 +209,13 @@ def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
             yield number, None if isinstance(line, Problem) else loads(line)
         except JsonFault:
             yield number, None
+
+
+def json_objects(paths: Iterable[Path]) -> Iterator[dict[str, Json]]:
+    """Yields each line of some JSONL files as an object; {} for a line that is not one."""
+    for path in paths:
+        for _, value in json_lines(path):
+            yield as_dict(value)
 
 
 def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.dataset.rows import json_lines, plain_row
+from builder.dataset.rows import json_objects, plain_row
 from builder.dataset.samples import read_sample
 from builder.push import hub
 from builder.push.files import PushFile
 from builder.push.hub import Place
-from builder.push.retry import of_the_network
+from builder.push.retry import is_network_fault
 from builder.push.upload import compare
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -25,20 +25,21 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 SAMPLED = 200
-"""Rows of a split that are rendered again, evenly spaced."""
+"""Rows of a split that are rendered again, at even distances."""
 
 LOADED_BYTES = 2 << 30
-"""Size of data/ up to which all rows are loaded; of larger datasets the first SAMPLED are."""
+"""If data/ is larger, only the first SAMPLED rows of each split are loaded, otherwise all."""
 
 
 @dataclass(slots=True)
 class Arrival:
-    """What was compared and found equal, and every difference.
+    """The result of a read-back: what is equal, and every difference.
 
-    files, bytes   of the commit's tree, compared by size and sha256 or git oid
+    files, bytes   equal files of the commit, compared by size and sha256 or git oid
     rows           rows that the loader returned
-    is_whole       all rows were loaded, and their number is that of meta/
-    renderings     loaded rows whose rendering has the sha256 of meta/
+    is_whole       all rows were loaded and counted, not only the first
+    renderings     loaded rows whose rendering has the sha256 that meta/ names
+    problems       a message for each difference
     """
 
     files: int = 0
@@ -52,19 +53,19 @@ class Arrival:
 def read_back(
     api: HfApi, place: Place, folder: Path, files: Sequence[PushFile], target: Target
 ) -> Arrival:
-    """Compares the commit `place.revision` with the folder. Raises what the client raises."""
+    """Compares the commit `place.revision` with the folder. Passes on the client's exceptions."""
     data = sum(file.size for file in files if file.path.startswith("data/"))
     arrival = Arrival(is_whole=data <= LOADED_BYTES)
-    changes = compare(files, hub.look(api, place).files)
+    changes = compare(files, hub.repository_at(api, place).files)
     arrival.files = len(changes.equal)
     arrival.bytes = sum(file.size for file in changes.equal)
     arrival.problems += [f"{file.path}: differs on the Hub" for file in changes.send]
     try:
         _compare_rows(place, _splits(folder), target, arrival)
     except Exception as error:
-        if of_the_network(error):
+        if is_network_fault(error):
             raise
-        # any other exception of the loader is a verdict on the files
+        # any other exception of the loader means that the files are at fault
         arrival.problems.append(f"the loader fails: {reason(error)}")
     return arrival
 
@@ -72,7 +73,7 @@ def read_back(
 def _compare_rows(
     place: Place, known: dict[str, list[Path]], target: Target, arrival: Arrival
 ) -> None:
-    """Compares rows with meta/. Streamed rows come from the Hub, not from a cache."""
+    """Compares rows with meta/. Streaming makes them come from the Hub and not from a cache."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
@@ -82,9 +83,9 @@ def _compare_rows(
             f"the loader gives the splits {sorted(loaded)}, not {sorted(known)}"
         )
     for split in sorted(set(loaded) & set(known)):
-        count = sum(1 for _ in _meta(known[split])) if arrival.is_whole else SAMPLED
+        count = sum(1 for _ in json_objects(known[split])) if arrival.is_whole else SAMPLED
         limit = None if arrival.is_whole else SAMPLED
-        metas = itertools.islice(_meta(known[split]), limit)
+        metas = itertools.islice(json_objects(known[split]), limit)
         rows = itertools.islice(loaded[split], limit)
         for number, (row, meta) in enumerate(itertools.zip_longest(rows, metas)):
             if row is None or meta is None:
@@ -99,12 +100,13 @@ def _compare_rows(
 
 
 def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str | None:
+    """Returns how a loaded row differs from the row that was proven, or None."""
     sample = read_sample(plain_row({key: row.get(key) for key in ("messages", "tools")}))
     if not isinstance(sample, Sample):
         return f"as loaded it is not a sample: {sample[0].message}"
     try:
         text = target.render_sample(sample)
-    except Exception as error:  # any exception of a template is a verdict on the row
+    except Exception as error:  # any exception of the template means that the row is at fault
         return f"as loaded it does not render: {error}"[:200]
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.get("render_sha256"):
         return "as loaded it renders to a text other than the proven one"
@@ -116,9 +118,3 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
     paths = sorted((folder / "meta").glob("*.jsonl"))
     names = sorted({path.name.partition("-")[0] for path in paths})
     return {name: [item for item in paths if item.name.startswith(f"{name}-")] for name in names}
-
-
-def _meta(paths: Sequence[Path]) -> Iterator[dict[str, Json]]:
-    for path in paths:
-        for _, row in json_lines(path):
-            yield row if isinstance(row, dict) else {}

@@ -1,4 +1,4 @@
-"""Lists the files of a built folder as they are pushed, each compared with the manifest."""
+"""Lists the files of a built folder in their published form, each compared with the manifest."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PLACES = ("config", "tokenizer")
 
 @dataclass(frozen=True, slots=True)
 class PushFile:
-    """A file to be pushed: its identity on the Hub, and its bytes.
+    """A file to be pushed: its path and identity on the Hub, and its content.
 
-    git_oid  its sha1 as a git blob, which identifies files that are not large objects on the Hub
+    git_oid  its sha1 as a git blob, which identifies files that the Hub stores inside a commit
     """
 
     path: str
@@ -89,7 +89,7 @@ def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFi
 
 
 def _is_below(folder: Path, path: str) -> bool:
-    """Returns whether it is a plain relative path of a file inside; the manifest may be hostile."""
+    """Returns whether it is a plain relative path inside the folder: a manifest may be hostile."""
     parts = path.split("/")
     if "\\" in path or any(part in ("", ".", "..", ".git", STATE) for part in parts):
         return False
@@ -100,7 +100,7 @@ def _is_below(folder: Path, path: str) -> bool:
 
 
 def _present(folder: Path) -> list[str]:
-    """Yields every file below the folder except the state that `build` keeps for resuming."""
+    """Returns every file below the folder, except the state that `build` keeps for resuming."""
     found = []
     for place, folders, names in os.walk(folder):
         here = Path(place)
@@ -122,8 +122,7 @@ def _read(path: Path, name: str) -> PushFile:
 
 
 def _made(name: str, content: bytes) -> PushFile:
-    git = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
-    git.update(content)
+    git = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     sha256 = hashlib.sha256(content).hexdigest()
     return PushFile(name, len(content), sha256, git.hexdigest(), content)
 
@@ -131,7 +130,7 @@ def _made(name: str, content: bytes) -> PushFile:
 def as_published(
     files: Sequence[PushFile], manifest: Mapping[str, Any], overruled: Sequence[Overruled]
 ) -> list[PushFile]:
-    """Returns what is pushed: the files, and the manifest without `run`.
+    """Returns the files to push, and the manifest without `run`.
 
     The card records overruled gates, and the manifest lists that card. Absolute paths in the
     configuration would reveal this machine and its user, so only their last part is published.

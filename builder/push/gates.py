@@ -13,7 +13,7 @@ import yaml
 from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
 from builder.audit.result import AuditFinding, GateAction
 from builder.conversation import Json
-from builder.dataset.rows import json_lines
+from builder.dataset.rows import json_objects
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
@@ -51,9 +51,9 @@ def refusals(
     *,
     public: bool,
 ) -> Iterator[GateRefusal]:
-    """Returns every closed gate. `changed`: how the folder differs from its manifest.
+    """Yields every closed gate. `changed`: how the folder differs from its manifest.
 
-    A folder that differs from its manifest is not examined further.
+    A folder that differs is not examined further.
     """
     if changed:
         yield GateRefusal("manifest", _some(changed), by_name=False)
@@ -64,11 +64,14 @@ def refusals(
         yield GateRefusal(
             NOT_AUDITED, "nothing was scanned for secrets or personal data; build it again"
         )
-    for audit, mends in REMEDIES.items():
-        left = [item for item in findings or () if _blocks(item, audit)]
-        if left:
-            found = (f"{item.code} {item.count} times in {item.samples} samples" for item in left)
-            yield GateRefusal(audit, f"{_some(list(found))}; {mends}")
+    for audit, remedy in REMEDIES.items():
+        found = [
+            f"{item.code} {item.count} times in {item.samples} samples"
+            for item in findings or ()
+            if _blocks(item, audit)
+        ]
+        if found:
+            yield GateRefusal(audit, f"{_some(found)}; {remedy}")
     if not public:
         return
     runs = _benchmarks(folder)
@@ -100,8 +103,7 @@ def _finding(item: Mapping[str, Any]) -> AuditFinding:
     count, samples = (
         number if isinstance(number := item.get(key), int) else 1 for key in ("count", "samples")
     )
-    gates = [gate for gate in GateAction if gate == item.get("gate")]
-    gate = gates[0] if gates else GateAction.report
+    gate = next((gate for gate in GateAction if gate == item.get("gate")), GateAction.report)
     audit, code, message = (_short(item.get(key)) for key in ("audit", "code", "message"))
     return AuditFinding(audit, code, message, count, samples, gate)
 
@@ -111,17 +113,17 @@ def _short(text: object) -> str:
 
 
 def _blocks(finding: AuditFinding, audit: str) -> bool:
-    """Returns whether a finding is still in the dataset: neither changed nor left out."""
+    """Returns whether it is a finding of the audit in text that is still in the dataset."""
     return finding.audit == audit and finding.gate is GateAction.report and finding.count > 0
 
 
 def overrule(
-    shut: Sequence[GateRefusal], allowed: Sequence[str]
+    closed: Sequence[GateRefusal], allowed: Sequence[str]
 ) -> tuple[list[GateRefusal], list[Overruled]]:
     """Returns (gates that stay closed, gates that `--allow` opened)."""
-    opened = [item for item in shut if item.by_name and item.code in allowed]
-    left = [item for item in shut if item not in opened]
-    return left, [Overruled(item.code, item.message) for item in opened]
+    opened = [item for item in closed if item.by_name and item.code in allowed]
+    still_closed = [item for item in closed if item not in opened]
+    return still_closed, [Overruled(item.code, item.message) for item in opened]
 
 
 def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iterator[GateRefusal]:
@@ -145,19 +147,16 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
 
 
 def _meta(folder: Path) -> Iterator[dict[str, Json]]:
-    """Yields the contents of each line of meta/; {} for a line that is not an object."""
-    for path in sorted(folder.glob("meta/*.jsonl")):
-        for _, row in json_lines(path):
-            yield row if isinstance(row, dict) else {}
+    return json_objects(sorted(folder.glob("meta/*.jsonl")))
 
 
 def _benchmarks(folder: Path) -> Counter[str]:
-    """Returns {benchmark: samples that are runs of it}, as meta/ names them."""
+    """Returns {benchmark: number of samples that are runs of it}, by the names in meta/."""
     return Counter(name for row in _meta(folder) if (name := benchmark_of(row)) is not None)
 
 
 def _without_license(folder: Path) -> int:
-    """Returns the number of samples without a licence in meta/; all if the card has none."""
+    """Returns the number of samples without a licence in meta/; all if the card names none."""
     count = samples = 0
     for row in _meta(folder):
         samples += 1

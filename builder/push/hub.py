@@ -33,14 +33,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file on the Hub; `sha256` of a large object, None for a file inside the commit."""
+    """A file on the Hub; `sha256` is None for a file that is stored inside the commit."""
 
     path: str
     size: int
     git_oid: str
     sha256: str | None
 
-    def is_as(self, file: PushFile) -> bool:
+    def matches(self, file: PushFile) -> bool:
         """Returns whether it has the same bytes."""
         if self.size != file.size:
             return False
@@ -51,7 +51,7 @@ class RemoteFile:
 class HubRepository:
     """A repository at a revision.
 
-    head        the commit, None if there is no repository
+    head        its newest commit; None if there is no repository
     private     None if there is no repository
     has_branch  False: the revision does not exist yet; `head` and `files` are those of main
     """
@@ -62,8 +62,11 @@ class HubRepository:
     has_branch: bool = True
 
 
-def look(api: HfApi, place: Place) -> HubRepository:
-    """Returns the repository at a place, if any. Raises what the client raises for other faults."""
+def repository_at(api: HfApi, place: Place) -> HubRepository:
+    """Returns the repository, or one without a head if there is none.
+
+    Passes on the client's exceptions for other faults.
+    """
     from huggingface_hub.errors import (  # noqa: PLC0415 - the client is heavy
         GatedRepoError,
         RepositoryNotFoundError,
@@ -75,7 +78,7 @@ def look(api: HfApi, place: Place) -> HubRepository:
     except RevisionNotFoundError:
         if place.revision == MAIN:
             raise
-        return replace(look(api, replace(place, revision=MAIN)), has_branch=False)
+        return replace(repository_at(api, replace(place, revision=MAIN)), has_branch=False)
     except GatedRepoError:
         raise
     except RepositoryNotFoundError:
@@ -101,14 +104,14 @@ def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
     """Creates the repository and the branch if they are missing, and returns the repository."""
     if remote.head is None:
         api.create_repo(place.repo, repo_type=DATASET, private=place.private, exist_ok=True)
-        remote = look(api, place)
+        remote = repository_at(api, place)
     if remote.head is None:
         raise ConnectionError("the repository was created but is not available yet")
     if not remote.has_branch:
         if place.revision.startswith("refs/"):
             raise UsageError(f"--revision {place.revision!r}: {place.repo} has no such ref")
         api.create_branch(place.repo, branch=place.revision, repo_type=DATASET, exist_ok=True)
-        remote = look(api, place)
+        remote = repository_at(api, place)
     return remote
 
 
@@ -139,7 +142,7 @@ def commit(
 ) -> str:
     """Uploads the files, commits them on top of `parent` and returns the commit's id.
 
-    The client sends the commit once. Raises what the client raises; HTTP 412 if the head has moved.
+    The client sends the commit once. Passes on its exceptions; HTTP 412 if the head has moved.
     """
     from huggingface_hub import (  # noqa: PLC0415 - the client is heavy
         CommitOperationAdd,

@@ -24,7 +24,7 @@ from builder.push.gates import (
     refusals,
 )
 from builder.push.hub import MAIN, HubRepository, Place
-from builder.push.retry import Course, PushFault, persist
+from builder.push.retry import PushFault, Retries, with_retries
 from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
 from builder.verify.verifier import verifier_for
 
@@ -39,7 +39,7 @@ GATES = (NOT_AUDITED, *REMEDIES, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push. `allow`: codes of overruled gates."""
+    """Options of a push. `allow`: codes of gates to overrule."""
 
     public: bool = False
     revision: str = MAIN
@@ -53,9 +53,10 @@ class PushOptions:
 
 @dataclass(slots=True)
 class PushReport:
-    """The findings and results of a push; phases that it did not reach are None or empty.
+    """The results of a push; those of phases that it did not reach are None or empty.
 
-    removed  files only on the Hub that are removed there (`--prune`)
+    survey   the repository before the push
+    removed  files that are only on the Hub and are removed there (`--prune`)
     error    why it ended early
     """
 
@@ -71,7 +72,7 @@ class PushReport:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing stopped it and the read-back is equal."""
+        """Whether nothing stopped it and the read-back found no difference."""
         return not (self.refused or self.error or (self.arrival and self.arrival.problems))
 
 
@@ -79,15 +80,15 @@ def push(
     dataset: str,
     report: PushReport,
     options: PushOptions,
-    course: Course,
+    retries: Retries,
     show: Callable[[PushReport], None],
 ) -> None:
     """Pushes a built folder and fills in the report. Raises UsageError.
 
-    `show` is called with the report of what would change, before anything is changed.
+    Calls `show` with the planned changes in the report, before anything is changed.
     """
     try:
-        _push(expand_home(dataset), report, options, course, show)
+        _push(expand_home(dataset), report, options, retries, show)
     except PushFault as fault:
         report.error = str(fault)
 
@@ -96,7 +97,7 @@ def _push(
     folder: Path,
     report: PushReport,
     options: PushOptions,
-    course: Course,
+    retries: Retries,
     show: Callable[[PushReport], None],
 ) -> None:
     for code in options.allow:
@@ -108,25 +109,25 @@ def _push(
     manifest = read_manifest(folder)
     target = verifier_for(options.tokenizer or _tokenizer(manifest)).target
     files, changed = listed_files(folder, manifest)
-    shut = list(refusals(folder, manifest, changed, target, public=options.public))
-    report.refused, report.overruled = overrule(shut, options.allow)
+    closed = list(refusals(folder, manifest, changed, target, public=options.public))
+    report.refused, report.overruled = overrule(closed, options.allow)
     if report.refused:
         return
     published = as_published(files, manifest, report.overruled)
     api = _api()
     looking = f"look at {place.repo}"
-    survey = persist(lambda: _survey(api, place, options), course, what=looking)
+    survey = with_retries(lambda: _survey(api, place, options), retries, what=looking)
     report.survey = survey
     report.changes = compare(published, survey.files)
     if options.prune:
         report.removed = [file.path for file in report.changes.extra if file.path != KEPT]
     if options.tag and survey.head is not None:
         tag, is_same = options.tag, not (report.changes.send or report.removed)
-        at = persist(lambda: hub.tagged(api, place.repo, tag), course, what=looking)
+        at = with_retries(lambda: hub.tagged(api, place.repo, tag), retries, what=looking)
         if at is not None and not (is_same and at == survey.head):
             raise UsageError(f"--tag {tag!r}: exists, at {at[:12]}; a push does not move tags")
-    shut = list(_gates_there(report.changes, survey, options))
-    report.refused, overruled = overrule(shut, options.allow)
+    closed = list(_hub_gates(report.changes, survey, options))
+    report.refused, overruled = overrule(closed, options.allow)
     report.overruled += overruled
     show(report)
     if report.refused or options.dry_run:
@@ -139,15 +140,15 @@ def _push(
         removed=report.removed,
         title=f"Push {len(published)} files (manifest {published[-1].sha256[:12]})",
         as_pull_request=options.create_pr,
-        course=course,
+        retries=retries,
     )
     arrived = Place(place.repo, report.uploaded.commit)
     if options.tag:
         tag = options.tag
-        persist(lambda: _tag(api, arrived, tag), course, what=f"tag {place.repo}")
-    report.arrival = persist(
+        with_retries(lambda: _tag(api, arrived, tag), retries, what=f"tag {place.repo}")
+    report.arrival = with_retries(
         lambda: read_back(api, arrived, folder, published, target),
-        course,
+        retries,
         what=f"read {place.repo} back",
     )
 
@@ -173,10 +174,10 @@ def _tokenizer(manifest: dict[str, Any]) -> str:
 
 
 def _api() -> HfApi:
-    """Returns the client with the usual token; its own output is silenced."""
+    """Returns the client with the user's token and without its log messages."""
     from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
 
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # it shows signed addresses
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # its log has signed URLs
     if not get_token():  # even for a dry run, because a private repository would seem not to exist
         raise UsageError("no token for the Hub: `hf auth login`, or HF_TOKEN")
     return HfApi()
@@ -184,7 +185,7 @@ def _api() -> HfApi:
 
 def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
     """Returns the repository before the push. Raises UsageError if it contradicts the options."""
-    survey = hub.look(api, place)
+    survey = hub.repository_at(api, place)
     if survey.private is not None and survey.private == options.public:
         now, asked = ("private", "--public") if survey.private else ("public", "--private")
         raise UsageError(
@@ -194,10 +195,10 @@ def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
     return survey
 
 
-def _gates_there(
+def _hub_gates(
     changes: Changes, survey: HubRepository, options: PushOptions
 ) -> Iterator[GateRefusal]:
-    """Yields gates that the state of the Hub closes."""
+    """Yields the gates that are closed because of files on the Hub."""
     if changes.stale and not options.prune:
         names = ", ".join(changes.stale[:5])
         yield GateRefusal(

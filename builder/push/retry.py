@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from builder.credentials import hide
+from builder.credentials import hide, reason
 from builder.problem import BuilderError, UsageError
 
 ATTEMPTS = 5
@@ -19,19 +19,19 @@ WAITS = (1.0, 4.0, 16.0, 60.0)
 LONGEST_WAIT = 300.0
 """Seconds. If the Hub asks for a longer delay, the push ends; the same command resumes it."""
 
-_AGAIN = (408, 409, 412, 425, 429)
+_RETRIED = (408, 409, 412, 425, 429)
 _LOCAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 _FULL = "No space left on device"  # from the storage library, which has no status codes
 _T = TypeVar("_T")
 
 
 class PushFault(BuilderError):
-    """A push ends early, with a message of one line. The Hub is left as it is."""
+    """Ends a push early, with a message of one line. The Hub is left as it is."""
 
 
 @dataclass(slots=True)
-class Course:
-    """The course of a push: attempts at the upload, seconds waited, and where messages go."""
+class Retries:
+    """How a push reports and waits before a retry; uploads attempted, and seconds waited."""
 
     report: Callable[[str], None]
     sleep: Callable[[float], None]
@@ -39,57 +39,59 @@ class Course:
     waits: list[float] = field(default_factory=list)
 
 
-def persist(act: Callable[[], _T], course: Course, *, what: str, counted: bool = False) -> _T:
-    """Returns the result of `act`, with retries for faults of the Hub and of the network.
+def with_retries(
+    act: Callable[[], _T], retries: Retries, *, what: str, counted: bool = False
+) -> _T:
+    """Returns the result of `act`; retries it after faults of the Hub and of the network.
 
-    Raises UsageError (only the user can fix it), PushFault (it keeps failing).
+    Raises UsageError for what only the user can fix, PushFault if it keeps failing.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        course.attempts += counted
+        retries.attempts += counted
         try:
             return act()
         except (PushFault, UsageError):
             raise
         except Exception as error:
-            reason, wait = _judge(error, what)
-            wait = WAITS[attempt - 1] if wait is None and attempt < ATTEMPTS else wait or 0.0
+            message, asked = _judge(error, what)
             if attempt == ATTEMPTS:
-                raise PushFault(f"{reason} ({ATTEMPTS} attempts)") from None
+                raise PushFault(f"{message} ({ATTEMPTS} attempts)") from None
+            wait = WAITS[attempt - 1] if asked is None else asked
             if wait > LONGEST_WAIT:
-                raise PushFault(f"{reason}; the Hub asks to wait {wait:g} seconds") from None
-            course.report(f"{reason}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
-            course.waits.append(wait)
-            course.sleep(wait)
+                raise PushFault(f"{message}; the Hub asks to wait {wait:g} seconds") from None
+            retries.report(f"{message}; attempt {attempt + 1} of {ATTEMPTS} in {wait:g} s")
+            retries.waits.append(wait)
+            retries.sleep(wait)
     raise AssertionError("the last attempt returns or raises")
 
 
 def _judge(error: Exception, what: str) -> tuple[str, float | None]:
-    """Returns (the reason in one line, seconds that the Hub asks to wait) for a retry.
+    """Returns (a message of one line, the seconds that the Hub asks to wait) for a retry.
 
-    Raises UsageError for what a retry cannot fix, and any exception that is a bug.
+    Raises UsageError or PushFault for what a retry cannot fix, and the error itself if it is a bug.
     """
     response = next((item for item in map(_response, _causes(error)) if item is not None), None)
     if (isinstance(error, OSError) and error.errno in _LOCAL) or _FULL in str(error):
-        raise PushFault(f"{what}: {_line(str(error))}") from None
+        raise PushFault(f"{what}: {reason(error)}") from None
     if response is None:
         if type(error).__name__ == "OfflineModeIsEnabled":
             raise UsageError(f"{what}: HF_HUB_OFFLINE is set") from None
-        if not of_the_network(error):
+        if not is_network_fault(error):
             if isinstance(error, ValueError):
-                raise UsageError(f"{what}: {_line(str(error))}") from None
+                raise UsageError(f"{what}: {reason(error)}") from None
             raise error
-        return f"{what}: {_line(str(error)) or type(error).__name__}", None
+        return f"{what}: {reason(error)}", None
     status = int(response.status_code)
     place = f"{response.request.method} {response.request.url.path}"
-    answer = _line(str(response.headers.get("X-Error-Message") or ""))
-    reason = f"{what}: HTTP {status} at {place}" + (f" ({answer})" if answer else "")
+    answer = hide(" ".join(str(response.headers.get("X-Error-Message") or "").split()))[:200]
+    message = f"{what}: HTTP {status} at {place}" + (f" ({answer})" if answer else "")
     if status == 401:
-        raise UsageError(f"{reason}: the token is not accepted; `hf auth login`, or HF_TOKEN")
+        raise UsageError(f"{message}: the token is not accepted; `hf auth login`, or HF_TOKEN")
     if status == 403:
-        raise UsageError(f"{reason}: the token may not write there")
-    if status not in _AGAIN and status < 500:
-        raise PushFault(reason)
-    return reason, _asked_wait(response)
+        raise UsageError(f"{message}: the token may not write there")
+    if status not in _RETRIED and status < 500:
+        raise PushFault(message)
+    return message, _asked_wait(response)
 
 
 def _asked_wait(response: Any) -> float | None:
@@ -117,15 +119,10 @@ def _response(error: BaseException) -> Any:
     return response if hasattr(response, "status_code") else None
 
 
-def of_the_network(error: BaseException) -> bool:
-    """Returns whether it is a fault of the network: connection, response, storage library."""
+def is_network_fault(error: BaseException) -> bool:
+    """Returns whether the connection, a response or the storage library caused the error."""
     modules = {type(item).__module__.partition(".")[0] for item in _causes(error)}
     if modules & {"httpx", "httpx2", "httpcore", "httpcore2", "requests", "hf_xet"}:
         return True
     kinds = (OSError, RuntimeError, json.JSONDecodeError)
     return any(isinstance(item, kinds) for item in _causes(error))
-
-
-def _line(text: str) -> str:
-    """Returns a message in one line, without tokens and signed addresses."""
-    return hide(" ".join(text.split()))[:200]

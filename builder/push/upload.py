@@ -1,4 +1,4 @@
-"""Uploads what differs on the Hub; compares before every attempt and at the end."""
+"""Uploads the files that differ on the Hub; compares before every attempt and at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from builder.output.folder import MANIFEST
 from builder.push import hub
 from builder.push.files import CARD, PushFile
 from builder.push.hub import MAIN, HubRepository, Place, RemoteFile
-from builder.push.retry import Course, PushFault, persist
+from builder.push.retry import PushFault, Retries, with_retries
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -35,7 +35,7 @@ class Changes:
     update: tuple[PushFile, ...]
     equal: tuple[PushFile, ...]
     extra: tuple[RemoteFile, ...]
-    there: dict[str, RemoteFile]
+    on_hub: dict[str, RemoteFile]
 
     @property
     def send(self) -> tuple[PushFile, ...]:
@@ -60,17 +60,16 @@ class Uploaded:
     bytes: int = 0
 
 
-def compare(files: Sequence[PushFile], there: dict[str, RemoteFile]) -> Changes:
-    """Returns the differences."""
+def compare(files: Sequence[PushFile], on_hub: dict[str, RemoteFile]) -> Changes:
+    """Compares files with those on the Hub."""
     paths = {file.path for file in files}
+    shared = [file for file in files if file.path in on_hub]
     return Changes(
-        add=tuple(file for file in files if file.path not in there),
-        update=tuple(
-            file for file in files if file.path in there and not there[file.path].is_as(file)
-        ),
-        equal=tuple(file for file in files if file.path in there and there[file.path].is_as(file)),
-        extra=tuple(file for path, file in sorted(there.items()) if path not in paths),
-        there=there,
+        add=tuple(file for file in files if file.path not in on_hub),
+        update=tuple(file for file in shared if not on_hub[file.path].matches(file)),
+        equal=tuple(file for file in shared if on_hub[file.path].matches(file)),
+        extra=tuple(file for path, file in sorted(on_hub.items()) if path not in paths),
+        on_hub=on_hub,
     )
 
 
@@ -83,17 +82,18 @@ def upload(
     removed: Sequence[str],
     title: str,
     as_pull_request: bool,
-    course: Course,
+    retries: Retries,
 ) -> Uploaded:
-    """Makes the files at `place` equal to ours, and removes `removed`. `survey`: what was shown.
+    """Makes the files at `place` equal to ours, and removes `removed`.
 
-    Raises UsageError or PushFault if it fails, or if someone else changes the same files.
+    `survey` is the repository for which the user was shown the changes. Raises UsageError or
+    PushFault if it fails, or if someone else has changed the same files since.
     """
     done = Uploaded(revision=place.revision)
 
     def attempt() -> None:
         nonlocal place
-        remote = hub.look(api, place)
+        remote = hub.repository_at(api, place)
         done.created |= remote.head is None
         remote = hub.create(api, place, remote)
         changes = compare(files, remote.files)
@@ -101,33 +101,35 @@ def upload(
         if as_pull_request and place.revision == MAIN and (changes.send or gone):
             place = replace(place, revision=hub.pull_request(api, place.repo, title))
             done.revision = place.revision
-            remote = hub.look(api, place)
+            remote = hub.repository_at(api, place)
             changes = compare(files, remote.files)
         _check_unchanged(changes, survey)
         assert remote.head is not None
         done.commit = remote.head
-        for batch, taken in _batches(changes.send, gone):
-            _commit(api, place, batch, taken, title, done)
+        for batch, removals in _batches(changes.send, gone):
+            _commit(api, place, batch, removals, title, done)
         if changes.send or gone:
             _check(api, place, files, done.commit)
 
     try:
-        persist(attempt, course, what=f"push to {place.repo}", counted=True)
+        with_retries(attempt, retries, what=f"push to {place.repo}", counted=True)
     except PushFault:
-        remote = persist(lambda: hub.look(api, place), course, what=f"look at {place.repo}")
+        remote = with_retries(
+            lambda: hub.repository_at(api, place), retries, what=f"look at {place.repo}"
+        )
         changes = compare(files, remote.files)
         if changes.send or any(path in remote.files for path in removed) or not remote.head:
             raise
-        done.commit = remote.head  # the response to the last attempt was lost, not the attempt
+        done.commit = remote.head  # the last attempt worked; only its response was lost
     return done
 
 
 def _check_unchanged(changes: Changes, survey: HubRepository) -> None:
-    """Checks that nothing that someone else has changed is overwritten. Raises PushFault."""
+    """Raises PushFault if a file that someone else has changed would be overwritten."""
     others = [
         file.path
         for file in changes.update
-        if changes.there[file.path] != survey.files.get(file.path)
+        if changes.on_hub[file.path] != survey.files.get(file.path)
     ]
     others += [path for path in changes.stale if path not in survey.files]
     if others:
@@ -140,7 +142,7 @@ def _check_unchanged(changes: Changes, survey: HubRepository) -> None:
 def _batches(
     send: Sequence[PushFile], removed: Sequence[str]
 ) -> Iterator[tuple[list[PushFile], Sequence[str]]]:
-    """Returns the files of each commit, the card and the manifest last, with the final removals."""
+    """Yields (files, removed paths) of each commit: card, manifest and removals come last."""
     ordered = sorted(send, key=lambda file: (file.path == MANIFEST, file.path == CARD))
     batch: list[PushFile] = []
     inside = 0
@@ -172,8 +174,8 @@ def _commit(
 
 
 def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> None:
-    """Checks that the commit equals what was to be pushed. Raises PushFault."""
-    left = compare(files, hub.look(api, replace(place, revision=commit)).files).send
+    """Raises PushFault if the commit differs from what was to be pushed."""
+    left = compare(files, hub.repository_at(api, replace(place, revision=commit)).files).send
     if left:
         names = ", ".join(file.path for file in left[:5])
         raise PushFault(

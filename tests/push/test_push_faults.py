@@ -16,8 +16,8 @@ from places import ROOT
 from builder.credentials import hide
 from builder.push import upload
 from builder.push.files import as_published, listed_files, read_manifest
-from builder.push.hub import Place, look
-from builder.push.retry import ATTEMPTS, WAITS, Course, PushFault, persist
+from builder.push.hub import Place, repository_at
+from builder.push.retry import ATTEMPTS, WAITS, PushFault, Retries, with_retries
 
 
 @pytest.fixture(scope="module", params=PATHS)
@@ -65,9 +65,9 @@ def test_no_output_holds_a_token(outcomes):
 
 
 class Told(list):
-    def course(self):
+    def retries(self):
         self.slept = []
-        return Course(self.append, self.slept.append)
+        return Retries(self.append, self.slept.append)
 
 
 @pytest.mark.parametrize("lost", [None, 0, 1, 2])
@@ -88,11 +88,11 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
             api,
             place,
             files,
-            survey=look(api, place),
+            survey=repository_at(api, place),
             removed=[],
             title="all",
             as_pull_request=False,
-            course=reported.course(),
+            retries=reported.retries(),
         )
         commits = -(-len(files) // upload.COMMIT_FILES)
         assert commits > 3
@@ -113,7 +113,7 @@ def test_a_bug_is_not_retried():
 
     reported = Told()
     with pytest.raises(TypeError):
-        persist(act, reported.course(), what="push")
+        with_retries(act, reported.retries(), what="push")
     assert not reported
 
 
@@ -130,7 +130,7 @@ def test_a_full_disk_ends_it_at_once(error):
 
     reported = Told()
     with pytest.raises(PushFault, match="No space left"):
-        persist(act, reported.course(), what="read back")
+        with_retries(act, reported.retries(), what="read back")
     assert not reported
 
 
@@ -156,7 +156,7 @@ def test_waits_are_as_long_as_asked_for(headers, wait):
             raise error
 
     reported = Told()
-    persist(act, reported.course(), what="push")
+    with_retries(act, reported.retries(), what="push")
     assert reported.slept == [wait]
 
 
