@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from builder.audit.result import Audit
-from builder.report.html import seen, shorten
+from builder.report.html import escape_invisible, shorten
 
 _SIZES = (
     (1_000, "n<1K"),
@@ -90,7 +90,7 @@ def front_matter(
     weighted: bool = False,
 ) -> dict[str, object]:
     """Returns everything between the two lines of dashes. `licenses`: as the inputs name them."""
-    front: dict[str, object] = {"pretty_name": shorten(seen(name), 80) or "dataset"}
+    front: dict[str, object] = {"pretty_name": shorten(escape_invisible(name), 80) or "dataset"}
     front.update(licensing(licenses))
     known = languages(found)
     if known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from builder.report.html import number, seen, shorten
+from builder.report.html import escape_invisible, number, shorten
 
 Cell = str | int | float | None
 
@@ -22,7 +22,7 @@ def code(text: str, limit: int = 80) -> str:
     A pipe would end a table's cell in some renderers even if escaped, so it is shown as a broken
     bar. Invisible characters are shown as escapes.
     """
-    escaped = shorten(seen(text), limit).replace("|", "\u00a6")
+    escaped = shorten(escape_invisible(text), limit).replace("|", "\u00a6")
     ticks = "`" * (1 + max(map(len, re.findall("`+", escaped)), default=0))
     edge = " " if not escaped.strip() or escaped[0] == "`" or escaped[-1] == "`" else ""
     return f"{ticks}{edge}{escaped}{edge}{ticks}" if escaped else "` `"
@@ -30,7 +30,7 @@ def code(text: str, limit: int = 80) -> str:
 
 def plain(text: str, limit: int = 80) -> str:
     """Returns text without markup outside a code span (a heading)."""
-    escaped = shorten(seen(text), limit)
+    escaped = shorten(escape_invisible(text), limit)
     return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in escaped)
 
 
@@ -60,4 +60,4 @@ def _cell(value: Cell) -> str:
 
 def indented(text: str) -> str:
     """Returns a block of code by indentation: no line of it can end the block."""
-    return "\n".join(f"    {seen(line)}".rstrip() for line in text.split("\n"))
+    return "\n".join(f"    {escape_invisible(line)}".rstrip() for line in text.split("\n"))

@@ -17,6 +17,7 @@ from builder.dataset.rows import json_objects
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
+from builder.report.facts import is_left_by_design
 from builder.verify.dataset import Summary, verify_dataset
 from builder.verify.verifier import Verifier
 
@@ -32,6 +33,11 @@ REMEDIES = {
     "personal_data": "build with audit.personal_data: pseudonymise",
 }
 """Audits whose findings block a push, and the remedy."""
+SECRETS_LEFT = (
+    "audit.secrets leaves results of password generators in place (docs/audit.md): check them, and"
+    " reject the samples in builder view or allow them"
+)
+"""The remedy for secrets that the build left by design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,11 @@ def refusals(
             NOT_AUDITED, "nothing was scanned for secrets or personal data; build it again"
         )
     for audit, remedy in REMEDIES.items():
-        found = [
-            f"{item.code} {item.count} times in {item.samples} samples"
-            for item in findings or ()
-            if _blocks(item, audit)
-        ]
-        if found:
-            yield GateRefusal(audit, f"{_some(found)}; {remedy}")
+        left = [item for item in findings or () if _blocks(item, audit)]
+        if left:
+            by_design = all(is_left_by_design(item, manifest) for item in left)
+            found = [f"{item.code} {item.count} times in {item.samples} samples" for item in left]
+            yield GateRefusal(audit, f"{_some(found)}; {SECRETS_LEFT if by_design else remedy}")
     if not public:
         return
     runs = _benchmarks(folder)

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from builder.audit.result import AuditTable, Histogram
-from builder.report.html import EMPTY, Html, join, number, plain, seen, shorten, tag, text
+from builder.report.html import (
+    EMPTY,
+    Html,
+    escape_invisible,
+    join,
+    number,
+    plain,
+    shorten,
+    tag,
+    text,
+)
 
 MAX_ROWS = 60
 """Rows of a table that the page contains; the rest is summarised in one line."""
@@ -281,7 +291,7 @@ def _labels(
     placed: list[tuple[str, float, float, bool, int]] = []
     ends: list[float] = []
     for name, value in sorted(marks, key=lambda mark: mark[1]):
-        label = f"{shorten(seen(name), 24)} {number(value)}"
+        label = f"{shorten(escape_invisible(name), 24)} {number(value)}"
         x = round(_position(value, edges, left, right), 2)
         long = len(label) * _LETTER
         at_end = x + 4 + long > right

@@ -1,6 +1,6 @@
-"""Explains the codes of a report to a user: their meaning, an example and a remedy.
+"""Explains the codes of a report to users: meaning, example and remedy.
 
-The texts are in assets/codes.tsv, one line per code. Text between backticks is shown as code.
+The texts are in assets/codes.tsv, one line per code. Backticks mark code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import cache
 from importlib.resources import files
 from itertools import cycle
 
-from builder.normalize import NormalizeOptions, remedy
 from builder.report.html import EMPTY, Html, join, tag, text
 
 SELECTED = "select_"
@@ -20,7 +19,7 @@ SELECTED = "select_"
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """The meaning of a code, an example of a place where it occurs, and a remedy."""
+    """The meaning of a code, an example, and a remedy."""
 
     meaning: str
     example: str
@@ -36,14 +35,14 @@ _CONDITION = CodeText(
 
 @cache
 def code_texts() -> Mapping[str, CodeText]:
-    """Returns the text of every code that has one."""
+    """Returns the texts by code."""
     table = (files("builder.report") / "assets" / "codes.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in table.splitlines()[1:])
     return {code: CodeText(*cells) for code, *cells in rows}
 
 
 def explain(code: str) -> CodeText | None:
-    """Returns the text of a code; None for one that is the name of a record type."""
+    """Returns the text of a code, or None, as for the name of a record type."""
     found = code_texts().get(code)
     if found is None and code.startswith(SELECTED):
         return _CONDITION
@@ -56,24 +55,19 @@ def meaning(code: str) -> str:
     return found.meaning if found is not None else ""
 
 
-def mending(code: str) -> str:
-    """Returns the configuration line or option that keeps what was lost, or ""."""
-    return remedy(code, NormalizeOptions()) or ""
-
-
 def explained(code: str) -> Html:
-    """Returns meaning, example and remedy of a code as a paragraph, or nothing."""
+    """Returns a paragraph with meaning, example and remedy of a code, or nothing."""
     found = explain(code)
     if found is None:
         return EMPTY
-    parts = [*_prose(f"{found.meaning[:1].upper()}{found.meaning[1:]}. "),
-             text("Example: "), *_prose(f"{found.example}. "),
-             text("Remedy: "), *_prose(f"{found.remedy}.")]  # fmt: skip
+    parts = [*prose(f"{found.meaning[:1].upper()}{found.meaning[1:]}. "),
+             text("Example: "), *prose(f"{found.example}. "),
+             text("Remedy: "), *prose(f"{found.remedy}.")]  # fmt: skip
     return tag("p", *parts, class_="note")
 
 
-def _prose(words: str) -> list[Html]:
-    """Returns text in which backticks mark code."""
+def prose(words: str) -> list[Html]:
+    """Returns text with the pieces between backticks as code."""
     kinds = cycle((False, True))
     pieces = [(piece, next(kinds)) for piece in words.split("`")]
     return [
@@ -82,7 +76,7 @@ def _prose(words: str) -> list[Html]:
 
 
 def codes_html(codes: Mapping[str, int]) -> Html:
-    """Returns a list that explains those of the codes that have a text."""
+    """Returns a list that explains the codes; those without a text are omitted."""
     terms = [
         join((tag("dt", tag("code", text(code))), tag("dd", explained(code))))
         for code in codes

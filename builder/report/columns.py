@@ -1,7 +1,7 @@
 """Filters, counts and sorts many rows in milliseconds, using compact arrays.
 
-A facet is a field by whose values rows are filtered; a row has any number of values for it. Values
-are stored once; each (row, value) pair takes 8 bytes. docs/report.md has the measurements.
+A facet is a field to filter by; a row has any number of values of it. Each distinct value is stored
+once, each (row, value) pair takes 8 bytes. docs/report.md has measurements.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ Numbers = NDArray[np.uint32]
 _STALE = 0.5
 """Seconds for which a copy of growing columns is reused."""
 _MANY = 10_000
+"""Values of a facet above which only the most frequent ones are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FacetColumn:
-    """The pairs of a facet: row numbers, and for each the index of its value in `names`."""
+    """The (row, value) pairs of a facet: row numbers, and indexes of values in `names`."""
 
     rows: Numbers
     codes: Numbers
     names: Sequence[str]
 
     def mask(self, count: int, value: str) -> Mask:
-        """Returns a mask of the `count` rows with the value, or else of those that contain it."""
+        """Returns a mask of `count` rows with the value; if there are none, with it as a part."""
         if value in self.names:
             wanted = self.codes == self.names.index(value)
         else:
@@ -44,7 +45,7 @@ class FacetColumn:
         return found
 
     def top(self, mask: Mask, most: int) -> tuple[list[tuple[str, int]], int]:
-        """Returns the `most` frequent values among the masked rows, and the number of values."""
+        """Returns the (value, count) of the `most` frequent values, and the number of values."""
         counts = np.bincount(self.codes[mask[self.rows]], minlength=len(self.names))
         there = np.flatnonzero(counts)
         chosen = there
@@ -56,7 +57,7 @@ class FacetColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnView:
-    """The columns of the first `count` rows; `is_complete` says whether these are all rows."""
+    """The columns of the first `count` rows; `is_complete` if there are no others."""
 
     count: int
     is_complete: bool
@@ -65,7 +66,7 @@ class ColumnView:
 
 
 class Columns:
-    """Columns that one thread fills while others read them."""
+    """Columns that one thread fills while others read copies."""
 
     def __init__(self, facets: Iterable[str], numbers: Iterable[str]) -> None:
         self._lock = threading.Lock()
@@ -78,7 +79,7 @@ class Columns:
         self._view: tuple[float, ColumnView] | None = None
 
     def add(self, values: Mapping[str, Iterable[str]], numbers: Mapping[str, int]) -> None:
-        """Adds a row. A facet that is not named has no value; numbers are 0 to 2^64 - 1."""
+        """Appends a row. A missing facet has no value; numbers are from 0 to 2^64 - 1."""
         with self._lock:
             for name, own in values.items():
                 names = self._names[name]
@@ -96,7 +97,7 @@ class Columns:
             self._view = None
 
     def view(self) -> ColumnView:
-        """Returns the columns as far as they are filled, at most half a second old."""
+        """Returns the columns filled so far, at most half a second old."""
         with self._lock:
             now = time.monotonic()
             if self._view is None or (not self._is_complete and now - self._view[0] > _STALE):
@@ -106,7 +107,7 @@ class Columns:
     def _copied(self) -> ColumnView:
         def column(values: array[int], kind: type[np.unsignedinteger]) -> NDArray:  # type: ignore[type-arg]  # of `kind`
             shared = np.frombuffer(values, dtype=kind) if len(values) else np.zeros(0, dtype=kind)
-            return shared if self._is_complete else shared.copy()  # an array in use cannot grow
+            return shared if self._is_complete else shared.copy()  # an exported array cannot grow
 
         facets = {
             name: FacetColumn(
@@ -116,5 +117,5 @@ class Columns:
             )
             for name in self._rows
         }
-        numbers = {name: column(held, np.uint64) for name, held in self._numbers.items()}
+        numbers = {name: column(values, np.uint64) for name, values in self._numbers.items()}
         return ColumnView(self._count, self._is_complete, facets, numbers)

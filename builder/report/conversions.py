@@ -1,4 +1,4 @@
-"""Keeps the converted rows of a file on disk, so that no search has to convert them again."""
+"""Caches the converted rows of a file on disk, so that searches need not convert them again."""
 
 from __future__ import annotations
 
@@ -7,38 +7,42 @@ from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 from builder.conversation import Json
 from builder.jsonio import dumps
 
 
 class Conversions:
-    """The rows of one file that were converted from another form, as lines of JSON.
+    """The rows of one file that were converted from another form, as JSON in a scratch file.
 
-    The index adds them in order while it reads the file; searches run at the same time.
+    The index thread adds them in order while searches read them.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
         self._ends = array("Q")
-        self._stream: BinaryIO | None = None
+        self._stream: IO[bytes] | None = None
         self._is_finished = False
         self._changed = threading.Condition()
 
     def add(self, converted: Json) -> None:
-        """Adds the next row of the file; None if it was not converted."""
+        """Appends the next row of the file; None if it was not converted."""
         line = b""
         if converted is not None:
             line = dumps(converted).encode("utf-8", "surrogatepass")
-            self._stream = self._stream or self._path.open("wb", buffering=0)
+            if self._stream is None:
+                self._stream = NamedTemporaryFile(  # noqa: SIM115 - closed by `finish`
+                    buffering=0, dir=self._scratch, delete=False
+                )
             self._stream.write(line)
         with self._changed:
             self._ends.append((self._ends[-1] if self._ends else 0) + len(line))
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Marks the end, so that `lines` does not wait for more."""
+        """Marks the end: `lines` no longer waits for more."""
         if self._stream is not None:
             self._stream.close()
         with self._changed:
@@ -49,7 +53,7 @@ class Conversions:
         """Yields each row, None if it was not converted. Waits for rows until `finish`."""
         row, start = 0, 0
         with ExitStack() as opened:
-            stream: BinaryIO | None = None
+            stream: IO[bytes] | None = None
             while True:
                 with self._changed:
                     while row >= len(self._ends) and not self._is_finished:
@@ -57,7 +61,7 @@ class Conversions:
                     if row >= len(self._ends):
                         return
                     size = self._ends[row] - start
-                if size and stream is None:
-                    stream = opened.enter_context(self._path.open("rb"))
+                if size and stream is None and self._stream is not None:
+                    stream = opened.enter_context(Path(self._stream.name).open("rb"))
                 yield stream.read(size) if size and stream is not None else None
                 row, start = row + 1, start + size

@@ -1,4 +1,4 @@
-"""Reads the facts of a manifest as plain values; it may be of any origin and is not trusted."""
+"""Reads values from a manifest, which is not trusted: it may come from anywhere."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
+from builder.audit.result import AuditFinding
 from builder.conversation import Json
 from builder.report.html import shorten
 from builder.verify.options import Mode
 
 IGNORED = "ignored by design"
-"""The name of the loss of records that contain no part of a conversation."""
+"""The loss that counts records without any part of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """One kind of loss at a stage, such as "rejected", with counts by code, highest first.
 
-    meant  nothing that could have been a sample is lost this way
+    by_design  nothing that could have become a sample is lost
     """
 
     name: str
     count: int
     codes: tuple[tuple[str, int], ...] = ()
-    meant: bool = False
+    by_design: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of the flow: the number that came in, that went on, and every loss.
+    """A stage of the flow: how many units were found and kept, and how the others were lost.
 
-    what   "records"
-    came   "read", and went "used": the labels of the two counts
+    unit         "records"
+    found_label  what the ledger calls the first count: "read"
+    kept_label   what it calls the second: "used"
     """
 
-    what: str
-    came: str
+    unit: str
+    found_label: str
     found: int
-    went: str
+    kept_label: str
     kept: int
     losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerCounts:
-    """The ledger of a build (contract.md, "Ledger") in stages."""
+    """The ledger of a build in stages."""
 
     records: Stage
     conversations: Stage
@@ -62,53 +64,55 @@ def read_ledger(manifest: dict[str, Json]) -> LedgerCounts | None:
     conversations = as_object(ledger.get("conversations"))
     calls = as_object(ledger.get("calls"))
     return LedgerCounts(
-        Stage(
-            "records",
-            "read",
-            whole(records.get("read")),
-            "used",
-            whole(records.get("used")),
-            (
-                _loss(IGNORED, records.get("ignored"), meant=True),
-                _loss("rejected", records.get("rejected")),
-            ),
+        _stage(
+            "records", "read", "used", records,
+            _loss(IGNORED, records.get("ignored"), by_design=True),
+            _loss("rejected", records.get("rejected")),
         ),
-        Stage(
-            "conversations",
-            "found",
-            whole(conversations.get("found")),
-            "built",
-            whole(conversations.get("built")),
-            (
-                Loss("duplicates", whole(conversations.get("duplicates")), meant=True),
-                _loss("rejected", conversations.get("rejected")),
-            ),
+        _stage(
+            "conversations", "found", "built", conversations,
+            Loss("duplicates", whole(conversations.get("duplicates")), by_design=True),
+            _loss("rejected", conversations.get("rejected")),
         ),
-        Stage(
-            "calls",
-            "logged",
-            whole(calls.get("logged")),
-            "kept",
-            whole(calls.get("kept")),
-            (_loss("dropped", calls.get("dropped")),),
-        ),
+        _stage("calls", "logged", "kept", calls, _loss("dropped", calls.get("dropped"))),
         whole(ledger.get("samples")),
-    )
+    )  # fmt: skip
 
 
-def _loss(name: str, codes: Json, *, meant: bool = False) -> Loss:
+def _stage(unit: str, found: str, kept: str, counts: dict[str, Json], *losses: Loss) -> Stage:
+    return Stage(unit, found, whole(counts.get(found)), kept, whole(counts.get(kept)), losses)
+
+
+def _loss(name: str, codes: Json, *, by_design: bool = False) -> Loss:
     counts = sorted(
         ((shorten(code, 60), whole(count)) for code, count in as_object(codes).items()),
         key=lambda item: (-item[1], item[0]),
     )
-    return Loss(name, sum(count for _, count in counts), tuple(counts), meant)
+    return Loss(name, sum(count for _, count in counts), tuple(counts), by_design)
 
 
 def mode_of(manifest: Mapping[str, Json]) -> Mode:
     """Returns the inference mode for which spans and parity of the dataset were measured."""
-    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    mode = _option(manifest, "verify", "mode")
     modes: tuple[Mode, ...] = get_args(Mode)
-    return next((mode for mode in modes if mode == verify.get("mode")), "non-thinking")
+    return next((known for known in modes if known == mode), "non-thinking")
+
+
+def is_left_by_design(finding: AuditFinding, manifest: Mapping[str, Json]) -> bool:
+    """Returns whether the finding can only be the results of password generators.
+
+    A build that redacts or rejects secrets leaves these in place (docs/audit.md). They never have
+    the form of a token.
+    """
+    return (
+        finding.audit == "secrets"
+        and finding.code in ("secret", "scanned_secret")
+        and _option(manifest, "audit", "secrets") in ("redact", "reject")
+    )
+
+
+def _option(manifest: Mapping[str, Json], section: str, key: str) -> Json:
+    return as_object(as_object(manifest.get("config")).get(section)).get(key)
 
 
 def as_object(value: Json) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Draws the ledger as a flow: what came in, what went on, and each loss by name."""
+"""Draws the ledger as a flow of records, conversations and calls, with every loss by name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from builder.report.html import Html, join, number, plain, shorten, tag, text
 _WIDE, _NARROW = 960.0, 340.0
 _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
 _NAMED = 2
-"""Number of codes that the drawing names per loss; the tables below it name all."""
+"""Codes of a loss that the drawing names; the tables below it have all of them."""
 _KINDS = (
-    "Kinds of records as the logs name them: state of a program, copies, measurements. They have"
-    " no part of a conversation that is not read elsewhere, so no action is needed."
+    "Kinds of records, as the logs name them: program state, copies, measurements. They contain no"
+    " part of a conversation that is not read elsewhere, so no action is needed."
 )
 
 
 def ledger_figure(ledger: LedgerCounts) -> Html:
-    """Returns two flows, records to samples and logged to kept calls, and a table per loss."""
+    """Returns the flow from records to samples, that of the calls, and a table of each loss."""
     stages = (ledger.records, ledger.conversations)
     tables = [
         tag(
             "div",
-            tag("h4", text(f"{stage.what.capitalize()}: {loss.name}")),
+            tag("h4", text(f"{stage.unit.capitalize()}: {loss.name}")),
             _codes(loss),
-            class_="by-design" if loss.meant else None,
+            class_="by-design" if loss.by_design else None,
         )
         for stage in (*stages, ledger.calls)
         for loss in stage.losses
@@ -39,13 +39,13 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
             figure(
                 "flow",
                 "From records to samples",
-                "Every record and conversation that was read is in this picture once.",
+                "Every record and conversation that was read is counted exactly once.",
                 *_drawings("flow", stages, "samples", ledger.samples),
             ),
             figure(
                 "flow-calls",
                 "Tool calls",
-                "A call that the log repeats is counted once.",
+                "A call that occurs several times in a log is counted once.",
                 *_drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.kept),
             ),
             tag(
@@ -68,14 +68,14 @@ def _codes(loss: Loss) -> Html:
     return join((table, tag("details", head, codes_html(dict(rows)))))
 
 
-def described(stages: Sequence[Stage], last: str, count: int) -> str:
-    """Returns a description of the flow for screen readers."""
+def description(stages: Sequence[Stage], last: str, count: int) -> str:
+    """Describes the flow in sentences, for screen readers."""
     sentences = []
     for stage in stages:
         lost = "".join(f", {number(loss.count)} {loss.name}" for loss in stage.losses)
         sentences.append(
-            f"{number(stage.found)} {stage.what} {stage.came}:"
-            f" {number(stage.kept)} {stage.went}{lost}."
+            f"{number(stage.found)} {stage.unit} {stage.found_label}:"
+            f" {number(stage.kept)} {stage.kept_label}{lost}."
         )
     return f"{' '.join(sentences)} {number(count)} {last}."
 
@@ -90,7 +90,7 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     bottom = _TOP + _HEIGHT
     for at, stage in enumerate(stages):
         x = at * apart
-        drawn += _head(x, stage.found, f"{stage.what} {stage.came}", stage_end=False)
+        drawn += _head(x, stage.found, f"{stage.unit} {stage.found_label}", stage_end=False)
         drawn.append(_box("node", x, _TOP, _NODE, _HEIGHT))
         unit = _HEIGHT / (stage.found or 1)
         going = stage.kept * unit
@@ -98,14 +98,14 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
         drawn.append(
             _ribbon("kept", x + _NODE, _TOP, going, x + apart, _TOP, going if is_last else _HEIGHT)
         )
-        label = f"{number(stage.kept)} {stage.went}"
+        label = f"{number(stage.kept)} {stage.kept_label}"
         drawn.append(_text(x + _NODE + 12, _TOP + min(max(going / 2 + 4, 14), 70), label, "on"))
         y, place = _TOP + going, _TOP + _HEIGHT + 26
         for loss in stage.losses:
             if not loss.count:
                 continue
             thick = max(loss.count * unit, 1.5)
-            kind = "meant" if loss.meant else "lost"
+            kind = "by-design" if loss.by_design else "lost"
             drawn.append(_ribbon(kind, x + _NODE, y, thick, x + 120, place, thick))
             drawn.append(_box(f"exit {kind}", x + 120, place, 4, max(thick, 4)))
             middle = place + max(thick, 4) / 2
@@ -118,21 +118,21 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     share = (stages[-1].kept or 0) / (stages[-1].found or 1)
     drawn += _head(x, count, last, stage_end=len(stages) > 1)
     drawn.append(_box("node", x, _TOP, _NODE, max(_HEIGHT * share, 2)))
-    return _svg(key, "wide", _WIDE, bottom + 4, drawn, described(stages, last, count))
+    return _svg(key, "wide", _WIDE, bottom + 4, drawn, description(stages, last, count))
 
 
 def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
-    """Returns the drawing for a phone: a bar per stage with its parts below each other."""
+    """Returns the drawing for narrow screens: a bar for each stage above a list of its parts."""
     drawn: list[Html] = []
     y = 0.0
     for stage in stages:
-        head = f"{number(stage.found)} {stage.what} {stage.came}"
+        head = f"{number(stage.found)} {stage.unit} {stage.found_label}"
         drawn.append(_text(0, y + 16, head, "strong"))
         unit = _NARROW / (stage.found or 1)
         x = 0.0
-        parts = [("kept", stage.went, stage.kept, "")]
+        parts = [("kept", stage.kept_label, stage.kept, "")]
         parts += [
-            ("meant" if loss.meant else "lost", loss.name, loss.count, _top_codes(loss))
+            ("by-design" if loss.by_design else "lost", loss.name, loss.count, _top_codes(loss))
             for loss in stage.losses
         ]
         line = y + 62
@@ -148,7 +148,7 @@ def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
             line += 38 if codes else 21
         y = line + 6
     drawn.append(_text(0, y + 12, f"{number(count)} {last}", "strong"))
-    return _svg(key, "narrow", _NARROW, y + 22, drawn, described(stages, last, count))
+    return _svg(key, "narrow", _NARROW, y + 22, drawn, description(stages, last, count))
 
 
 def _top_codes(loss: Loss) -> str:
@@ -169,7 +169,7 @@ def _head(x: float, count: int, what: str, *, stage_end: bool) -> list[Html]:
 def _ribbon(
     kind: str, x: float, y: float, tall: float, to: float, to_y: float, to_tall: float
 ) -> Html:
-    """Returns a band between two upright edges, with level ends."""
+    """Returns a curved band from one vertical edge to another."""
     half = (x + to) / 2
     curve = (
         f"M{x:.1f} {y:.1f}C{half:.1f} {y:.1f} {half:.1f} {to_y:.1f} {to:.1f} {to_y:.1f}"

@@ -1,8 +1,7 @@
-r"""Makes HTML a type: text becomes `Html` only by being escaped, so no log text can act.
+r"""Defines the type `Html`: text becomes `Html` only by escaping, so log text is never markup.
 
-Log text is hostile. Markup is escaped, and every character that is invisible or would reorder
-others (control characters, ANSI codes, direction marks, zero-width ones, lone surrogates) is shown
-as an escape like `\u202e`.
+Log text is hostile. Characters that are invisible or would reorder others (control characters, ANSI
+codes, direction marks, zero-width characters, lone surrogates) are shown as escapes like `\u202e`.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ Attribute = str | int | float | None
 
 
 def tag(element: str, /, *children: Html, **attributes: Attribute) -> Html:
-    """Returns an element. `class_` is `class`, `aria_label` is `aria-label`; None omits one.
+    """Returns an element with attributes: `class_` becomes `class`, `aria_label` `aria-label`.
 
-    An attribute that is "" is written without a value.
+    None omits an attribute; "" writes it without a value.
     """
     written = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None
@@ -45,7 +44,7 @@ def _attribute(key: str, value: str | int | float) -> str:
     name = key.rstrip("_").replace("_", "-")
     if value == "":
         return f" {name}"
-    return f' {name}="{html.escape(seen(str(value)))}"'
+    return f' {name}="{html.escape(escape_invisible(str(value)))}"'
 
 
 def join(children: Iterable[Html]) -> Html:
@@ -58,9 +57,9 @@ def text(value: str) -> Html:
     if _is_plain(value):
         return Html(html.escape(value, quote=False))
     pieces = []
-    for is_seen, run in groupby(value, key=_is_seen):
+    for is_visible, run in groupby(value, key=_is_visible):
         chars = "".join(run)
-        if is_seen:
+        if is_visible:
             pieces.append(html.escape(chars, quote=False))
         else:
             pieces.append(f'<b class="unseen">{"".join(map(escape_char, chars))}</b>')
@@ -68,22 +67,22 @@ def text(value: str) -> Html:
 
 
 def plain(value: str) -> Html:
-    """Returns the same without marks, for places that allow only text: titles, options, SVG."""
-    return Html(html.escape(seen(value), quote=False))
+    """Returns escaped text without elements, for titles, options and SVG."""
+    return Html(html.escape(escape_invisible(value), quote=False))
 
 
-def seen(value: str) -> str:
-    """Returns the text with invisible characters as escapes; it is not HTML yet."""
+def escape_invisible(value: str) -> str:
+    """Returns the text with invisible characters as escapes; the result is not HTML."""
     if _is_plain(value):
         return value
-    return "".join(char if _is_seen(char) else escape_char(char) for char in value)
+    return "".join(char if _is_visible(char) else escape_char(char) for char in value)
 
 
 def _is_plain(value: str) -> bool:
     return value.isprintable() or value.translate({10: None, 9: None}).isprintable()
 
 
-def _is_seen(char: str) -> bool:
+def _is_visible(char: str) -> bool:
     return char.isprintable() or char in _KEPT
 
 
@@ -106,25 +105,56 @@ def shorten(value: str, limit: int) -> str:
 
 
 def number(value: float) -> str:
-    """Formats a number: grouped thousands, three digits if it is not a whole number."""
+    """Formats a number with grouped thousands; a fraction has three significant digits."""
     if isinstance(value, int) or value.is_integer():
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
-    """Returns the text, or its two ends with the number of characters omitted between them.
+def counted(count: int, noun: str) -> str:
+    """Returns the number with its noun: `1 sample`, `12,000 samples`."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
-    A text only slightly longer than the limit is not cut. Matches of `hits` are marked.
+
+def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
+    """Returns the text, or its two ends and how many characters are omitted between them.
+
+    A text up to a quarter longer than the limit is not cut. Matches of `hits` are marked.
     """
     if len(value) <= limit * 5 // 4:
         return marked(value, hits)
     head = limit * 2 // 3
     tail = limit - head
     begin, end = value[:head], value[len(value) - tail :]
-    return join((marked(begin, hits), left_out(len(value) - limit), marked(end, hits)))
+    return join((marked(begin, hits), omission(len(value) - limit), marked(end, hits)))
 
 
-def left_out(count: int, what: str = "characters") -> Html:
-    """Returns the mark in place of the omitted part."""
+def facts_list(pairs: Iterable[tuple[str, str]], style: str = "facts", limit: int = 200) -> Html:
+    """Returns a list of the (name, value) pairs that have a value, or nothing."""
+    rows = [
+        tag("div", tag("dt", text(shorten(name, 60))), tag("dd", text(shorten(value, limit))))
+        for name, value in pairs
+        if value
+    ]
+    return tag("dl", *rows, class_=style) if rows else EMPTY
+
+
+def filter_form(items: str, label: str, *controls: Html) -> Html:
+    """Returns a form that filters the elements in the element `items`; the script unhides it."""
+    search = tag("input", type="search", name="text", autocomplete="off")
+    return tag(
+        "form",
+        tag("label", text("Search "), search),
+        *controls,
+        tag("output"),
+        class_="filters",
+        data_filters=items,
+        hidden="",
+        role="search",
+        aria_label=label,
+    )
+
+
+def omission(count: int, what: str = "characters") -> Html:
+    """Returns the note that replaces an omitted part."""
     return tag("i", text(f"… {number(count)} {what} left out …"), class_="cut")

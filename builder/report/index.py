@@ -1,4 +1,4 @@
-"""Indexes a dataset for the viewer: once, in a thread, and usable from the first row on."""
+"""Indexes a dataset for the viewer once, in a thread; queries can use the rows indexed so far."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,27 +27,26 @@ from builder.report.sample_facets import (
 from builder.report.search import Row, RowTexts, TextScan, reject_texts, sample_texts
 from builder.report.store import Address, LineIndex, ParquetIndex, Rows, decoded
 
-REACH = 1 << 62
-"""No limit on reading ahead: the index reads everything once."""
-
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 
 _AHEAD = 4096
-"""Rows whose offsets are recorded before they are read, while they are in the page cache."""
+"""Rows whose offsets are recorded before they are decoded, so that the disk is read only once."""
 _RESULTS = 6
+"""Cached results."""
 _SCANS = 3
+"""Cached searches."""
 _PATIENCE = 1.5
-"""Seconds that a request waits for a search before it shows the matches found so far."""
+"""Seconds that a request waits for a search before it returns the matches so far."""
 
 
 @dataclass(frozen=True)
 class Result:
     """The rows that match a query.
 
-    numbers   their row numbers, in the order of the query
+    numbers   the row numbers, in the order that the query requests
     view      the columns that were searched
-    masks     which rows match the text, and each chosen value, by facet ("" for the text)
-    searched  the share of the rows that was searched; 1 if all were
+    masks     {facet: mask of the rows that have the chosen value}; the key of the text is ""
+    searched  the share of the rows that was searched, from 0 to 1
     """
 
     numbers: Numbers
@@ -61,14 +60,14 @@ class Result:
         return self.view.is_complete and self.searched >= 1
 
     def top(self, facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
-        """Returns the most frequent values of a facet, and how many there are.
+        """Returns the most frequent values of a facet with their counts, and the number of values.
 
-        The counts are of the rows that match everything else: the result of choosing the value.
+        A count is the number of results that choosing the value would give.
         """
         return self.view.facets[facet].top(self.mask(without=facet), most)
 
     def mask(self, without: str | None = None) -> Mask:
-        """Returns the rows that match everything except one facet."""
+        """Returns a mask of the rows that match all conditions but that of one facet."""
         found = np.ones(self.view.count, dtype=np.bool_)
         for name, mask in self.masks.items():
             if name != without:
@@ -81,18 +80,18 @@ class Result:
         return int(found[0]) if len(found) else None
 
     def at(self, place: int) -> int | None:
-        """Returns the row at a position, or None."""
+        """Returns the number of the row at a position, or None."""
         return int(self.numbers[place]) if 0 <= place < len(self.numbers) else None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """The source of an index's rows.
+    """How an index reads its rows.
 
-    fill   fills the columns, calling back to ask whether to stop
+    fill   fills the columns until the callback returns true
     scan   yields all rows for a search
-    texts  returns the searched texts of a row
-    sorts  the number that each order sorts by, and whether the largest comes first
+    texts  yields the texts of a row that are searched
+    sorts  {order: (numeric column, whether it is descending)}
     """
 
     fill: Callable[[Columns, Callable[[], bool]], None]
@@ -102,7 +101,7 @@ class IndexedRows:
 
 
 class Index:
-    """The columns of all rows, and queries on them; results and searches are cached for a while."""
+    """The columns of all rows, and queries on them; caches the last results and searches."""
 
     def __init__(self, columns: Columns, origin: IndexedRows) -> None:
         self._columns = columns
@@ -124,11 +123,11 @@ class Index:
             self._done.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits for the end of indexing; returns whether it was reached."""
+        """Waits until all rows are indexed; returns false if the time runs out first."""
         return self._done.wait(seconds)
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         self._is_closed = True
         for scan in self._scans.values():
             scan.stop()
@@ -136,7 +135,7 @@ class Index:
 
     @property
     def view(self) -> ColumnView:
-        """Returns the columns as far as they are filled."""
+        """Returns the columns of the rows indexed so far."""
         return self._columns.view()
 
     def result(
@@ -144,8 +143,8 @@ class Index:
     ) -> Result:
         """Returns the rows that match.
 
-        `extra(view, facet, value)` returns the mask of a facet that is not indexed; its result may
-        change with `version`.
+        `extra(view, facet, value)` returns the mask of a facet that is not indexed, or None for an
+        indexed one. `version` must change when its masks do.
         """
         view = self.view
         scan = self._scan(query.text) if query.text else None
@@ -207,44 +206,36 @@ class RejectIndex(Index):
     """The index of rejects.jsonl."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.lines = LineIndex(path)
         columns = Columns(REJECT_FACETS, ())
-        origin = IndexedRows(self._fill, self._rows, reject_texts, {})
+        origin = IndexedRows(self._fill, lambda: _stored(self.lines), reject_texts, {})
         super().__init__(columns, origin)
 
-    @cached_property
-    def lines(self) -> LineIndex:
-        """The lines, by number."""
-        return LineIndex(self._path)
-
     def line(self, number: int) -> dict[str, Json] | None:
-        """Returns a line; None if there is no such number."""
-        if not self.lines.reach(number, REACH):
+        """Returns a line by its number from 0, or None."""
+        if not self.lines.reach(number):
             return None
         return as_object(decoded(next(self.lines.lines(number))[1]))
 
     def _fill(self, columns: Columns, is_closed: Callable[[], bool]) -> None:
-        for _, decode in self._rows():
+        for _, line in self.lines.lines(0) if self.lines.reach(0) else ():
             if is_closed():
                 return
-            value = as_object(decode())
+            value = as_object(decoded(line))
             own = {name: facet_value(as_text(value.get(name))) for name in REJECT_FACETS}
             columns.add({name: [text] for name, text in own.items() if text}, {})
-
-    def _rows(self) -> Iterator[Row]:
-        yield from _lines(self.lines)
 
 
 def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
     try:
         for at, opened in enumerate(rows.files):
-            for number, row in enumerate(rows.rows(Address(at, 0), REACH)):
+            for number, row in enumerate(rows.rows(Address(at, 0))):
                 if is_closed():
                     return
                 if number % _AHEAD == 0:
-                    opened.data.reach(number + _AHEAD, REACH)
+                    opened.data.reach(number + _AHEAD)
                     if opened.meta is not None:
-                        opened.meta.reach(number + _AHEAD, REACH)
+                        opened.meta.reach(number + _AHEAD)
                 if opened.file.foreign:
                     opened.converted.add(row.converted)
                 columns.add(sample_values(row), sample_numbers(row))
@@ -257,28 +248,13 @@ def _scan_samples(rows: Rows) -> Iterator[Row]:
     for opened in rows.files:
         if opened.file.foreign:
             stored = zip(_stored(opened.data), opened.converted.lines(), strict=False)
-            yield from (own if line is None else _row(line) for own, line in stored)
+            yield from (row if line is None else line for row, line in stored)
         else:
             yield from _stored(opened.data)
 
 
 def _stored(data: LineIndex | ParquetIndex) -> Iterator[Row]:
-    if isinstance(data, LineIndex):
-        yield from _lines(data)
-    else:
-        for _, value in data.values(0):
-            yield None, partial(_same, value)
-
-
-def _lines(index: LineIndex) -> Iterator[Row]:
-    if index.reach(0, REACH):
-        for _, line in index.lines(0):
-            yield _row(line)
-
-
-def _row(line: bytes) -> Row:
-    return line, partial(decoded, line)
-
-
-def _same(value: Json) -> Json:
-    return value
+    if isinstance(data, ParquetIndex):
+        yield from (value for _, value in data.values(0))
+    elif data.reach(0):
+        yield from (line for _, line in data.lines(0))

@@ -1,4 +1,4 @@
-"""Renders a list of rows that match a query: facets with counts, selection, pages."""
+"""Renders the list of rows that match a query: search, facets with counts, page links."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Top = Callable[[str, int], tuple[list[tuple[str, int]], int]]
 class ListPage:
     """The contents of a list.
 
-    address  the page of the list, "" for that of the viewer
-    what     the kind of its rows, in the plural
-    facets   names of the facets by their keys
-    orders   the values of facets that have an order of their own
-    sorts    names of the orders by their keys
-    top      the values of a facet with their counts, and how many there are
+    address  the address of the list; "" for the samples
+    what     a plural noun for its rows
+    facets   {key of a facet: title}
+    orders   {key of a facet: its values in their fixed order}, for facets that have one
+    sorts    {key of an order: title}
+    top      returns the values of a facet with their counts, and the number of values
     """
 
     address: str
@@ -38,14 +38,14 @@ class ListPage:
     top: Top
 
     def page(self, asked: Mapping[str, str]) -> tuple[int, list[int]]:
-        """Returns the number of the requested page, counted from 0, and its rows' numbers."""
+        """Returns the number of the requested page, from 0, and the numbers of its rows."""
         at = min(whole_number(asked.get("page", "")), self.pages - 1)
         return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
 
     def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:
-        """Returns the page: `items` are the rows of page number `page`, counted from 0.
+        """Returns a page of the list; `tools` appear next to the search.
 
-        `tools` are shown next to the search.
+        `page` counts from 0, and `items` are its rows.
         """
         listed = tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
         return join(
@@ -110,7 +110,7 @@ class ListPage:
         return join((status, tag("p", below, class_="to-facets")))
 
     def _chosen(self) -> Html:
-        """Returns the selected values, each with a link that removes it."""
+        """Returns the selected values as links that remove them."""
         query = self.query
         links = [
             _chip(
@@ -132,7 +132,7 @@ class ListPage:
                    class_="facets", id="facets")  # fmt: skip
 
     def _facet(self, name: str) -> Html:
-        """Returns the values of a facet; nothing if it would not narrow the list."""
+        """Returns the values of a facet, or nothing if none would narrow the list."""
         chosen = self.query.value(name)
         values, count = self.top(name, _SHOWN_VALUES + _MORE_VALUES)
         if not values or (not chosen and count == 1 and values[0][1] == len(self.result.numbers)):
@@ -180,6 +180,24 @@ class ListPage:
         ]
         place = tag("span", text(f"Page {number(page + 1)} of {number(self.pages)}"))
         return tag("nav", place, *links, class_="pages", aria_label="Pages")
+
+
+def step_links(
+    result: Result, at: int, query: Query, back: str, url: Callable[[int], str | None]
+) -> list[Html]:
+    """Returns links from row `at` to its neighbours in the result, and back to the list.
+
+    `back` is the address of the list; `url` returns that of a row, or None.
+    """
+    place = result.place(at)
+    links = [
+        tag("a", text(name), href=address, rel=rel)
+        for name, rel, step in (("Previous", "prev", -1), ("Next", "next", 1))
+        if place is not None and (other := result.at(place + step)) is not None
+        if (address := url(other)) is not None
+    ]
+    listed = query.url(back, page=(place or 0) // PAGE_ROWS or "")
+    return [*links, tag("a", text("Back to the list"), href=listed)]
 
 
 def _chip(name: str, address: str) -> Html:

@@ -1,13 +1,13 @@
-"""Renders parts of a report: the target of the proof, the findings, the build's inputs."""
+"""Renders parts of a report: the tokenizer of the proof, the findings, inputs and options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
 from builder.report.facts import as_object, as_text, whole
-from builder.report.html import EMPTY, Html, number, shorten, tag, text
+from builder.report.html import EMPTY, Html, counted, facts_list, number, shorten, tag, text
 from builder.report.page import fit
 
 _EXAMPLES = 8
@@ -22,7 +22,7 @@ _GATES = {
 
 
 def proof(manifest: Mapping[str, Json]) -> Html:
-    """Returns the tokenizer and template that the samples were proven against, with digests."""
+    """Returns the tokenizer and template of the proof, with digests."""
     tokenizer = as_object(manifest.get("tokenizer"))
     verify = as_object(as_object(manifest.get("config")).get("verify"))
     pairs = [
@@ -37,11 +37,14 @@ def proof(manifest: Mapping[str, Json]) -> Html:
         ("schema", as_text(verify.get("schema"))),
         ("parity", as_text(verify.get("parity"))),
     ]
-    return _facts(pairs, "facts broad")
+    return facts_list(pairs, "facts broad")
 
 
 def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
-    """Returns every finding by audit, with its gate and examples; `places` are those shown."""
+    """Returns every finding with its gate and examples.
+
+    `places` is {location: number} of the samples on the page, to which examples link.
+    """
     if audit is None:
         message = (
             "No audit was run for this page, so it says nothing about the contents of the texts."
@@ -56,13 +59,13 @@ def findings(audit: Audit | None, places: Mapping[str, int]) -> Html:
 
 
 def _finding(finding: AuditFinding, places: Mapping[str, int]) -> Html:
-    counted = number(finding.count)
+    where = number(finding.count)
     if finding.samples:
-        counted += f" in {number(finding.samples)} sample{'' if finding.samples == 1 else 's'}"
+        where += f" in {counted(finding.samples, 'sample')}"
     head = (
         tag("span", text(_GATES[finding.gate]), class_=f"gate {finding.gate.value}"),
         tag("code", text(shorten(f"{finding.audit}: {finding.code}", 80))),
-        tag("span", text(counted), class_="count"),
+        tag("span", text(where), class_="count"),
         tag("span", text(shorten(finding.message, 240)), class_="message"),
     )
     if not finding.examples:
@@ -87,7 +90,7 @@ def _example(example: FindingExample, places: Mapping[str, int]) -> Html:
 
 
 def how_made(manifest: Mapping[str, Json]) -> Html:
-    """Returns inputs, configuration and versions, for making the dataset again."""
+    """Returns inputs, versions and options of the build, which are enough to repeat it."""
     inputs = manifest.get("inputs")
     listed = inputs if isinstance(inputs, list) else []
     versions = as_object(manifest.get("versions"))
@@ -97,19 +100,9 @@ def how_made(manifest: Mapping[str, Json]) -> Html:
     pairs = [("inputs", f"{number(len(listed))} files, {number(size)} bytes")]
     pairs += [(name, as_text(version)) for name, version in list(versions.items())[:20]]
     config = dict(as_object(manifest.get("config")))
-    config.pop("inputs", None)  # they may name folders of the machine
+    config.pop("inputs", None)  # they may name folders of the machine that built it
     pairs += _settings(config, "")[:80]
-    return _facts(pairs, "facts")
-
-
-def _facts(pairs: Iterable[tuple[str, str]], style: str) -> Html:
-    """Returns a list of the pairs that have a value."""
-    rows = [
-        tag("div", tag("dt", text(shorten(key, 60))), tag("dd", text(shorten(value, 200))))
-        for key, value in pairs
-        if value
-    ]
-    return tag("dl", *rows, class_=style) if rows else EMPTY
+    return facts_list(pairs)
 
 
 def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Renders the shell of a page: one file without requests, with style and script allowed by hash."""
+"""Renders the frame of a page: one self-contained file; a policy allows its style and script."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar
 
-from builder.report.html import EMPTY, Html, join, left_out, plain, tag, text
+from builder.report.html import EMPTY, Html, join, omission, plain, tag, text
 
 T = TypeVar("T")
 
 
 @cache
 def asset(name: str) -> str:
-    """Returns a file of the package: a style sheet or a script."""
+    """Returns the text of a style sheet or a script of this package."""
     return (files("builder.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def policy(*, viewer: bool = False) -> str:
-    """Returns the content-security policy: only the page's own styles, scripts and forms."""
+    """Returns the content-security policy: only this page's styles, scripts and forms."""
     styles, scripts = (" ".join(f"'{_hash(asset(name))}'" for name in names)
                        for names in _assets(viewer=viewer))  # fmt: skip
     forms = "'self'" if viewer else "'none'"
@@ -53,10 +53,10 @@ def page(
     viewer: bool = False,
     wide: bool = False,
 ) -> bytes:
-    """Returns the whole document.
+    """Returns the document in UTF-8.
 
-    `links` are (address, text) of its navigation, `keys` the contents of the keyboard help. A page
-    of the viewer has forms, and sends its address as referrer to other pages of the viewer.
+    `links` are (address, text) of the navigation, `keys` (key, effect) of the keyboard help. A page
+    of the viewer may contain forms, and sends its address as referrer to other pages of the viewer.
     """
     nav = [tag("a", text(name), href=address) for address, name in links]
     if keys:
@@ -65,7 +65,7 @@ def page(
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        _meta("Content-Security-Policy", policy(viewer=viewer)),
+        tag("meta", content=policy(viewer=viewer), http_equiv="Content-Security-Policy"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="same-origin" if viewer else "no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
@@ -89,19 +89,16 @@ def page(
 def _keys(keys: Sequence[tuple[str, str]]) -> Html:
     """Returns the dialog that lists the keys; the script opens it."""
     rows = [
-        tag("div", tag("dt", tag("kbd", text(key))), tag("dd", text(does))) for key, does in keys
+        tag("div", tag("dt", tag("kbd", text(key))), tag("dd", text(effect)))
+        for key, effect in keys
     ]
     close = tag("button", text("Close"), type="button")
     title = tag("h2", text("Keys"), id="keys-title")
     return tag("dialog", title, tag("dl", *rows), close, id="keys", aria_labelledby="keys-title")
 
 
-def _meta(header: str, content: str) -> Html:
-    return tag("meta", content=content, http_equiv=header)
-
-
 def fit(draw: Callable[[T], Html], items: Sequence[T], most: int, what: str) -> Html:
-    """Returns the first items drawn, as many as fit in `most` bytes, and how many were omitted."""
+    """Draws as many of the first items as fit in `most` bytes, and notes how many are omitted."""
     kept: list[Html] = []
     size = 0
     for item in items:
@@ -111,4 +108,4 @@ def fit(draw: Callable[[T], Html], items: Sequence[T], most: int, what: str) -> 
             break
         kept.append(piece)
     lost = len(items) - len(kept)
-    return join([*kept, tag("p", left_out(lost, what)) if lost else EMPTY])
+    return join([*kept, tag("p", omission(lost, what)) if lost else EMPTY])

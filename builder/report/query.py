@@ -1,4 +1,4 @@
-"""Represents the query of a list (text, a value per facet, order) and its form in a URL."""
+"""Represents the query of a list (text, values of facets, order), which is part of its URL."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 MAX_TEXT = 300
-"""Characters of a text or a value that are used."""
+"""Characters of a text or value that are used; the rest is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The conditions on rows, and their order.
+    """Conditions on rows, and their order.
 
-    text    in a message or a tool definition, without regard to case
-    chosen  (facet, value) pairs that must all match
-    sort    the name of an order; "" is that of the dataset
+    text    must occur in a message or a tool definition; case is ignored
+    chosen  (facet, value) pairs, all of which must match
+    sort    the name of an order; "" is the order of the dataset
     """
 
     text: str = ""
@@ -28,7 +28,7 @@ class Query:
     def read(
         cls, asked: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
     ) -> Query:
-        """Parses the fields of an address; unknown ones are ignored."""
+        """Parses the fields of a URL; ignores unknown ones."""
         chosen = [(name, asked[name][:MAX_TEXT]) for name in facets if asked.get(name)]
         sort = asked.get("sort", "")
         return cls(
@@ -42,18 +42,18 @@ class Query:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """Returns the fields of its address, in the order in which they are written."""
+        """Returns the (name, value) fields of the URL, in order."""
         own = [("text", self.text), *self.chosen, ("sort", self.sort)]
         return [(name, value) for name, value in own if value]
 
     def url(self, address: str = "", /, **more: object) -> str:
-        """Returns the address of a page for this query, with further fields; "" omits one."""
+        """Returns the URL of a page for this query, with further fields; "" omits a field."""
         extra = [(key, str(value)) for key, value in more.items() if value != ""]
         asked = urlencode([*self.fields, *extra])
         return f"{address}?{asked}" if asked else address or "."
 
     def choosing(self, facet: str, value: str) -> Query:
-        """Returns the query with a value of a facet in place of another one; "" for any value."""
+        """Returns a query with another value of a facet; "" removes the condition."""
         others = [pair for pair in self.chosen if pair[0] != facet]
         return replace(self, chosen=(*others, (facet, value)) if value else tuple(others))
 
@@ -63,10 +63,10 @@ class Query:
 
     @property
     def pattern(self) -> re.Pattern[str] | None:
-        """Returns the pattern of the text; None if there is no text."""
+        """Returns a pattern that matches the text, or None if there is none."""
         return re.compile(re.escape(self.text), re.IGNORECASE) if self.text else None
 
 
 def whole_number(written: str) -> int:
-    """Returns the number in a field of an address, or 0."""
+    """Parses a number in a URL or header; returns 0 for anything else."""
     return int(written) if written.isascii() and written.isdigit() and len(written) < 16 else 0

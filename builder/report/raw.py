@@ -16,7 +16,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.paths import file_inside
 from builder.problem import Problem
-from builder.report.html import Html, cut, join, left_out, tag, text
+from builder.report.html import Html, cut, join, omission, tag, text
 from builder.report.turns import indented
 from builder.sources.source import Source
 
@@ -131,5 +131,5 @@ def raw_html(records: list[Record] | None) -> Html:
         )
         for number, (where, value) in enumerate(records[:MAX_RECORDS])
     ]
-    more = [tag("li", left_out(1, "record or more"))] if len(records) > MAX_RECORDS else []
+    more = [tag("li", omission(1, "record or more"))] if len(records) > MAX_RECORDS else []
     return tag("ol", join((*records_html, *more)), class_="turns")

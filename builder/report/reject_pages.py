@@ -1,4 +1,4 @@
-"""Renders the rejects in the viewer: a list with facets, and each with its raw record."""
+"""Renders the rejects in the viewer: a list with facets, and a page for each."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from builder.conversation import Json
 from builder.report.codes import explained
 from builder.report.facts import as_text
-from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
+from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
 from builder.report.index import REJECT_FACETS, RejectIndex, Result
-from builder.report.list_page import PAGE_ROWS, ListPage
+from builder.report.list_page import ListPage, step_links
 from builder.report.query import Query
 from builder.report.raw import raw_html, raw_records
-from builder.report.turns import indented
+from builder.report.turns import as_written
 
 _FIELDS = 20
 
 
 def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
-    """Returns a page of the matching rejects; the selected code is explained."""
+    """Returns a page of the matching rejects, and an explanation of the selected code."""
     query = _query(asked)
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
@@ -32,7 +32,7 @@ def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
 def reject_page(
     index: RejectIndex, at: int, asked: Mapping[str, str], logs: Path | None
 ) -> Html | None:
-    """Returns one reject with its raw record; None if there is no such line."""
+    """Returns the page of a reject with its raw record, or None."""
     line = index.line(at)
     if line is None:
         return None
@@ -48,7 +48,7 @@ def reject_page(
             _steps(index, at, _query(asked)),
             tag("h2", tag("code", text(shorten(code, 80) or "(no code)"))),
             explained(code),
-            tag("dl", *map(_fact, list(line.items())[:_FIELDS]), class_="facts broad"),
+            facts_list(map(_fact, list(line.items())[:_FIELDS]), "facts broad", 400),
             tag("section", tag("h3", text("Raw record")), record, class_="raw"),
         )
     )
@@ -63,25 +63,14 @@ def _result(index: RejectIndex, query: Query) -> Result:
 
 
 def _steps(index: RejectIndex, at: int, query: Query) -> Html:
-    result = _result(index, query)
-    place = result.place(at)
-    links: list[Html] = []
-    if place is not None:
-        for name, rel, step in (("Previous", "prev", place - 1), ("Next", "next", place + 1)):
-            other = result.at(step)
-            if other is not None:
-                links.append(tag("a", text(name), href=query.url("reject", line=other), rel=rel))
-    back = query.url("rejects", page=(place or 0) // PAGE_ROWS or "")
-    links.append(tag("a", text("Back to the list"), href=back))
+    links = step_links(
+        _result(index, query), at, query, "rejects", lambda other: query.url("reject", line=other)
+    )
     return tag("nav", *links, class_="pages", aria_label="Rejects of the result")
 
 
-def _fact(pair: tuple[str, Json]) -> Html:
-    key, value = pair
-    display_text = value if isinstance(value, str) else indented(value)
-    return tag(
-        "div", tag("dt", text(shorten(key, 40))), tag("dd", text(shorten(display_text, 400)))
-    )
+def _fact(pair: tuple[str, Json]) -> tuple[str, str]:
+    return pair[0], as_written(pair[1])
 
 
 def _item(at: int, line: Mapping[str, Json] | None, query: Query) -> Html:

@@ -10,7 +10,7 @@ from builder.dataset.rows import json_lines
 from builder.paths import expand_home
 from builder.report.codes import explained
 from builder.report.facts import as_object, as_text
-from builder.report.html import Html, join, number, shorten, tag, text
+from builder.report.html import Html, filter_form, join, number, shorten, tag, text
 from builder.report.page import fit
 
 FILE = "rejects.jsonl"
@@ -21,7 +21,7 @@ _MAX_BYTES = 600_000
 
 @dataclass(slots=True)
 class Rejects:
-    """The lines of one code: how many, and the first few, spread over the formats."""
+    """The lines of one code: their number, and examples from different formats."""
 
     count: int = 0
     examples: list[dict[str, Json]] = field(default_factory=list)
@@ -52,35 +52,22 @@ def read_rejects(dataset: str) -> dict[str, Rejects]:
 
 
 def rejects_html(found: dict[str, Rejects]) -> Html:
-    """Returns a list that unfolds by code."""
+    """Returns a list of codes that unfold into an explanation and examples."""
     if not found:
         return tag("p", text("Nothing was rejected."), class_="note")
-    search = tag("input", type="search", name="text", autocomplete="off")
-    form = tag(
-        "form",
-        tag("label", text("Search "), search),
-        tag("output"),
-        class_="filters",
-        data_filters="reject-list",
-        hidden="",
-        role="search",
-        aria_label="Rejects",
-    )
     groups = fit(_group, tuple(found.items()), _MAX_BYTES, "codes")
-    return join((form, tag("div", groups, id="reject-list")))
+    return join((filter_form("reject-list", "Rejects"), tag("div", groups, id="reject-list")))
 
 
 def _group(item: tuple[str, Rejects]) -> Html:
     code, rejects = item
     counted = tag("span", text(number(rejects.count)), class_="count")
     head = tag("summary", tag("code", text(code)), counted)
-    about = explained(code)
-    table = reject_table(rejects.examples)
-    return tag("details", head, about, table, class_="reject", data_item="")
+    table = _table(rejects.examples)
+    return tag("details", head, explained(code), table, class_="reject", data_item="")
 
 
-def reject_table(lines: Iterable[dict[str, Json]]) -> Html:
-    """Returns the lines as a table of locations and reasons."""
+def _table(lines: Iterable[dict[str, Json]]) -> Html:
     head = tag("tr", *(tag("th", text(name), scope="col") for name in ("where", "why")))
     body = []
     for line in lines:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from builder.qwen3.tokenizer import Target
-from builder.report.html import Html, join, left_out, plain, tag, text
+from builder.report.html import Html, join, omission, plain, tag, text
 
 Span = tuple[int, int]
 
@@ -144,7 +144,7 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
     html: list[Html] = []
     for before, (start, end, is_trained) in zip([(0, 0, False), *kept], kept, strict=False):
         if start > before[1]:
-            html.append(left_out(start - before[1]))
+            html.append(omission(start - before[1]))
         limit = limits.trained if is_trained else limits.other
         ranges = [(start, end)]
         if end - start > limit * 5 // 4:
@@ -152,7 +152,7 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
             ranges = [(start, stop), (_before_token(rendered.control, end - limit // 3), end)]
         inside = [_with_control(rendered, *ranges[0])]
         for left, right in pairwise(ranges):
-            inside += [left_out(right[0] - left[1]), _with_control(rendered, *right)]
+            inside += [omission(right[0] - left[1]), _with_control(rendered, *right)]
         html.append(tag("mark", *inside) if is_trained else join(inside))
     return tag("pre", *html, class_="rendered", dir="auto")
 
@@ -202,7 +202,7 @@ def tokens_html(rendered: Rendered, limits: Limits) -> Html:
         if count > limits.tokens and half <= at < count - half:
             continue
         if at != before + 1:
-            pieces.append(left_out(at - before - 1, "tokens"))
+            pieces.append(omission(at - before - 1, "tokens"))
         while trained and trained[0][1] <= start:
             trained.pop(0)
         is_trained = bool(trained) and trained[0][0] <= start

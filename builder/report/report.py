@@ -1,8 +1,8 @@
-"""Makes the report of a dataset as one HTML file: `report_html`.
+"""Makes the report of a dataset as one HTML file.
 
 Its bytes depend only on the dataset, its manifest except `files` and `run`, and the audit. It is
-smaller than MAX_BYTES for any dataset: samples are a documented selection, long texts are cut with
-the number of omitted characters, and each part has its share of the space.
+smaller than MAX_BYTES for any dataset: it shows a documented selection of the samples, every part
+has a limit, and long texts are cut in the middle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from builder.qwen3.tokenizer import Target
 from builder.report.charts import histogram_figure, is_wide, table_figure
 from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
-from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
+from builder.report.html import EMPTY, Html, filter_form, join, number, plain, shorten, tag, text
 from builder.report.overview import findings, how_made, proof
 from builder.report.page import fit, page
 from builder.report.rejects import read_rejects, rejects_html
@@ -38,7 +38,7 @@ _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
 MANIFEST = "manifest.json"
 _FIRST = ("patterns", "tools")
-"""Tables that are shown first."""
+"""Keys of the tables that come first."""
 
 _SECTIONS = (
     ("overview", "Overview"),
@@ -57,11 +57,11 @@ def report_html(
     target: Target,
     surveyed: Survey | None = None,
 ) -> bytes:
-    """Returns the page.
+    """Returns the report in UTF-8.
 
-    `manifest` is {} for a dataset of another origin. `audit` is None if none was run, which the
-    page says. `surveyed` is the result of `survey` if it was already computed. Raises UsageError if
-    there is no such dataset.
+    `manifest` is {} for a dataset that this program did not build. `audit` is None if none was run;
+    the page then says so. `surveyed` is the result of `survey`, computed if None. Raises UsageError
+    if there is no such dataset.
     """
     ledger = read_ledger(dict(manifest))
     found, samples = Survey(), []
@@ -90,7 +90,7 @@ def report_html(
 
 
 def read_manifest(data: bytes) -> dict[str, Json]:
-    """Returns the manifest in a file's bytes; {} if there is none."""
+    """Parses a manifest; returns {} for bytes that are not a JSON object."""
     try:
         return as_object(loads(data))
     except JsonFault:
@@ -98,7 +98,7 @@ def read_manifest(data: bytes) -> dict[str, Json]:
 
 
 def _charts(found: Survey, audit: Audit | None) -> Html:
-    """Returns the audit's charts, then those of the counts that it does not have."""
+    """Returns the charts of the audit, and those of the survey for everything else."""
     histograms, tables = charts(found)
     if audit is not None:
         drawn = {histogram.key for histogram in audit.histograms}
@@ -132,7 +132,7 @@ def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int
     if not samples:
         return tag("p", text("There is no sample to show."), class_="note")
     items: list[Html] = []
-    size = 60_000  # the page's own parts
+    size = 60_000  # for head, navigation, style sheet and script
     lost = 0
     for picked in samples:
         most = min(_SAMPLE_BYTES, left - size)
@@ -145,7 +145,7 @@ def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int
     message = (
         f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
         " the first of each kind, and what the audit picked."
-        " The raw record is named, not copied: it may contain what was taken out of the sample."
+        " The raw record is named, not copied: it may contain what was removed from the sample."
     )
     if lost:
         message += f" {number(lost)} more did not fit."
@@ -185,27 +185,18 @@ def _item(picked: Picked, body: Html) -> Html:
 
 
 def _filters(samples: Sequence[Picked]) -> Html:
-    """Returns a search box and a choice per kind; they need the script, which unhides them."""
+    """Returns a search box, and a choice each of reason, format and model."""
     formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in samples}
     models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in samples}
     reasons = {shorten(reason, 60) for picked in samples for reason in picked.reasons}
-    search = tag(
-        "label", text("Search "), tag("input", type="search", name="text", autocomplete="off")
-    )
-    return tag(
-        "form",
-        search,
+    return filter_form(
+        "sample-list",
+        "Samples",
         _choice("why", "Chosen for", reasons),
         _choice("format", "Format", formats),
         _choice("model", "Model", models),
         tag("button", text("Open all"), type="button", data_open="all"),
         tag("button", text("Close all"), type="button", data_open="none"),
-        tag("output", text("")),
-        class_="filters",
-        data_filters="sample-list",
-        hidden="",
-        role="search",
-        aria_label="Samples",
     )
 
 

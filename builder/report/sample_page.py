@@ -1,4 +1,4 @@
-"""Renders the page of one sample: navigation in the result, the review, the sample."""
+"""Renders the page of one sample: navigation, the review form, the sample."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from builder.dataset.rows import DatasetRow
 from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_text
 from builder.report.html import Html, join, number, tag, text
-from builder.report.index import REACH, Result
-from builder.report.list_page import PAGE_ROWS
+from builder.report.index import Result
+from builder.report.list_page import step_links
 from builder.report.query import Query
 from builder.report.raw import raw_html, raw_records, records_of_turns
 from builder.report.rendered import Limits, legend
@@ -32,11 +32,11 @@ _MAX_SAMPLE = 6_000_000
 class SamplePage:
     """A request for a sample.
 
-    at       its number in the dataset, from 0
-    query    the result that it is a part of
-    side     what is shown next to the conversation: RECORDS, else the rendered text
+    at       the number of the sample in the dataset, from 0
+    query    the query that the user came from
+    side     RECORDS shows the raw records next to the conversation, else the rendered text
     logs     the folder of the logs, if it is known
-    decided  the decision about it
+    decided  the review decision
     """
 
     row: DatasetRow
@@ -49,7 +49,7 @@ class SamplePage:
     decided: Decision
 
     def html(self) -> Html:
-        """Returns the sample with its review."""
+        """Returns the sample with its review form."""
         picked = Picked(self.at, self.row)
         headed, about = headline(picked)
         return join(
@@ -70,20 +70,18 @@ class SamplePage:
         )
 
     def steps(self, result: Result, rows: Rows) -> Html:
-        """Returns links to the neighbours, and the position of the sample in the result."""
+        """Returns the position of the sample in the result, and links to its neighbours."""
         place = result.place(self.at)
-        links: list[Html] = []
         where = "not in the result" if self.query else ""
         if place is not None:
             where = f"{number(place + 1)} of {number(len(result.numbers))}"
             where += " in the result" if self.query else ""
-            for name, rel, step in (("Previous", "prev", place - 1), ("Next", "next", place + 1)):
-                other = result.at(step)
-                to = rows.locate(other, REACH) if other is not None else None
-                if to is not None:
-                    links.append(tag("a", text(name), href=self._url(to, self.side), rel=rel))
-        back = self.query.url("", page=(place or 0) // PAGE_ROWS or "")
-        links.append(tag("a", text("Back to the list"), href=back))
+
+        def url(other: int) -> str | None:
+            address = rows.locate(other)
+            return self._url(address, self.side) if address is not None else None
+
+        links = step_links(result, self.at, self.query, "", url)
         links.append(tag("a", text("The row as JSON"), href=f"raw?at={self.address}"))
         return tag("nav", tag("span", text(where)), *links, class_="pages",
                    aria_label="Samples of the result")  # fmt: skip
@@ -92,7 +90,7 @@ class SamplePage:
         return self.query.url("row", at=to, side=side)
 
     def _reading(self) -> Reading:
-        """Returns the display options: what is marked, and what is shown at the side."""
+        """Returns the display options: marked matches, and what the right side shows."""
         if self.logs is None:
             return Reading(self.query.pattern, outline=True)
         tabs = [
@@ -112,7 +110,7 @@ class SamplePage:
         return Reading(self.query.pattern, True, found, raw, choice)
 
     def _review(self) -> Html:
-        """Returns the form for accepting, rejecting and notes."""
+        """Returns the form with the buttons of the review and the note."""
         fields = (*self.query.fields, ("at", str(self.address)), ("side", self.side))
         hidden = [
             tag("input", type="hidden", name=name, value=value) for name, value in fields if value

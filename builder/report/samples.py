@@ -1,4 +1,4 @@
-"""Renders one sample on a page: its origin, its turns, and the text the model sees."""
+"""Renders a sample: its origin, its turns, and the text that the model sees."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.report.facts import as_object, as_text, whole
-from builder.report.html import EMPTY, Html, cut, join, number, shorten, tag, text
+from builder.report.html import EMPTY, Html, cut, facts_list, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
 from builder.report.store import as_stored, content
-from builder.report.turns import IN_A_LIST, Reading, indented, outline_html, turns_html
+from builder.report.turns import IN_A_LIST, Reading, as_written, outline_html, turns_html
 from builder.sample import Sample
 from builder.verify.verifier import MAX_CHARS
 
@@ -27,7 +27,7 @@ _SHOWN_FIRST = ("source", "record", "conversation", "model", "format", "license"
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A row selected for display: its number in the dataset, from 0, and why."""
+    """A row selected for display, its number in the dataset from 0, and the reasons."""
 
     number: int
     row: DatasetRow
@@ -35,7 +35,7 @@ class Picked:
 
     @property
     def where(self) -> str:
-        """Returns file and line, as findings name them."""
+        """Returns `file:line`, as in findings."""
         return f"{self.row.file}:{self.row.number}"
 
 
@@ -46,7 +46,7 @@ def sample_html(
     most: int = MAX_HTML,
     reading: Reading = IN_A_LIST,
 ) -> Html:
-    """Returns everything about a sample, in at most `most` bytes."""
+    """Returns origin, conversation and rendering of a sample, in at most `most` bytes."""
     chosen = limits or Limits()
     sample = picked.row.sample
     display = _Display(picked, target, chosen)
@@ -62,7 +62,7 @@ def sample_html(
 
 @dataclass(slots=True)
 class _Display:
-    """Renders a sample; `note` is a remark about the rendering."""
+    """Renders a sample; `note` explains whether and how."""
 
     picked: Picked
     target: Target
@@ -72,12 +72,12 @@ class _Display:
     def rendered(self, sample: Sample) -> Rendered | None:
         try:
             rendering = self.target.render_sample(sample)
-        except Exception as error:  # any exception of a template is a fault of the sample
+        except Exception as error:  # whatever a template raises is a fault of the sample
             reason = shorten(f"{type(error).__name__}: {error}", 200)
-            self.note = f"The chat template refuses it: {reason}"
+            self.note = f"The chat template rejects it: {reason}"
             return None
         if len(rendering) > MAX_CHARS:
-            self.note = f"Its rendering has {number(len(rendering))} characters: too long to show."
+            self.note = f"The rendering has {number(len(rendering))} characters: too long to show."
             return None
         digest, count = map(self.picked.row.meta.get, ("render_sha256", "tokens"))
         same = False
@@ -121,7 +121,7 @@ def _body(
 ) -> Html:
     parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
     if not isinstance(sample, Sample):
-        row = cut(_written(as_stored(picked.row)), limits.content)
+        row = cut(as_written(as_stored(picked.row)), limits.content)
         stored = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
         return join((*parts, fault_html(picked.row), stored))
     trained = len(rendered.spans) if rendered is not None else 0
@@ -137,10 +137,6 @@ def _body(
         )
     )
     return join(parts)
-
-
-def _written(value: Json) -> str:
-    return value if isinstance(value, str) else indented(value)
 
 
 def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
@@ -160,18 +156,13 @@ def _tokens(rendered: Rendered, limits: Limits) -> Html:
 
 
 def _source(picked: Picked, *, is_folded: bool) -> Html:
-    """Returns the sample's origin, and its meta/ data. The raw record is only named."""
+    """Returns the sample's origin and meta/ data; the raw record is named, not shown."""
     meta = picked.row.meta
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
     pairs += [(key, _display_text(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
     others = [key for key in meta if key not in (*_SHOWN_FIRST, "spans", "render_sha256")]
     pairs += [(key, _display_text(meta[key])) for key in others[:40] if meta[key] is not None]
-    rows = [
-        tag("div", tag("dt", text(shorten(key.replace("_", " "), 40))), tag("dd", text(value)))
-        for key, value in pairs
-        if value
-    ]
-    facts = tag("dl", *rows, class_="facts")
+    facts = facts_list([(key.replace("_", " "), value) for key, value in pairs], limit=300)
     if not is_folded:
         return facts
     where = " · ".join(as_text(meta.get(key)) for key in ("source", "record") if meta.get(key))
@@ -180,20 +171,18 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
 
 
 def _display_text(value: Json) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return number(value)
     if isinstance(value, dict):
-        pieces = ", ".join(f"{key} {_display_text(item)}" for key, item in list(value.items())[:20])
-        return shorten(pieces, 300)
-    if isinstance(value, str):
-        return shorten(value, 300)
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return shorten(", ".join(map(str, value[:20])), 300)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return shorten(indented(value), 300)
-    return number(value)
+        items = list(value.items())[:20]
+        value = ", ".join(f"{key} {_display_text(item)}" for key, item in items)
+    elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+        value = ", ".join(map(str, value[:20]))
+    return shorten(as_written(value), 300)
 
 
 def headline(picked: Picked) -> tuple[str, str]:
-    """Returns (first user message, origin), for lists."""
+    """Returns (the first user message, format · model · tokens) for lists."""
     value = as_object(content(picked.row))
     messages = value.get("messages")
     asked = ""

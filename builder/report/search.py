@@ -1,4 +1,4 @@
-"""Searches all rows for a text, in a thread; the matches so far can be read at any time."""
+"""Searches all rows for a text in a thread; the matches so far are available at any time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import threading
 from array import array
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,19 +14,21 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.report.columns import Mask
 from builder.report.facts import as_object, as_text
+from builder.report.store import decoded
 
-Row = tuple[bytes | None, Callable[[], Json]]
-"""The bytes of a row if it is a line, and a function that decodes it."""
+Row: TypeAlias = "bytes | Json"
+"""A line that is not decoded yet, or the value of a row."""
 
 RowTexts = Callable[[Json], Iterator[str]]
+"""Yields the texts of a row that are searched."""
 
 
 class TextScan:
-    """A search that runs through the rows once.
+    """One pass over the rows that records which of them contain a text, ignoring case.
 
-    A line is only decoded if its bytes may contain the text: they are compared without regard to
-    case, and lines with escapes that another writer may have chosen are always decoded. So are all
-    lines if the text has quotes, which are escaped in messages but not in tool definitions.
+    A line is decoded only if its bytes may contain the text. Lines with escapes that only other
+    writers use are always decoded. If the text contains quotes, all lines are decoded, because
+    quotes are escaped in messages but not in tool definitions.
     """
 
     def __init__(self, text: str, rows: Iterator[Row], texts: RowTexts) -> None:
@@ -50,7 +53,7 @@ class TextScan:
         self._is_stopped = True
 
     def mask(self, count: int) -> Mask:
-        """Returns a mask of those of the first `count` rows that are known to contain the text."""
+        """Returns a mask of the first `count` rows: true for those found to contain the text."""
         with self._lock:
             found = np.array(self._found, dtype=np.uint32)
         mask = np.zeros(count, dtype=np.bool_)
@@ -59,17 +62,24 @@ class TextScan:
 
     def _run(self) -> None:
         try:
-            for number, (line, decode) in enumerate(self._rows):
+            for number, row in enumerate(self._rows):
                 if self._is_stopped:
                     return
-                if (line is None or self._may_hold(line)) and self._holds(decode()):
+                if self._matches(row):
                     with self._lock:
                         self._found.append(number)
                 self.searched = number + 1
         finally:
             self._done.set()
 
-    def _may_hold(self, line: bytes) -> bool:
+    def _matches(self, row: Row) -> bool:
+        if isinstance(row, bytes):
+            if not self._may_contain(row):
+                return False
+            row = decoded(row)
+        return any(self._pattern.search(text) for text in self._texts(row))
+
+    def _may_contain(self, line: bytes) -> bool:
         return (
             self._has_quotes
             or self._needle in line.decode("utf-8", "replace").casefold()
@@ -77,12 +87,9 @@ class TextScan:
             or b"\\/" in line
         )
 
-    def _holds(self, value: Json) -> bool:
-        return any(self._pattern.search(text) for text in self._texts(value))
-
 
 def sample_texts(value: Json) -> Iterator[str]:
-    """Yields the messages of a sample, its tool definitions as JSON, and the text of other rows."""
+    """Yields the messages of a sample and its tool definitions as JSON; all JSON of other rows."""
     row = as_object(value)
     messages = row.get("messages")
     if not isinstance(messages, list):

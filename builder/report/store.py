@@ -1,15 +1,14 @@
-"""Reads rows of a dataset by number without reading it whole, using sampled byte offsets.
+"""Reads single rows of a dataset by number, using the byte offset of every sixteenth row.
 
-A row is addressed by its file and its row in that file, so any file can be opened at once. Only its
-number in the whole dataset needs the row counts of the files before it. They are taken from meta/,
-a tenth of the size, if there is one.
+An address consists of a file and a row in that file, so a row is found without reading other files.
+Converting the address to a row number in the whole dataset requires the row counts of the preceding
+files. They are counted in meta/, a tenth of the size, if there is one.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
 import shutil
-import tempfile
 import threading
 from array import array
 from bisect import bisect_right
@@ -17,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
@@ -31,12 +31,12 @@ from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
 STEP = 16
-"""Interval of the rows whose offset is recorded."""
+"""The offset of every STEP-th row is recorded."""
 MAX_ROW = 64 << 20
-"""Bytes; a longer line is named instead of shown."""
+"""Bytes of the longest line that is shown; a longer one becomes a `Problem`."""
 _PIECE = 1 << 20
 _SHOWN = 4_000
-"""Bytes that are shown of a row that is not JSON."""
+"""Bytes shown of a row that is not JSON."""
 
 Line = tuple[int, bytes]
 
@@ -54,24 +54,23 @@ class LineIndex:
         self._number = 0
         self._lock = threading.Lock()
 
-    def reach(self, row: int, budget: int) -> bool:
-        """Reads on until the row or `budget` bytes are reached; returns whether it is known."""
+    def reach(self, row: int) -> bool:
+        """Indexes the file up to the row, or to its end; returns whether the row exists."""
         with self._lock:
             if row >= self.count and not self.whole:
-                self._grow(row, budget)
+                self._grow(row)
             return row < self.count
 
-    def _grow(self, row: int, budget: int) -> None:
+    def _grow(self, row: int) -> None:
         with self.path.open("rb") as stream:
             stream.seek(self._at)
-            while budget > 0 and self.count <= row:
+            while self.count <= row:
                 begin, is_blank, ended, size = self._at, True, False, 0
                 while not ended and (piece := stream.readline(_PIECE)):
                     ended = piece.endswith(b"\n")
                     is_blank = is_blank and not piece.strip()
                     size += len(piece)
                 self._at += size
-                budget -= size
                 self._number += 1
                 if not is_blank:
                     if self.count % STEP == 0:
@@ -83,7 +82,7 @@ class LineIndex:
                     return
 
     def lines(self, row: int) -> Iterator[Line]:
-        """Yields (number from 1, line) from a known row on; a line is cut at MAX_ROW bytes."""
+        """Yields (number from 1, line) from a known row on; lines are cut at MAX_ROW + 1 bytes."""
         with self._lock:
             step = min(row // STEP, len(self._offsets) - 1)
             if step < 0:
@@ -102,9 +101,9 @@ class LineIndex:
                     skip = max(skip - 1, 0)
                 number += 1
 
-    def row_of_line(self, number: int, budget: int) -> int | None:
-        """Returns the row at a line, counted from 1; None if it is blank or beyond `budget`."""
-        self.reach(number, budget)
+    def row_of_line(self, number: int) -> int | None:
+        """Returns the row of a line number, counted from 1; None if it is blank or too large."""
+        self.reach(number)
         with self._lock:
             step = bisect_right(self._numbers, number) - 1
         if step < 0:
@@ -116,7 +115,7 @@ class LineIndex:
 
 
 class ParquetIndex:
-    """The rows of a Parquet file, by number from 0; their count is known at once."""
+    """The rows of a Parquet file, by number from 0; the footer has their count."""
 
     whole = True
 
@@ -132,16 +131,15 @@ class ParquetIndex:
         groups = self._file.metadata
         sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
         self._starts = [sum(sizes[:at]) for at in range(len(sizes))]
-        self.count = sum(sizes)
+        self.count: int = sum(sizes)
         self._group: tuple[int, Any] = (-1, None)
 
-    def reach(self, row: int, budget: int) -> bool:
-        """Returns whether there is such a row."""
-        del budget
-        return row < int(self.count)
+    def reach(self, row: int) -> bool:
+        """Returns whether the row exists."""
+        return row < self.count
 
     def values(self, row: int) -> Iterator[tuple[int, Json]]:
-        """Yields (number from 1, decoded row) from a row on."""
+        """Yields (row number from 1, decoded row), beginning with `row`, which counts from 0."""
         for at in range(row, self.count):
             group = bisect_right(self._starts, at) - 1
             with self._lock:
@@ -150,22 +148,21 @@ class ParquetIndex:
                 table = self._group[1]
             yield at + 1, plain_row(table.slice(at - self._starts[group], 1).to_pylist()[0])
 
-    def row_of_line(self, number: int, budget: int) -> int | None:
-        """Returns the row with that number, counted from 1."""
-        del budget
+    def row_of_line(self, number: int) -> int | None:
+        """Returns the row with a number that counts from 1, or None."""
         return number - 1 if 0 < number <= self.count else None
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The location of a row: the number of its file, and its row in it, both from 0."""
+    """The location of a row: the number of its file and of its row in that file, both from 0."""
 
     file: int
     row: int
 
     @classmethod
     def read(cls, written: str) -> Address | None:
-        """Returns the row named by `FILE.ROW`; None if that is not such an address."""
+        """Parses `FILE.ROW`; returns None for any other text."""
         file, _, row = written.partition(".")
         if any(not part.isascii() or not part.isdigit() or len(part) > 15 for part in (file, row)):
             return None
@@ -178,32 +175,29 @@ class Address:
 class Opened:
     """A file of rows with its meta/, opened on first use.
 
-    file       the file; `reader` is the one that converts its rows, if they need one
-    converted  those of its rows that were converted; the index adds them
+    reader     converts the rows of another format; None if none is needed
+    converted  the converted rows; the index adds them
     """
 
     def __init__(self, file: DataFile, scratch: Path) -> None:
-        """Recognises the form of the rows. Raises UsageError as `dataset_rows` does."""
+        """Recognises the form of the rows. Raises the UsageErrors of `dataset_rows`."""
         self.file = file
         try:
             self.reader = reader_of(file) if file.foreign else None
         except OSError as error:
-            fault = f"dataset {file.name!r}: cannot be read: {reason(error)}"
-            raise UsageError(fault) from None
+            raise self._unreadable(error) from None
         self._scratch = scratch
         self._opening = threading.Lock()
         self._opened: LineIndex | ParquetIndex | None = None
         self._are_lines = True
-        descriptor, name = tempfile.mkstemp(dir=scratch)
-        os.close(descriptor)
-        self.converted = Conversions(Path(name))
+        self.converted = Conversions(scratch)
 
     @property
     def data(self) -> LineIndex | ParquetIndex:
-        """Returns the index of its rows.
+        """Returns the index of the rows.
 
-        A compressed file is unpacked into the scratch folder, and the rows of a JSON document or an
-        Arrow file are written there as lines. Raises UsageError if the file cannot be read.
+        Decompresses a compressed file into the scratch folder, and writes the rows of a JSON
+        document or an Arrow file there as lines. Raises UsageError if the file cannot be read.
         """
         with self._opening:
             if self._opened is None:
@@ -212,17 +206,17 @@ class Opened:
 
     @cached_property
     def meta(self) -> LineIndex | None:
-        """Returns the index of its lines of meta/."""
+        """Returns the index of the file in meta/, if there is one."""
         return LineIndex(self.file.meta) if self.file.meta is not None else None
 
-    def meta_lines(self, row: int, budget: int) -> Iterator[bytes]:
-        """Yields its lines of meta/ from a row on, if that is within the budget."""
-        if self.meta is not None and self.meta.reach(row, budget):
+    def meta_lines(self, row: int) -> Iterator[bytes]:
+        """Yields the lines of meta/ from a row on."""
+        if self.meta is not None and self.meta.reach(row):
             yield from (line for _, line in self.meta.lines(row))
 
     @property
     def counted(self) -> LineIndex | ParquetIndex:
-        """Returns the smaller file that has the same number of rows."""
+        """Returns the cheapest index that has the number of rows."""
         return self.meta or self.data
 
     def _open(self) -> LineIndex | ParquetIndex:
@@ -237,29 +231,31 @@ class Opened:
             magic = stream.read(4)
         if not magic.startswith(GZIP_MAGIC) and magic != ZSTD_MAGIC:
             return LineIndex(self.file.path)
-        descriptor, name = tempfile.mkstemp(dir=self._scratch)
-        try:
-            with source.open() as packed, open(descriptor, "wb") as plain:  # noqa: PTH123 - a number
+        with self._scratch_file() as plain:
+            # The readable part of a corrupt file is shown.
+            with contextlib.suppress(*STREAM_ERRORS), source.open() as packed:
                 shutil.copyfileobj(packed, plain)
-        except STREAM_ERRORS:
-            pass  # the readable part of a corrupt file is shown
-        return LineIndex(Path(name))
+            return LineIndex(Path(plain.name))
 
     def _written_lines(self, values: Iterable[Json]) -> Path:
-        descriptor, name = tempfile.mkstemp(dir=self._scratch)
         try:
-            with open(descriptor, "wb") as lines:  # noqa: PTH123 - a number
+            with self._scratch_file() as lines:
                 for value in values:
                     lines.write(dumps(value).encode("utf-8", "surrogatepass") + b"\n")
+                return Path(lines.name)
         except OSError as error:
-            fault = f"dataset {self.file.name!r}: cannot be read: {reason(error)}"
-            raise UsageError(fault) from None
-        return Path(name)
+            raise self._unreadable(error) from None
 
-    def rows(self, row: int, budget: int) -> Iterator[DatasetRow]:
-        """Yields its rows with their meta/ from an existing one on."""
+    def _scratch_file(self) -> IO[bytes]:
+        return NamedTemporaryFile(dir=self._scratch, delete=False)
+
+    def _unreadable(self, error: OSError) -> UsageError:
+        return UsageError(f"dataset {self.file.name!r}: cannot be read: {reason(error)}")
+
+    def rows(self, row: int) -> Iterator[DatasetRow]:
+        """Yields the rows with their meta/, beginning with an existing one."""
         file, index = self.file, self.data
-        metas = self.meta_lines(row, budget)
+        metas = self.meta_lines(row)
         unread = DatasetRow(file.split, file.name, 0, foreign=file.foreign, reader=self.reader)
         if isinstance(index, ParquetIndex):
             for number, value in index.values(row):
@@ -280,70 +276,54 @@ class Rows:
     """All rows of a dataset, by address."""
 
     def __init__(self, files: Sequence[DataFile], scratch: Path) -> None:
-        """Raises UsageError if a file is a log, or its rows have no known form."""
+        """Recognises every file. Raises UsageError for a log, and for rows of an unknown form."""
         self.files = [Opened(file, scratch) for file in files]
 
-    def locate(self, number: int, budget: int) -> Address | None:
-        """Returns the address of a row by its number; None: no such row, or not reached."""
+    def locate(self, number: int) -> Address | None:
+        """Returns the address of the row with this number in the dataset, or None."""
         for at, opened in enumerate(self.files):
-            index = opened.counted
-            if index.reach(number, budget):
+            if opened.counted.reach(number):
                 return Address(at, number)
-            if not index.whole:
-                return None
-            number -= index.count
+            number -= opened.counted.count
         return None
 
     def number(self, address: Address) -> int | None:
-        """Returns the number of a row, as far as the rows of the files before it are counted."""
+        """Returns the number of a row in the dataset; None if earlier files are not yet counted."""
         before = self.files[: address.file]
         if not all(opened.counted.whole for opened in before):
             return None
         return sum(opened.counted.count for opened in before) + address.row
 
-    def exists(self, address: Address, budget: int) -> bool:
-        """Returns whether there is such a row within the budget."""
-        return (
-            0 <= address.file < len(self.files)
-            and address.row >= 0
-            and self.files[address.file].data.reach(address.row, budget)
-        )
+    def rows(self, address: Address) -> Iterator[DatasetRow]:
+        """Yields the rows of one file with their meta/ from an address on, if it exists."""
+        if address.file < len(self.files) and self.files[address.file].data.reach(address.row):
+            yield from self.files[address.file].rows(address.row)
 
-    def rows(self, address: Address, budget: int) -> Iterator[DatasetRow]:
-        """Yields the rows with their meta/ of one file from an address on.
+    def metas(self, needle: bytes) -> Iterator[tuple[Address, dict[str, Json]]]:
+        """Yields the lines of meta/ that contain some bytes, with the address of their row.
 
-        At most `budget` bytes are read to reach the first.
+        Other lines are not decoded: millions of them take a second.
         """
-        if self.exists(address, budget):
-            yield from self.files[address.file].rows(address.row, budget)
-
-    def metas(
-        self, address: Address, budget: int, holds: bytes = b""
-    ) -> Iterator[tuple[Address, dict[str, Json]]]:
-        """Yields the lines of meta/ of one file from an address on; {} for those without `holds`.
-
-        Those are not decoded, so millions of them can be skipped in a second.
-        """
-        lines = self.files[address.file].meta_lines(address.row, budget)
-        for at, line in enumerate(lines):
-            meta = as_object(decoded(line)) if holds in line else {}
-            yield Address(address.file, address.row + at), meta
+        for file, opened in enumerate(self.files):
+            for row, line in enumerate(opened.meta_lines(0)):
+                if needle in line:
+                    yield Address(file, row), as_object(decoded(line))
 
 
 def as_stored(row: DatasetRow) -> Json:
-    """Returns the value of a row; if it cannot be decoded, its beginning as text."""
+    """Returns the value of a row; if it cannot be decoded, the beginning of its text."""
     if isinstance(row.decoded, Problem):
         return (row.line or b"")[:_SHOWN].decode("utf-8", "replace")
     return row.value
 
 
 def content(row: DatasetRow) -> Json:
-    """Returns a row in the form of `build`; one that was not converted as it is stored."""
+    """Returns the converted row; if no conversion was needed, the row as stored."""
     return row.converted or as_stored(row)
 
 
 def decoded(line: bytes) -> Json:
-    """Returns the value of a line; if it is not JSON, its beginning as text."""
+    """Returns the value of a line; if it is not JSON, the beginning of its text."""
     if len(line) > MAX_ROW:
         return f"a line of more than {MAX_ROW} bytes"
     try:

@@ -28,8 +28,6 @@ from builder.trainers import DEFAULT_LENGTHS
 _NAMES = 400
 """Distinct values of a field that are counted by name."""
 _OTHERS = "(others)"
-_ALL = 1 << 62
-"""No limit on the bytes read."""
 
 FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "license", "split")
 """Fields of meta/ that are counted by value."""
@@ -209,9 +207,9 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
     with tempfile.TemporaryDirectory(prefix="builder-report-") as scratch:
         rows = Rows(files, Path(scratch))
         for number in sorted(numbers):
-            address = rows.locate(number, _ALL)
-            for row in islice(rows.rows(address, _ALL) if address else (), 1):
-                found[number] = row
+            address = rows.locate(number)
+            if address is not None:
+                found[number] = next(rows.rows(address))
     return found
 
 

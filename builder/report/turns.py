@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from re import Pattern
 
 from builder.conversation import Json
-from builder.dataset.samples import targets
+from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
 from builder.qwen3.parse import ParseFault, split_answer, split_responses
 from builder.qwen3.render import is_response
 from builder.report.facts import as_object, as_text
-from builder.report.html import EMPTY, Html, cut, join, left_out, number, shorten, tag, text
+from builder.report.html import EMPTY, Html, cut, join, number, omission, shorten, tag, text
 from builder.report.rendered import Limits
 from builder.sample import Sample
 
 _DEEP = 40
-"""Levels of JSON that are indented."""
+"""Maximum depth of JSON that is indented."""
 _FOLD_CHARACTERS = 1_200
 _FOLD_LINES = 20
 _ROLES = ("system", "user", "assistant", "tool")
@@ -26,13 +26,13 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Options for showing one sample on its own page.
+    """Options for displaying a sample.
 
-    hits      what is marked in its turns
-    outline   whether turns have ids, `turn-0` the first, and an outline links to them
-    records   for a turn, the (id, name) of the raw record that contains its text
-    alongside  what is shown next to the conversation in place of the rendered text
-    above     what is shown above that
+    hits       matches to mark in the turns
+    outline    whether turns have ids (`turn-0`, …), and an outline links to them
+    records    {turn: (element id, name)} of the raw record that contains its text
+    alongside  shown next to the conversation instead of the rendered text
+    above      shown above the rendered text or its replacement
     """
 
     hits: Pattern[str] | None = None
@@ -43,44 +43,44 @@ class Reading:
 
 
 IN_A_LIST = Reading()
-"""The options for a page with many samples."""
+"""Options for a page with many samples."""
 
 
 def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = IN_A_LIST) -> Html:
-    """Returns the tool definitions and the turns, with the targets marked.
+    """Returns the tool definitions and the turns, with the trained turns marked.
 
-    Targets are the turns whose weight is not 0, or without weights the last `trained` ones.
+    The trained turns are those of a weight other than 0; without weights, the last `trained` ones.
     """
-    taught = _taught(sample, trained)
+    targets = _trained_turns(sample, trained)
     items = []
     before = -1
     for at in _shown_turns(sample, limits):
         if at != before + 1:
-            items.append(tag("li", left_out(at - before - 1, "messages"), class_="gap"))
-        items.append(_turn(sample, at, limits, reading, is_taught=at in taught))
+            items.append(tag("li", omission(at - before - 1, "messages"), class_="gap"))
+        items.append(_turn(sample, at, limits, reading, is_trained=at in targets))
         before = at
     definitions = _tools(sample.tools, limits, reading.hits)
     return join((definitions, tag("ol", *items, class_="turns")))
 
 
 def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
-    """Returns a list of links to the turns, each with its role and its beginning or its calls."""
-    taught = _taught(sample, trained)
+    """Returns links to the turns, each with its role and its beginning or its calls."""
+    targets = _trained_turns(sample, trained)
     items = []
     for at in _shown_turns(sample, limits):
         role, content = sample.messages[at]
         name = tag("b", text(_role_name(role, content)))
         about = tag("span", text(_summary(role, content)), dir="auto")
         link = tag("a", name, text(" "), about, href=f"#turn-{at}")
-        items.append(tag("li", link, class_="taught" if at in taught else None))
+        items.append(tag("li", link, class_="trained" if at in targets else None))
     head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns"))
     listed = tag("nav", tag("ol", *items), aria_label="Outline of turns", class_="turn-list")
     return tag("details", head, listed, class_="outline", open="")
 
 
-def _taught(sample: Sample, trained: int) -> set[int]:
+def _trained_turns(sample: Sample, trained: int) -> set[int]:
     answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
-    chosen = targets(sample, "conversation", trained) if trained else ()
+    chosen = trained_answers(sample, "conversation", trained) if trained else ()
     return {answers[at] for at in chosen}
 
 
@@ -98,7 +98,7 @@ def _role_name(role: str, content: str) -> str:
 
 
 def _summary(role: str, content: str) -> str:
-    """Returns the calls of an answer, or the beginning of a message."""
+    """Returns the names of an assistant turn's calls, or the beginning of a message."""
     if role == "assistant":
         try:
             answer = split_answer(content)
@@ -112,11 +112,11 @@ def _summary(role: str, content: str) -> str:
     return shorten(content, 60)
 
 
-def _turn(sample: Sample, at: int, limits: Limits, reading: Reading, *, is_taught: bool) -> Html:
+def _turn(sample: Sample, at: int, limits: Limits, reading: Reading, *, is_trained: bool) -> Html:
     role, content = sample.messages[at]
     name = _role_name(role, content)
     body = tuple(_body(role, content, name, limits, reading.hits))
-    badge = tag("em", text("trained")) if is_taught else EMPTY
+    badge = tag("em", text("trained")) if is_trained else EMPTY
     record = EMPTY
     if at in reading.records:
         anchor, where = reading.records[at]
@@ -127,7 +127,7 @@ def _turn(sample: Sample, at: int, limits: Limits, reading: Reading, *, is_taugh
         "li",
         role_line,
         *body,
-        class_=f"{kind} taught" if is_taught else kind,
+        class_=f"{kind} trained" if is_trained else kind,
         id=f"turn-{at}" if reading.outline else None,
     )
 
@@ -142,7 +142,7 @@ def _body(
         for response in responses[: limits.tools]:
             yield _folded(response, limits, hits)
         if len(responses) > limits.tools:
-            yield left_out(len(responses) - limits.tools, "responses")
+            yield omission(len(responses) - limits.tools, "responses")
     elif role == "system":
         yield _folded(content, limits, hits)
     else:
@@ -164,11 +164,11 @@ def _answer(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator
         arguments = tag("pre", cut(indented(call.arguments), limits.content, hits), dir="auto")
         yield tag("div", name, arguments, class_="call")
     if len(answer.calls) > limits.tools:
-        yield left_out(len(answer.calls) - limits.tools, "calls")
+        yield omission(len(answer.calls) - limits.tools, "calls")
 
 
 def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
-    """Returns the text; a long one is folded behind its beginning, unless it contains a match."""
+    """Returns the text; a long one is folded under its beginning, and open if it has a match."""
     lines = content.count("\n") + 1
     body = _content(content, limits, hits)
     if len(content) <= _FOLD_CHARACTERS and lines <= _FOLD_LINES:
@@ -190,8 +190,13 @@ def _content(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
     return tag("pre", cut(content, limits.content, hits), dir="auto")
 
 
+def as_written(value: Json) -> str:
+    """Returns text unchanged, and other values as indented JSON."""
+    return value if isinstance(value, str) else indented(value)
+
+
 def indented(value: Json) -> str:
-    """Returns JSON with indentation; on one line if it is nested deeply."""
+    """Returns indented JSON, or one line for deeply nested values."""
     if depth(value) > _DEEP:
         return dumps(value)
     return json.dumps(value, ensure_ascii=False, indent=2)
@@ -212,7 +217,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
         parts.append(tag("dd", tag("pre", cut(indented(schema), limits.other, hits))))
         items += parts
     left = len(tools) - limits.tools
-    more = tag("p", left_out(left, "definitions")) if left > 0 else EMPTY
+    more = tag("p", omission(left, "definitions")) if left > 0 else EMPTY
     names = ", ".join(
         as_text(as_object(as_object(tool).get("function")).get("name")) for tool in tools[:20]
     )

@@ -8,36 +8,45 @@ from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
-from builder.report.codes import meaning, mending
-from builder.report.facts import LedgerCounts, as_object, mode_of
-from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.normalize import NormalizeOptions, remedy
+from builder.report.codes import meaning, prose
+from builder.report.facts import LedgerCounts, as_object, is_left_by_design, mode_of
+from builder.report.html import EMPTY, Html, counted, join, number, shorten, tag, text
 from builder.report.survey import Survey
 
 ADVICE = 5
 """Number of recommendations shown; everything else is in the sections below."""
 
-_MENDS = {
-    "secrets": "audit.secrets: redact",
-    "personal_data": "audit.personal_data: pseudonymise",
-    "near_duplicate": "audit.near_duplicates: drop",
-    "evaluation_run": "select.where: {outcome.benchmark: {in: [null]}}",
-    "contaminated": "remove the samples that `builder audit --contamination` names",
+_REMEDIES = {
+    "secrets": "`audit.secrets: redact`",
+    "personal_data": "`audit.personal_data: pseudonymise`",
+    "near_duplicate": "`audit.near_duplicates: drop`",
+    "evaluation_run": "`select.where: {outcome.benchmark: {in: [null]}}`",
+    "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
+_SECRETS_LEFT = (
+    "`audit.secrets` leaves results of password generators in place (docs/audit.md, “What stays”)."
+    " Check them, and reject the samples in `builder view` if they are real."
+)
+"""The remedy for secrets that the build left by design."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A recommendation: the finding, the share of the dataset that it affects, and its remedy."""
+    """A finding, the share of the dataset that it affects, and its remedy.
+
+    Code in `remedy` is between backticks.
+    """
 
     share: float
-    what: str
+    finding: str
     remedy: str
 
 
 def verdict(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Html:
-    """Returns the verdict: counts, what is proven, what was lost, and what to do first."""
+    """Returns the verdict: what is proven, the main counts, the losses, and what to do first."""
     parts = (
         _sentence(found, manifest, audit),
         _converted(audit),
@@ -49,7 +58,7 @@ def verdict(
 
 
 def _samples(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> int:
-    """Returns the number of samples; in a dataset of another origin, a row may not be one."""
+    """Returns the number of samples; without a manifest, some rows may not be samples."""
     return audit.samples if audit is not None and not manifest else found.samples
 
 
@@ -78,15 +87,15 @@ def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) 
         tag("strong", text(f"{head}Every sample is proven in bytes: ")),
         text(
             "its text is what the tokenizer's own chat template renders for the conversation, and"
-            " it reads back to the same messages. Whether a turn also stands in the bytes of"
-            " inference, and how well its context is known, is counted below."
+            " it parses back to the same messages. Parity with inference and the level of context"
+            " of each trained turn are counted below."
         ),
         class_="verdict good",
     )
 
 
 def _converted(audit: Audit | None) -> Html:
-    """Returns how many rows were converted from which form, and how that changed them."""
+    """Returns how many rows were converted from which form, and the changes this made."""
     if audit is None or not audit.read_as:
         return EMPTY
     rows = audit.samples + sum(item.count for item in audit.findings if item.code == "bad_row")
@@ -100,7 +109,7 @@ def _converted(audit: Audit | None) -> Html:
 
 
 def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
-    """Returns the main shares, each with its meaning."""
+    """Returns the main counts and shares with their labels."""
     tiles: list[tuple[str, str]] = [("samples", number(_samples(found, manifest, audit)))]
     if found.has_tokens:
         tiles.append(("tokens", number(found.tokens)))
@@ -128,7 +137,7 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
 
 
 def _about(value: float) -> int:
-    """Returns the value with two digits, since it is an estimate."""
+    """Rounds an estimate to two significant digits."""
     unit: int = 10 ** max(len(str(int(value))) - 2, 0)
     return round(value / unit) * unit
 
@@ -137,10 +146,10 @@ def _lost(ledger: LedgerCounts | None) -> Html:
     if ledger is None:
         return EMPTY
     lost = [
-        f"{number(loss.count)} of {number(stage.found)} {stage.what} {loss.name}"
+        f"{number(loss.count)} of {number(stage.found)} {stage.unit} {loss.name}"
         for stage in (ledger.records, ledger.conversations, ledger.calls)
         for loss in stage.losses
-        if loss.count and not loss.meant
+        if loss.count and not loss.by_design
     ]
     words = "; ".join(lost) if lost else "nothing"
     return tag("p", tag("strong", text("Lost: ")), text(f"{words}."))
@@ -152,69 +161,69 @@ def _advice(
     ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
     if not ranked:
         return EMPTY
-    items = [
-        tag(
-            "li",
-            text(f"{item.what} "),
-            tag("code", text(item.remedy)) if item.remedy else EMPTY,
-        )
-        for item in ranked[:ADVICE]
-    ]
+    items = [tag("li", text(f"{item.finding} "), *prose(item.remedy)) for item in ranked[:ADVICE]]
     return tag("section", tag("h3", text("What to do first")), tag("ol", *items, class_="advice"))
 
 
 def advice(
     found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
 ) -> Iterator[Advice]:
-    """Yields everything that has a remedy, unordered; secrets count as the whole dataset."""
+    """Yields everything that has a remedy, unordered."""
     for finding in audit.findings if audit is not None else ():
-        yield from _of_finding(finding, found.samples)
+        if advised := _of_finding(finding, found.samples, manifest):
+            yield advised
     if ledger is not None:
         for loss in ledger.conversations.losses:
             for code, count in loss.codes:
-                if mending(code):
+                if option := remedy(code, NormalizeOptions()):
                     share = count / max(ledger.conversations.found, 1)
-                    why = meaning(code) or code
-                    what = f"{_many(count, 'conversation')} rejected ({shorten(code, 40)}): {why}."
-                    yield Advice(share, what, mending(code))
+                    lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
+                    yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
     mode = mode_of(manifest)
     if found.turns and mode in found.parity and found.parity[mode] < found.turns:
         missing = found.turns - found.parity[mode]
         yield Advice(
             missing / found.turns,
-            f"{_many(missing, 'trained turn')} do not have the bytes of {mode} inference: the"
+            f"{counted(missing, 'trained turn')} without parity with {mode} inference: the"
             " template writes an empty think block before the last turn only. One sample for each"
-            " turn, or a target without thoughts, makes them equal.",
-            "normalize.unit: turn",
+            " turn, or a template without thoughts, makes the bytes equal.",
+            "`normalize.unit: turn`",
         )
     if found.context.total() and found.context["partial"]:
         partial = found.context["partial"]
         missing_codes = ", ".join(shorten(code, 30) for code, _ in found.missing.most_common(4))
         yield Advice(
             partial / found.context.total(),
-            f"{_many(partial, 'trained turn')} with a context that is only partly known (missing:"
-            f" {missing_codes}). Supply prompt and tools if you have them.",
-            "inputs[].system, inputs[].tools",
+            f"{counted(partial, 'trained turn')} whose context is only partly known (missing:"
+            f" {missing_codes}). Supply the prompt and the tools if you have them.",
+            "`inputs[].system, inputs[].tools`",
         )
     sources = found.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
     if inferred:
         yield Advice(
             inferred / max(found.samples, 1),
-            f"{_many(inferred, 'sample')} with tool definitions inferred from the calls: the list"
-            " names just the tools that will be called, which the list at inference does not.",
-            "inputs[].tools: tools.json",
+            f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
+            " name only the tools that will be called, unlike the definitions at inference.",
+            "`inputs[].tools: tools.json`",
         )
 
 
-def _of_finding(finding: AuditFinding, samples: int) -> Iterator[Advice]:
-    """Yields the remedy of a finding that is still in the dataset."""
-    mends = _MENDS.get(finding.code) or _MENDS.get(finding.audit)
-    if finding.gate is not GateAction.report or not mends or not finding.count:
-        return
-    share = 1.0 if finding.audit == "secrets" else finding.samples / max(samples, 1)
-    where = f"{number(finding.count)} in {_many(finding.samples, 'sample')}"
-    yield Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", mends)
+def _of_finding(finding: AuditFinding, samples: int, manifest: Mapping[str, Json]) -> Advice | None:
+    """Returns the remedy of a finding that is still in the dataset, or None.
+
+    Secrets count as affecting every sample, except for those that were left by design.
+    """
+    option = _REMEDIES.get(finding.code) or _REMEDIES.get(finding.audit)
+    if finding.gate is not GateAction.report or not option or not finding.count:
+        return None
+    share = finding.samples / max(samples, 1)
+    if is_left_by_design(finding, manifest):
+        option = _SECRETS_LEFT
+    elif finding.audit == "secrets":
+        share = 1.0
+    where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
+    return Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", option)
 
 
 def _percent(share: float) -> str:
@@ -222,7 +231,3 @@ def _percent(share: float) -> str:
     if 0 < share < 1:
         share = min(max(share, 0.001), 0.999)
     return f"{100 * share:.1f} %".replace(".0 %", " %")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{number(count)} {noun}{'' if count == 1 else 's'}"

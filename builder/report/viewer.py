@@ -17,7 +17,7 @@ from builder.report.columns import ColumnView, Mask
 from builder.report.facts import as_object, as_text, read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
-from builder.report.index import REACH, RejectIndex, Result, SampleIndex
+from builder.report.index import RejectIndex, Result, SampleIndex
 from builder.report.list_page import ListPage
 from builder.report.overview import how_made, proof
 from builder.report.page import page
@@ -128,7 +128,7 @@ class Viewer:
         return self.index.result(query, reviewed, self.review.version)
 
     def _item(self, at: int, query: Query) -> Html:
-        address = self.rows.locate(at, REACH)
+        address = self.rows.locate(at)
         row = self._row(address) if address is not None else None
         if row is None:
             return EMPTY
@@ -189,7 +189,7 @@ class Viewer:
         ids = self.index.view.numbers["id"]
         wanted = np.array([id_digest(name) for name in decisions], dtype=np.uint64)
         for at in np.flatnonzero(np.isin(ids, wanted)).tolist():
-            address = self.rows.locate(at, REACH)
+            address = self.rows.locate(at)
             row = self._row(address) if address is not None else None
             if row is not None and sample_id(row) in decisions:
                 where = f"{row.file}:{row.number}"
@@ -249,12 +249,12 @@ class Viewer:
         """Returns a row by its number, its `file:line`, or the beginning of its id (6 letters)."""
         wanted = wanted.strip().removeprefix("#").replace(",", "")
         if wanted.isascii() and wanted.isdigit():
-            return self.rows.locate(int(wanted[:18]), REACH)
+            return self.rows.locate(int(wanted[:18]))
         name, _, line = wanted.rpartition(":")
         if name and line.isascii() and line.isdigit():
             for at, opened in enumerate(self.rows.files):
                 if opened.file.name.endswith(name):
-                    row = opened.data.row_of_line(int(line[:18]), REACH)
+                    row = opened.data.row_of_line(int(line[:18]))
                     return Address(at, row) if row is not None else None
         if len(wanted) >= 6:
             return self._find_id(wanted.lower())
@@ -263,19 +263,17 @@ class Viewer:
     def _find_id(self, wanted: str) -> Address | None:
         known = np.flatnonzero(self.index.view.numbers["id"] == id_digest(wanted))
         if len(known):
-            return self.rows.locate(int(known[0]), REACH)
-        beginning = f'"{wanted}'
-        held = beginning.encode("utf-8", "replace")
-        for at in range(len(self.rows.files)):
-            for address, meta in self.rows.metas(Address(at, 0), REACH, held):
-                if f'"{as_text(meta.get("id"))}'.startswith(beginning):
-                    return address
-        return None
+            return self.rows.locate(int(known[0]))
+        beginning = f'"{wanted}'.encode("utf-8", "replace")
+        found = self.rows.metas(beginning)
+        return next(
+            (address for address, meta in found if as_text(meta.get("id")).startswith(wanted)), None
+        )
 
     # -- parts -------------------------------------------------------------------------------------
 
     def _row(self, address: Address) -> DatasetRow | None:
-        return next(self.rows.rows(address, REACH), None)
+        return next(self.rows.rows(address), None)
 
     def _exports(self) -> Html:
         decisions = self.review.decisions

@@ -235,6 +235,16 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     assert card.endswith(f"## Overruled when it was published\n\n- `secrets`: {message}\n")
 
 
+def test_redaction_is_not_named_for_secrets_that_it_leaves(hub, push, out):
+    edit_manifest(out, **finding("secrets", code="secret"))
+    ran = push(out)
+    assert ran.code == 1
+    (refused,) = ran.reported["refused"]
+    assert "results of password generators" in refused["message"]
+    assert "redact" not in refused["message"]
+    assert "--allow secrets" in ran.err
+
+
 def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
     out = build(tmp_path, ["a", "b"], inputs=[{"path": str(tmp_path / "out.jsonl")}])
     ran = push(out, *ALLOWED, "--public")

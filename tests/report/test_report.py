@@ -345,3 +345,28 @@ def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, e
     page = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
     assert expected in page
     assert ("of the text is trained" in page) == (share is not None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "expected"),
+    [("report", "secret", "audit.secrets: redact"), ("off", "secret", "audit.secrets: redact"),
+     ("redact", "github_token", "audit.secrets: redact"),
+     ("redact", "secret", "results of password generators"),
+     ("reject", "secret", "results of password generators"),
+     ("redact", "scanned_secret", "results of password generators")],
+)  # fmt: skip
+def test_redaction_is_no_remedy_for_what_it_leaves_by_design(mode, code, expected):
+    found = AuditFinding("secrets", code, "values", 3, 1)
+    reported = {"config": {"audit": {"secrets": mode}}}
+    page = plain(verdict(Survey(samples=4), None, reported, Audit(4, (found,))))
+    assert expected in page
+    assert ("audit.secrets: redact" in page) != ("results of password generators" in page)
+
+
+def test_secrets_come_first_but_not_those_left_by_design():
+    found = (AuditFinding("secrets", "secret", "values", 1, 1),
+             AuditFinding("personal_data", "mail", "addresses", 2, 2))  # fmt: skip
+    for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
+        reported = {"config": {"audit": {"secrets": mode}}}
+        page = verdict(Survey(samples=4), None, reported, Audit(4, found))
+        assert re.findall(r"<li>(\w+),", page) == expected

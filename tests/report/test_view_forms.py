@@ -152,7 +152,7 @@ def test_a_row_is_converted_and_its_form_named(tmp_path, viewed, form):
     assert (f"the reader <code>{form}</code>" in page) == (form in READERS)
     assert '<p class="name">wc</p>' in page
     assert "1 tool: wc" in page
-    assert page.count('class="assistant taught"') == (1 if form.startswith("prompt") else 2)
+    assert page.count('class="assistant trained"') == (1 if form.startswith("prompt") else 2)
     assert "It has 12 lines." in page
     # As stored: the file's own row.
     assert json.loads(viewer.raw(Address(0, 1))) == ROWS[form]
@@ -240,7 +240,7 @@ def test_documents_and_tables(tmp_path, viewed, name):
     assert hits(viewer, text='"arguments": {"path": "notes/a.md"}') == (3, 3)
     scratch = tmp_path / "other"
     scratch.mkdir()
-    got = list(Rows(dataset_files(str(path)), scratch).rows(Address(0, 1), 1 << 40))
+    got = list(Rows(dataset_files(str(path)), scratch).rows(Address(0, 1)))
     expected = list(dataset_rows(str(path)))[1:]
     assert [(row.number, row.value, row.sample) for row in got] == [
         (row.number, row.value, row.sample) for row in expected
@@ -252,7 +252,7 @@ def test_our_own_export_shows_the_samples_that_it_was_made_from(tmp_path, viewed
     folder = tmp_path / "exported"
     assert cli.main(["export", str(source), "--to", "sharegpt", "-o", str(folder), "--quiet"]) == 0
     viewer = viewed(folder)
-    row = next(viewer.rows.rows(Address(0, 0), 1 << 40))
+    row = next(viewer.rows.rows(Address(0, 0)))
     assert row.converted == {"messages": FLAT, "tools": TOOLS}
     assert "the reader <code>sharegpt</code>" in page_of(viewer, 0)
 

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const shownWhen = (item, wanted, words) => {
+  const matches = (item, wanted, words) => {
     for (const [name, value] of wanted) {
       const own = (item.dataset[name] || "").split(" | ");
       if (!own.includes(value)) return false;
@@ -24,9 +24,9 @@
         if (words.length && item.searchText === undefined) {
           item.searchText = item.textContent.toLowerCase();
         }
-        const shown = shownWhen(item, wanted, words);
-        item.hidden = !shown;
-        count += shown;
+        const isShown = matches(item, wanted, words);
+        item.hidden = !isShown;
+        count += isShown;
       }
       output.textContent = `${count} of ${items.length} shown`;
     };
@@ -52,7 +52,7 @@
     apply();
   }
 
-  // What scrolls sideways must be reached by the keyboard; what does not would only be in the way.
+  // Boxes that scroll must be reachable by keyboard; others should not be tab stops.
   const sizes = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
@@ -60,7 +60,7 @@
   });
   for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
 
-  // Keys: j and k (or the arrows to the sides) go on and back, / searches, ? lists them.
+  // Keys: j and k (or the right and left arrow) step forward and back, / searches, ? lists the keys.
   const keys = document.getElementById("keys");
   const opener = document.querySelector("button[data-keys]");
   if (keys && opener) {
