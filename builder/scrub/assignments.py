@@ -19,6 +19,7 @@ from builder.scrub.rules import by_first
 from builder.scrub.values import (
     DOCUMENTED,
     is_chosen,
+    is_numbered,
     is_phrase,
     is_stand_in,
     is_strong,
@@ -75,7 +76,7 @@ KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 """A character of an unquoted value."""
-_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`])?\]?[ \t]{0,24}"
+_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`]|\*\*)?\]?[ \t]{0,24}"
 _BREAK = (
     r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=[\nn])[+-](?=[ \t])"
     r"|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"
@@ -94,7 +95,7 @@ _SIGN = (
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
-    r"[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
+    r"(?:\*\*)?[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
     r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
     r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
     r"|(?:\s|\\{1,4}n){0,20}string\(\d{1,4}\) (?=\\{0,7}\")"
@@ -153,6 +154,10 @@ _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
 _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,15}){2,5}\d{2,6}")
 """`MyBicycleCamel472`: no name in a program ends in such a number."""
+_CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
+"""`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
+_ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
+"""The name of the next attribute: `v-model="newPassword" :rules="…"`."""
 _NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
@@ -267,6 +272,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         return  # form.password("confirm")
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
+    if not quoted and _ATTRIBUTE.fullmatch(value) and text[match.end("bare")] in "\"'":
+        return
     if _AWS_SCOPE.match(value):
         return  # an access key's id and its signature, which the key's own rule finds
     is_spaced = text[match.start("sep") - 1] == " "
@@ -340,7 +347,11 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     if " " in value:
         least = 3 if keyword == "passphrase" else 4
-        return quoted and keyword in PASSWORDS and is_phrase(value, least)
+        return (
+            quoted
+            and keyword in PASSWORDS
+            and (is_phrase(value, least) or ((setting or keyword == "psk") and is_numbered(value)))
+        )
     if keyword in PASSWORDS:
         if keyword == "passphrase" and is_phrase(value):
             return quoted or setting
@@ -352,6 +363,7 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         looks_random(value)
         or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
         or (setting and _WORDS_AND_NUMBER.fullmatch(value) is not None)
+        or (setting and _CAPITALISED.fullmatch(value) is not None)
     )
 
 

@@ -8,7 +8,7 @@ documentation are not secrets.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import context_rule
+from builder.scrub.secret_rule import LINE, context_rule
 
 _Q = r"(?:\\{0,7}[\"'])?"
 """A quotation mark, escaped or not, or none."""
@@ -45,6 +45,7 @@ CONTEXT_RULES = (
     # URLs
     context_rule(r"://[^\s\"'<>/@:]{0,200}:(?P<v>[^\s\"'<>/@]{3,200})@[\w\[.-]", "://", "postgres://app:«{p}»@db:5432/x", "redis://:«{p}»@cache:6379", "https://x-access-token:«{A40}»@github.com/o/r.git", misses=("postgres://user:password@localhost/x mysql://root:root@db", "https://user@example.org:8080/path")),
     context_rule(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w\[.-]", "://", "https://«{h32}»@o1.ingest.sentry.io/42"),
+    context_rule(r"://(?P<v>[\w.-]{20,300}):x-oauth-basic@", "://", "git clone https://«{h40}»:x-oauth-basic@git.example.org/a/b.git"),
     context_rule(r"://(?P<v>[\w.-]{20,300})@[\w\[.-]", "://", "https://«{A40}»@github.com/o/r.git", generated=True),
     context_rule(r"/bot(?P<v>\d{8,10}:[\w-]{30,50})", "/bot", "https://api.telegram.org/bot«{d10}:AA{W33}»/getMe"),
     context_rule(r"[?&]key=(?P<v>[\w.~%+/=-]{20,400})", "?key=|&key=", "https://h/v1?key=«{A39}»"),
@@ -69,7 +70,7 @@ CONTEXT_RULES = (
     context_rule(r"<add key=\\?\"(?:cleartext)?password\\?\" value=\\?\"(?P<v>[^\"\\\n]{4,200})", "<add key=", '<add key="ClearTextPassword" value="«{p}»" />'),
     context_rule(r"\"kty\\{0,7}\"[^{}]{0,4000}?\"d\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[\w-]{20,800})", '"kty', '{"kty": "EC", "crv": "P-256", "d": "«{W43}»"}'),
     context_rule(r"<d>(?P<v>[A-Za-z0-9+/]{40,800}={0,2})</d>", "<d>", "<RSAKeyValue><D>«{B86}==»</D></RSAKeyValue>"),
-    context_rule(r"private-lines: \d{1,3}(?:\\{1,4}n|\s){1,4}(?P<v>[A-Za-z0-9+/]{8,64}={0,2}(?:(?:\\r|\\n|\s){1,4}[A-Za-z0-9+/]{8,64}={0,2}){0,80})", "private-lines:", "Private-Lines: 2\n«{B64}\n{B40}»\nPrivate-MAC: 1"),
+    context_rule(rf"private-lines: \d{{1,3}}{LINE}(?P<v>[A-Za-z0-9+/]{{8,64}}={{0,2}}(?:{LINE}(?!private-mac)[A-Za-z0-9+/]{{8,64}}={{0,2}}){{0,80}})", "private-lines:", "Private-Lines: 2\n«{B64}\n{B40}»\nPrivate-MAC: 1", "     7\tPrivate-Lines: 2\n     8\t«{B64}\n     9\t{B40}»\n    10\tPrivate-MAC: 1", r"Private-Lines: 2\r\n«{B64}\r\n{B40}»\r\nPrivate-MAC: 1"),
     context_rule(rf"login(?:\s|\\{{1,4}}n){{1,8}}[^\s\"']{{1,100}}(?:\s|\\{{1,4}}n){{1,8}}password(?:\s|\\{{1,4}}n){{1,8}}{_MIXED}", "login |login\n|login\t|login\\n", "default login anonymous password «{p}»\n"),
     context_rule(r"(?::(?:3306|5432|5433|6432|\*):|:\*:\*:)[^\s:]{1,63}(?::[^\s:]{1,63})?:(?P<v>[^\s:\"'\\]{4,200})(?=\s|$|\\)", ":3306:|:5432:|:5433:|:6432:|:*:*:", "*:*:*:postgres:«{p}»\n", "db.example.org:5433:shop:app:«{p}»\n", misses=("- '127.0.0.1:5432:5432'\n",)),
     context_rule(r"(?:jdbc:oracle:(?:thin|oci8?):|sqlplus(?:[ \t]-\w{1,8}){0,3}[ \t])[ \t]{0,2}[\"']?[\w.$#-]{1,60}/(?P<v>[^\s\"'@/\\]{3,100})@", "jdbc:oracle:|sqlplus", "jdbc:oracle:thin:app/«{p}»@//db:1521/ORCL", "sqlplus -s app/«{p}»@db @run.sql"),
@@ -121,7 +122,7 @@ CONTEXT_RULES = (
     context_rule(rf"[ \t](?-i:-[AX])[ \t]{{1,2}}{_Q}(?!-){_WORD}", " -a | -x ", "snmpwalk -v3 -u me -A «{p}» -X «{p}» h", near=("snmpwalk", "snmpget", "snmpset", "snmpbulk")),
     context_rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?{_Q}(?P<v>[^\s\"'`\\$<>|;&]{{4,100}}\\{{1,8}}n[^\s\"'`\\$<>|;&]{{4,100}})(?:\\{{1,8}}n)?{_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}})?(?:passwd|smbpasswd|su)\b", "echo|printf", "echo -e '«{A12}\\n{A12}»' | passwd me", near=("passwd", "su ")),
     context_rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?{_Q}(?P<v>[^\s\"'`\\$<>|;&]{{6,200}})(?:\\{{1,4}}n)?{_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}[^\n|;]{{0,60}}?(?:{_STDIN_READERS})", "echo|printf", "echo '«{A20}»' | gh secret set DB_PASSWORD", "printf «{A20}» | vercel env add KEY production", near=("secret", "env add", "kinit", "cryptsetup", "passwd"), misses=("echo $TOKEN | gh secret set TOKEN",)),
-    context_rule(rf"(?:{_STDIN_READERS})[^\n|;&]{{0,100}}<<<[ \t]{{0,4}}{_Q}{_WORD}", "secret |secrets |env add|kinit|cryptsetup|passwd", "wrangler secret put API_TOKEN <<< «{A20}»", "kinit me <<< '«{p}»'"),
+    context_rule(rf"(?:{_STDIN_READERS})[^\n|;&]{{0,100}}<<<[ \t]{{0,4}}{_Q}{_WORD}", "secret |secrets |env add|kinit|cryptsetup|vncpasswd|smbpasswd", "wrangler secret put API_TOKEN <<< «{A20}»", "kinit me <<< '«{p}»'"),
     context_rule(rf"(?:setenv|set[ \t]{{1,2}}-\w{{1,3}})[ \t]{{1,4}}\w{{0,40}}(?:token|secret|key|password|passwd|pwd|pass)[ \t]{{1,4}}{_Q}{_MIXED}", "setenv|set -", "setenv DB_PASSWORD «{p}»", "set -gx API_TOKEN «{A32}»"),
     context_rule(rf"env[ \t]{{1,4}}(?-i:[A-Z0-9_]{{0,40}}_(?:TOKEN|SECRET|KEY|PASSWORD|PASSWD|PWD|PASS))[ \t]{{1,4}}{_Q}{_MIXED}", "env ", "ENV REDIS_PASSWORD «{p}»"),
     context_rule(rf"(?:--secret-string|--secret-value|--password-value)[ \t=]{{1,2}}{_Q}(?!file:|[-{{]){_WORD}", "--secret-string|--secret-value|--password-value", "aws secretsmanager create-secret --name db --secret-string «{p}»"),
@@ -142,7 +143,7 @@ CONTEXT_RULES = (
     context_rule(rf"user(?:add|mod){_REST}(?:-p|--password)[ \t]{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{4,199}})", "useradd|usermod", "useradd -m -p «{p}» me", misses=("useradd -p $(openssl passwd) me",)),
     context_rule(rf"send(?:[ \t]--)?[ \t]{{1,4}}\\{{0,7}}\"{_MIXED}\\{{1,4}}[rn]", "send \"|send -- \"|send \\", 'expect "password:"\nsend "«{p}»\\r"'),
     context_rule(rf"vault login[ \t]{{1,4}}(?:-[\w-]{{1,20}}[ \t]{{1,4}}){{0,4}}(?:token=)?{_Q}{_WORD}", "vault login", "vault login «{A26}»", generated=True),
-    context_rule(rf"(?:wandb login|ngrok (?:config )?(?:add-)?auth-?token|doctl auth init -t|cargo login|snyk auth|cloudflared (?:service install|tunnel run --token)|codecov -t|sentry-cli login --auth-token|npm token revoke|pulumi login|supabase login --token|rclone obscure|with-token <<<|password-stdin <<<)[ \t]{{1,4}}(?:-[\w-]{{1,20}}[ \t]{{1,4}}(?:[\w.-]{{1,20}}[ \t]{{1,4}})??){{0,4}}{_Q}{_WORD}", "wandb login|ngrok |doctl auth init|cargo login|snyk auth|cloudflared |codecov -t|sentry-cli login|supabase login|rclone obscure|with-token <<<|password-stdin <<<", "wandb login «{h40}»", "ngrok config add-authtoken «{A27}_{A21}»", "cargo login «{A32}»", "gh auth login --with-token <<< «{A40}»", generated=True),
+    context_rule(rf"(?:wandb login|shodan init|ngrok (?:config )?(?:add-)?auth-?token|doctl auth init -t|cargo login|snyk auth|cloudflared (?:service install|tunnel run --token)|codecov -t|sentry-cli login --auth-token|npm token revoke|pulumi login|supabase login --token|rclone obscure|with-token <<<|password-stdin <<<)[ \t]{{1,4}}(?:-[\w-]{{1,20}}[ \t]{{1,4}}(?:[\w.-]{{1,20}}[ \t]{{1,4}})??){{0,4}}{_Q}{_WORD}", "wandb login|shodan init|ngrok |doctl auth init|cargo login|snyk auth|cloudflared |codecov -t|sentry-cli login|supabase login|rclone obscure|with-token <<<|password-stdin <<<", "wandb login «{h40}»", "shodan init «{A32}»", "ngrok config add-authtoken «{A27}_{A21}»", "cargo login «{A32}»", "gh auth login --with-token <<< «{A40}»", generated=True),
     context_rule(rf"nuget push{_REST}(?:-k|-apikey|--api-key)[ \t]{{1,2}}{_Q}{_WORD}", "nuget push", "dotnet nuget push a.nupkg -k «{n46}»", generated=True),
     context_rule(rf"secret set[ \t][^\n|;&]{{1,100}}?[ \t](?:-b[ \t=]{{0,2}}|--(?:body|value)[ \t=]{{1,2}}){_Q}{_WORD}", "secret set", "gh secret set TOKEN --body «{A40}»"),
     context_rule(rf"securestring{_REST}--value[ \t=]{{1,2}}{_Q}(?!file:){_WORD}", "securestring", "aws ssm put-parameter --name /db/p --type SecureString --value «{p}»"),
@@ -178,7 +179,7 @@ CONTEXT_RULES = (
     context_rule(rf"net(?:\.exe)? use[ \t][^\n|&]{{0,300}}?/user:[^\s]{{1,100}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$]{{2,99}})", "net use|net.exe use", r"net use \\srv\share /user:corp\me «{p}»"),
     context_rule(rf"net(?:\.exe)? user[ \t]{{1,4}}[\w.-]{{1,40}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$\\]{{2,99}})", "net user|net.exe user", "net user bob «{p}» /add"),
     context_rule(rf"(?:--from-literal|--set(?:-string)?|--build-arg|--env|config:set|secrets set)[= \t]{{1,3}}{_Q}[\w.-]{{0,60}}(?:password|passwd|passphrase|pwd)={_Q}{_WORD}", "--from-literal|--set|--build-arg|--env|config:set|secrets set", "kubectl create secret generic x --from-literal=password=«sunflower»", "helm install --set auth.password=«sunflower» x"),
-    context_rule(r"(?:cmdkey|xfreerdp|wfreerdp|rdesktop|winexe|runas)\b[^\n]{0,200}?[ \t]/p(?:ass)?:(?P<v>[^\s\"'$]{3,99})", "cmdkey|freerdp|rdesktop|winexe|runas|xfreerdp|wfreerdp", "xfreerdp /u:me /p:«{p}» /v:h", "cmdkey /add:h /user:me /pass:«{p}»"),
+    context_rule(r"(?:cmdkey|xfreerdp|wfreerdp|rdesktop|winexe|runas)\b[^\n]{0,200}?[ \t]/p(?:ass)?:(?P<v>[^\s\"'$]{3,99})", "cmdkey|rdesktop|winexe|runas|xfreerdp|wfreerdp", "xfreerdp /u:me /p:«{p}» /v:h", "cmdkey /add:h /user:me /pass:«{p}»"),
     context_rule(rf"(?:smbclient|rpcclient|winexe|smbmap|net rpc|wmic){_REST}(?:-u|--user)[ \t=]{{0,2}}{_Q}[^\s%\"']{{1,100}}%(?P<v>[^\s\"'$\\]{{3,99}})", "smbclient|rpcclient|winexe|smbmap|net rpc|wmic", "smbclient //srv/share -U 'me%«{p}»'"),
     context_rule(rf"(?:ldapsearch|ldapadd|ldapmodify|ldapdelete|ldapwhoami|ldappasswd){_REST}(?-i:-w)[ \t]{{0,2}}{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{2,99}})", "ldap", "ldapsearch -x -D cn=admin -w «{p}» -b dc=x"),
     context_rule(rf"(?:keytool|jarsigner|apksigner){_REST}(?:-storepass|-keypass|-srcstorepass|-deststorepass|--ks-pass[ \t]pass:)[ \t]?{_Q}{_WORD}", "keytool|jarsigner|apksigner", "keytool -genkey -storepass «{p}» -alias a"),

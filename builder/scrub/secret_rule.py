@@ -49,8 +49,8 @@ MAX_FREQUENT = 3
 
 BLOB = 40
 """Number of base64 characters before a match that make it part of a larger blob."""
-_FILLER = re.compile(r"x{8}|X{8}|\*{8}")
-"""Filler characters of a placeholder: `ghp_xxxxxxxx…`."""
+_FILLER = re.compile(r"x{8}|X{8}|\*{8}|0{6}")
+"""Filler characters of a placeholder: `ghp_xxxxxxxx…`, `xapp-1-A000000…`."""
 _BLOB = re.compile(rf"[A-Za-z0-9+/_-]{{{BLOB}}}$")
 
 _ALNUM = "A-Za-z0-9"
@@ -93,6 +93,11 @@ class SecretRule:
     decoded: str = ""
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an empty literal: every text contains it."""
+        if not self.prefilter or not all(self.prefilter):
+            raise ValueError(f"an empty literal in {self.prefilter} of the rule {self.pattern!r}")
 
     @property
     def gate(self) -> tuple[tuple[str, ...], str | None]:
@@ -204,7 +209,10 @@ def context_rule(
     decoded: str = "",
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
-    """Returns a rule about surroundings; `prefilter` lists its literals, separated by `|`."""
+    """Returns a rule about surroundings.
+
+    `prefilter` lists its literals, separated by `|`, which therefore none of them can contain.
+    """
     return SecretRule(
         "secret",
         pattern,

@@ -68,6 +68,7 @@ TOKEN_RULES = (
     _rule("cockroach_key", r"CCDB1_[A-Za-z0-9]{22}_[A-Za-z0-9]{40}", "CCDB1_", "«CCDB1_{A22}_{A40}»"),
     _rule("clickhouse_key", r"4b1d[A-Za-z0-9]{38}", "4b1d", "«4b1d{A38}»", generated=True, misses=("sha1 4b1d{h36}",)),
     _rule("datastax_token", r"AstraCS:[A-Za-z0-9]{20,60}(?::[0-9a-f]{64})?", "AstraCS:", "«AstraCS:{A24}:{h64}»"),
+    _rule("backblaze_key", r"K00\d[A-Za-z0-9+/]{27}", "K000 K001 K002 K003 K004 K005", "«K004{B27}»", generated=True),
     _rule("render_key", r"rnd_[A-Za-z0-9]{28,32}", "rnd_", "«rnd_{A28}»", generated=True),
     _rule("scaleway_key", r"SCW[A-Z0-9]{17}", "SCW", "«SCW{U17}»", generated=True, misses=("SCWPROJECTIDENTIFIERS",)),
     _rule("exoscale_key", r"EXO[A-Za-z0-9]{24,30}", "EXO", "«EXO{A26}»", generated=True),
@@ -160,7 +161,7 @@ TOKEN_RULES = (
     _rule("calcom_key", r"cal_(?:live|test)_[0-9a-f]{32}|cal_[0-9a-f]{32}", "cal_", "«cal_live_{h32}»"),
     _rule("trello_token", r"ATTA[0-9a-f]{64,72}[0-9A-Fa-f]{0,12}", "ATTA", "«ATTA{h72}»"),
     # Chat, mail and telephony
-    _rule("slack_token", r"xox[abceoprsd](?:\.xox[a-z])?-[\w%/+-]{10,400}={0,2}", "xoxa xoxb xoxc xoxd xoxe xoxo xoxp xoxr xoxs", "«xoxb-{d12}-{d13}-{A24}»", "«xoxe.xoxp-1-{A166}»"),
+    _rule("slack_token", r"xox[abceoprsd](?:\.xox[a-z])?-(?=[\w%/+-]{0,40}\d)[\w%/+-]{10,400}={0,2}", "xoxa xoxb xoxc xoxd xoxe xoxo xoxp xoxr xoxs", "«xoxb-{d12}-{d13}-{A24}»", "«xoxe.xoxp-1-{A166}»", misses=("xoxb-your-bot-token xapp-1-A000000-000000-abcdef",)),
     _rule("slack_token", r"xapp-\d{1,10}-[A-Za-z0-9-]{20,250}", "xapp-", "«xapp-1-{U11}-{d13}-{h64}»"),
     _rule("slack_webhook", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{24,200}", "hooks.slack.com/", "https://«hooks.slack.com/services/T{U8}/B{U9}/{A24}»"),
     _rule("teams_webhook", r"webhook\.office\.com/webhookb2/[\w@-]{36,90}/IncomingWebhook/[0-9a-z]{32}/[\w-]{36,120}(?:/[\w-]{20,90})?", "webhook.office.com/", "https://acme.«webhook.office.com/webhookb2/{u}@{u}/IncomingWebhook/{h32}/{u}»"),

@@ -43,7 +43,7 @@ _STAND_IN = re.compile(
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
-    r"|![a-z][a-z_.]*$|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
+    r"|![a-z][a-z_.]*$|\[[a-z][a-z _-]{2,40}\]$|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
@@ -134,6 +134,14 @@ def is_phrase(value: str, least: int = 4) -> bool:
         and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
         and (value == value.lower() or all(map(str.istitle, words)))
         and not _FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())
+    )
+
+
+def is_numbered(value: str) -> bool:
+    """Returns whether it is a passphrase of two words or more and a number: `lamp river 2024`."""
+    words = value[:LOOKED_AT].split(" ")
+    return any(map(str.isdigit, words)) and is_phrase(
+        " ".join(word for word in words if not (word.isdigit() and len(word) > 1)), 2
     )
 
 

@@ -4,9 +4,11 @@ import re
 from collections import Counter
 
 import pytest
+import regex
 from secret_examples import expand
 
 from builder.scrub.prefilter import ascii_lower
+from builder.scrub.secret_rule import context_rule
 from builder.scrub.secrets import RULES, find_secrets
 from builder.scrub.values import is_wordlike, looks_random
 
@@ -128,3 +130,28 @@ def test_words_and_random_letters():
     drawn = [expand("«{L24}»", seed)[1][0] for seed in range(300)]
     assert sum(map(is_wordlike, drawn)) <= 1
     assert sum(map(looks_random, drawn)) >= 299
+
+
+@pytest.mark.parametrize("prefilter", ["", "|login ", "login |", "login ||sudo"])
+def test_an_empty_literal_is_refused(prefilter):
+    with pytest.raises(ValueError, match="an empty literal in"):
+        context_rule("login (?P<v>x)", prefilter)
+
+
+_BEFORE = (
+    "", " ", ".", "?", ";", "x", "x ", "[x ", "'", "-pass ", "with ", "shared", "client-", "ssh ",
+)  # fmt: skip
+"""Texts that lookbehinds at the start of a pattern ask for."""
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.lead == (0, 0)], ids=name)
+def test_every_literal_begins_a_match(rule):
+    """A literal that cannot is a mistake, such as one with `|`, at which the list is split."""
+    pattern = regex.compile(rule.pattern, 0 if rule.token else regex.IGNORECASE)
+    for literal in rule.prefilter:
+        spelled = (literal, f"{literal}x", *(() if rule.token else (literal.upper(),)))
+        assert any(
+            pattern.match(before + text, len(before), partial=True)
+            for text in spelled
+            for before in _BEFORE
+        ), literal
