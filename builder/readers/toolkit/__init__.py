@@ -1,26 +1,6 @@
-"""Public helpers for authors of readers; docs/readers.md shows them at work.
+"""Public helpers for authors of readers. docs/readers.md lists them and shows an example.
 
-What a log calls a value, and what it is:
-
-    narrow           as_dict, as_list, as_str, name_or_none, unknown_code
-    json_text        json_in_text: the JSON inside a string
-    chat_messages    chat_message and its pieces: OpenAI-shaped messages
-    finish_reasons   finish_fault: why an answer is not fit as a target
-
-Records, conversations, calls:
-
-    rows             read_each, read_rows, row_name, splits: one conversation in each record;
-                     Collector, collected: records that make conversations together
-    places           span, unique_name, ignored
-    call_keys        CallKeys, with_session_keys, with_request_keys, looks_random
-    outcomes         logged_outcome: how a run ended
-    comparison       calls, thoughts, words of a message; is_same_turn, digests
-
-Modules to import whole, for what is written in the text of messages:
-
-    literals         JSON or Python literals
-    tags             <tool_call>, <tool_response>, <think>, <tools>
-    function_text    <function=name><parameter=key>
+`function_text`, `literals` and `tags` are modules: they parse values and calls in message text.
 """
 
 from builder.readers.toolkit import function_text, literals, tags

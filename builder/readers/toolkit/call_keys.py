@@ -1,7 +1,7 @@
-"""Keys of calls: how the ledger knows that two logged calls are one.
+"""Call keys, by which the ledger recognises repetitions of a call.
 
 Logs repeat calls: a resumed session replays them, a branch or the segment after a compaction keeps
-them, and each API request sends the whole history again. Calls with equal keys are logged once.
+them, and each API request sends the whole history again. Calls with equal keys count once.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
 def looks_random(call_id: str) -> bool:
-    """Returns whether an id looks drawn at random, so that no other call has it by chance.
+    """Returns whether an id looks random, so that no other call has it by chance.
 
     Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
-    conversation. A random id has a run of 8 or more letters and digits that contains no words: it
-    changes between upper case, lower case and digits at least every third character, or is digits
-    alone with more than three different ones; or 12 or more characters with digits, and no three
-    small letters in a row; or 24 or more with three groups of digits (base 32 has few digits).
+    conversation. A random id contains a run of at least 8 letters and digits that
+
+    - consists of digits, more than three of them different,
+    - or has at least 24 characters with three groups of digits (base 32 has few digits),
+    - or has at least 12 characters with digits, but no three lower-case letters in a row,
+    - or changes between upper case, lower case and digits every three characters on average.
     """
     return any(map(_is_random, _RUN.findall(call_id)))
 
@@ -44,11 +46,10 @@ def _is_random(run: str) -> bool:
 
 
 class CallKeys:
-    """Makes keys for the calls of one session, equal wherever a replay logs the same call again.
+    """Creates keys for the calls of a session; replayed calls get equal keys.
 
-    A key consists of the session, the call's id and, where an id returns on another call of the
-    same conversation, the number of that occurrence. Make a new one for each conversation of the
-    session.
+    A key consists of the session, the call id and, if calls of one conversation share the id, the
+    number of the call among them. Create one `CallKeys` for each conversation of the session.
     """
 
     def __init__(self, session: str) -> None:
@@ -68,11 +69,11 @@ class CallKeys:
 def with_session_keys(
     format_name: str, messages: Iterable[Message], scope: str
 ) -> Iterator[Message]:
-    """Yields the messages of one conversation of a session log with a key on each call.
+    """Yields the messages of a conversation from a session log, with a key for each call.
 
-    A random id identifies the call in every file of the format, whichever session repeats it. Any
-    other call is identified by its place in the log, which the reader has left in `ToolCall.key`,
-    or else by its number in the conversation; `scope` is where these places and numbers are unique.
+    A random id identifies a call in all files of the format, in any session. Other calls are
+    identified by their place in the log, which the reader has put into `ToolCall.key`, else by
+    their number in the conversation; both are unique within `scope`.
     """
     keys = CallKeys(format_name)
     ordinal = 0
@@ -94,11 +95,11 @@ def with_session_keys(
 
 
 def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Returns the messages of an API request with keys on the calls.
+    """Returns the messages of an API request, with keys that later requests reproduce.
 
-    A later request that repeats a call gives it the same key: the id where it looks random and
-    occurs once, else a digest of all messages before the call and its position in its message. A
-    call in the first message without a random id has no key.
+    The key is the call's id if it looks random and occurs once, else a digest of the preceding
+    messages with the call's position in its message. In the first message only a call with a
+    random id gets a key.
     """
     messages = tuple(messages)
     ids = Counter(call.id for message in messages for call in calls(message))

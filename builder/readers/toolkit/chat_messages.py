@@ -1,7 +1,7 @@
-"""OpenAI-shaped chat messages, as many agents and datasets keep them.
+"""Parses OpenAI-shaped chat messages, which many agents and datasets contain.
 
-Source: openai-chat.md "Request fields". Content of an unknown type becomes an `Unparsed` with
-the code `unknown_part`, at its place.
+Source: openai-chat.md "Request fields". A content part of an unknown type becomes an `Unparsed`
+with the code `unknown_part`, in its position.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 def content(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a message's `content`: text, a list of typed parts, or other JSON.
 
-    Reasoning among the parts is skipped: see `reasoning`.
+    Skips parts with reasoning, which `reasoning` returns.
     """
     if value is None or value == "":
         return ()
@@ -70,7 +70,7 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     calls: list[ToolCall | Unparsed] = []
     for item in as_list(value):
         call = as_dict(item)
-        # Servers that always send both kinds leave the unused one empty.
+        # Some servers always send both kinds and leave the unused one empty.
         function = as_dict(call.get("function"))
         custom = {} if name_or_none(function.get("name")) else as_dict(call.get("custom"))
         function = custom or function
@@ -78,7 +78,7 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
         if name is None:
             calls.append(Unparsed(dumps(item), "bad_call"))
             continue
-        # A custom tool takes free text instead of JSON: that text becomes its one argument.
+        # A custom tool takes free text instead of JSON; the text becomes its only argument.
         arguments = {"input": custom.get("input")} if custom else function.get("arguments")
         calls.append(ToolCall(name, arguments, id=name_or_none(call.get("id"))))
     if value is not None and not isinstance(value, list):
@@ -87,10 +87,10 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
 
 
 def reasoning(message: dict[str, Json]) -> list[Part]:
-    """Returns the clear-text reasoning of an assistant message, without repetitions.
+    """Returns the clear-text reasoning of an assistant message, without duplicates.
 
-    `reasoning_content` and `reasoning` repeat the text of the signed `thinking_blocks`, or of
-    content parts of type thinking, where a message has both.
+    `reasoning_content` and `reasoning` duplicate the signed `thinking_blocks`, or content parts of
+    type `thinking`, if a message has both.
     """
     for name in ("reasoning_content", "reasoning"):
         if text := as_str(message.get(name)):
@@ -125,7 +125,7 @@ def assistant_parts(message: dict[str, Json]) -> tuple[Part, ...]:
 
 
 def chat_message(message: dict[str, Json]) -> Message:
-    """Returns a message as logged. A role that is none of chat's is kept, and later rejected."""
+    """Returns a message as logged. An unknown role is kept; the normaliser rejects it."""
     role = as_str(message.get("role"))
     if role == "assistant":
         return Message(role, assistant_parts(message))
@@ -144,23 +144,30 @@ def tool_result(message: dict[str, Json]) -> ToolResult:
 
 
 def as_harness(parts: Iterable[P]) -> tuple[P | Text, ...]:
-    """Returns the parts with all text marked as put in by the agent program."""
+    """Returns the parts with all text marked as inserted by the agent program."""
     return tuple(
         Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts
     )
 
 
 def text_or_data(value: Json) -> tuple[Text | Data, ...]:
-    """Returns text as a text and any other value but null as data."""
+    """Returns a string as `Text`, null as no part and any other value as `Data`."""
     if value is None:
         return ()
     return (Text(value),) if isinstance(value, str) else (Data(value),)
 
 
 def media_of(mime: str) -> Media:
-    """Returns a part of the kind that a MIME type names; "file" for any other type."""
+    """Returns a `Media` of the kind in a MIME type: image, audio, video, else file."""
     family = mime.partition("/")[0]
     return Media(family if family in ("image", "audio", "video") else "file", mime)
+
+
+def results_apart(parts: Iterable[Part]) -> tuple[tuple[ToolResult, ...], tuple[Part, ...]]:
+    """Returns the tool results and the other parts of a message, for APIs that mix them."""
+    parts = tuple(parts)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    return results, tuple(part for part in parts if not isinstance(part, ToolResult))
 
 
 def has_unknown_parts(messages: Iterable[Message]) -> bool:
@@ -174,10 +181,10 @@ def has_unknown_parts(messages: Iterable[Message]) -> bool:
 
 
 def unreadable_messages(names: Iterable[str], where: str) -> tuple[Problem, ...]:
-    """Returns the problem `unknown_part` if there are any names, else ().
+    """Returns the problem `unknown_part` if there are any names of types, else ().
 
-    For requests whose messages cannot be distinguished or were not logged: nothing in the
-    conversation has a known context. A part of an unknown type is an `Unparsed` at its place.
+    Use it if messages were not logged or cannot be separated, so that the context of every turn
+    is unknown. For a single part of an unknown type use `conversation.unknown_part`.
     """
     types = ", ".join(repr(name[:40]) for name in dict.fromkeys(names))
     return (Problem("unknown_part", where, f"type {types}", records=0),) if types else ()

@@ -1,4 +1,4 @@
-"""Comparing messages across requests: which answers and histories are the same."""
+"""Compares messages across requests: which answers and histories are the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import takewhile
 
 from builder.conversation import (
     Data,
@@ -27,7 +28,7 @@ _PROMPTS = frozenset({"system", "developer"})
 _BILLING = "x-anthropic-billing-header:"
 
 MAX_DIGESTED = 16
-"""Number of histories kept for `Marks`; several agents may take turns in one log."""
+"""Number of histories that `Marks` caches; requests of several agents may alternate in a log."""
 
 
 def calls(message: Message) -> list[ToolCall]:
@@ -41,7 +42,7 @@ def thoughts(message: Message) -> tuple[Part, ...]:
 
 
 def words(message: Message) -> str:
-    """Returns the text of a message as one string, stripped of white space."""
+    """Returns the text of a message as one string, without surrounding white space."""
     return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
 
 
@@ -53,23 +54,23 @@ def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def digests(messages: Iterable[Message], session: str = "") -> list[bytes]:
-    """Returns the digest of each prefix of the messages, for finding it in a later request.
+    """Returns a digest of each prefix of the messages, for finding the prefix in later requests.
 
-    Reasoning and call ids do not count: clients drop the former and replace the latter. Nor do
-    dates and times of day in system prompts. The name of the session does.
+    Ignores reasoning, which clients drop, call ids, which clients replace, and dates and times of
+    day in system prompts. The session's name is included.
     """
     return _Digested(session).extended(messages).marks
 
 
 class Marks:
-    """Computes `digests` of histories that repeat one another, without digesting a prefix twice."""
+    """Computes `digests`, reusing those of recent histories that the messages continue."""
 
     def __init__(self) -> None:
-        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # the most recently used first
+        self._last: deque[_Digested] = deque(maxlen=MAX_DIGESTED)  # most recent first
 
     def of(self, messages: Sequence[Message], session: str = "") -> list[bytes]:
         """Returns `digests(messages, session)`."""
-        known = next((one for one in self._last if one.is_beginning(messages, session)), None)
+        known = next((one for one in self._last if one.is_prefix_of(messages, session)), None)
         if known is None:
             known = _Digested(session)
         else:
@@ -80,7 +81,7 @@ class Marks:
 
 
 class _Digested:
-    """Messages with their digests, and the hash state for the messages after them."""
+    """Messages, their digests, and the hash state from which to continue."""
 
     def __init__(self, session: str) -> None:
         self.session = session
@@ -88,14 +89,14 @@ class _Digested:
         self.marks: list[bytes] = []
         self._running = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16)
 
-    def is_beginning(self, messages: Sequence[Message], session: str) -> bool:
-        """Returns whether messages begin with these; may say no where only the form differs."""
+    def is_prefix_of(self, messages: Sequence[Message], session: str) -> bool:
+        """Returns whether messages begin with these; may miss equal ones in another form."""
         if session != self.session or len(messages) < len(self.messages):
             return False
         return all(map(_is_alike, self.messages, messages))
 
     def extended(self, messages: Iterable[Message]) -> _Digested:
-        """Returns the digests of messages that begin with these."""
+        """Returns the digests of messages of which these are a prefix."""
         found = _Digested(self.session)
         found.messages = tuple(messages)
         found.marks = [*self.marks]
@@ -144,7 +145,7 @@ def _comparable(message: Message) -> list[object]:
 
 
 def canonical(arguments: Json) -> str:
-    """Returns arguments as text: the same for JSON text and its value, in any order of keys."""
+    """Returns arguments as text, the same for JSON text and its value and for any key order."""
     value = arguments
     if isinstance(arguments, str):
         try:
@@ -163,16 +164,12 @@ def _ordered(value: Json) -> object:
 
 
 def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
-    """Returns whether messages begin with the turn that an answer was, as a client sends it back.
+    """Returns whether messages begin with an answer, as the client sends it back.
 
-    One call with the same id, or with the same name and arguments, is enough. Without calls the
-    texts must be equal, or one contain the other (clients add reasoning, or cut the text).
+    One call with the same id, or with the same name and arguments, is enough. Without calls, one
+    text must contain the other: clients add reasoning or shorten the text.
     """
-    turn: list[Message] = []
-    for message in rest:
-        if message.role != "assistant":
-            break
-        turn.append(message)
+    turn = list(takewhile(lambda message: message.role == "assistant", rest))
     made = calls(answer)
     repeated = [call for message in turn for call in calls(message)]
     if made:
@@ -186,10 +183,9 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
 
 
 def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Returns whether messages begin with the answer as given, in one message or several.
+    """Returns whether messages begin with the unchanged answer, in one message or several.
 
-    A client may fill in the defaults of a call's arguments: Claude Code sends its Edit calls back
-    with `replace_all`, and logs them so.
+    A client may add the defaults of a call's arguments: Claude Code adds `replace_all` to Edit.
     """
     wanted = digests([answer])
     turn = Message("assistant", ())
@@ -197,13 +193,13 @@ def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
         if message.role != "assistant":
             return False
         turn = replace(turn, parts=(*turn.parts, *message.parts))
-        if digests([turn]) == wanted or _is_completed(answer, turn):
+        if digests([turn]) == wanted or _adds_arguments(answer, turn):
             return True
     return False
 
 
-def _is_completed(answer: Message, turn: Message) -> bool:
-    """Returns whether a turn is an answer whose calls have the same arguments, and maybe more."""
+def _adds_arguments(answer: Message, turn: Message) -> bool:
+    """Returns whether a turn differs from an answer only by added arguments of its calls."""
     made, sent = calls(answer), calls(turn)
     if not made or len(made) != len(sent) or words(answer) != words(turn):
         return False
@@ -217,13 +213,13 @@ def _is_completed(answer: Message, turn: Message) -> bool:
 
 
 def cut_off(message: Message, code: str) -> Message:
-    """Returns the message as no target: its text becomes an `Unparsed` with the code."""
+    """Replaces the text of a message by an `Unparsed`, so that the message is not a target."""
     kept = tuple(part for part in message.parts if not isinstance(part, Text))
     return replace(message, parts=(*kept, Unparsed(words(message), code)))
 
 
 def prefilled(beginning: Message, answer: Message) -> Message:
-    """Joins an answer to its beginning in the request (prefill), which some servers repeat."""
+    """Joins an answer to its beginning in the request (prefill), unless the server repeats it."""
     before = "".join(part.text for part in beginning.parts if isinstance(part, Text))
     text = next((part for part in answer.parts if isinstance(part, Text)), None)
     if any(not isinstance(part, Text) for part in beginning.parts):  # a turn that was paused
@@ -241,10 +237,10 @@ def prefilled(beginning: Message, answer: Message) -> Message:
 
 
 def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Returns the messages without Claude Code's billing line, which differs in every request.
+    """Removes Claude Code's billing line, which differs in every request.
 
-    It is at the beginning of the system text, and Anthropic's server removes it. Source:
-    ggml-org/llama.cpp pull request 20623, anthropics/claude-code issue 68900.
+    Anthropic's server removes it from the beginning of the system text. Source: ggml-org/llama.cpp
+    pull request 20623, anthropics/claude-code issue 68900.
     """
     found: list[Message] = []
     for message in messages:

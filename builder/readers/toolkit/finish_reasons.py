@@ -1,4 +1,4 @@
-"""Finishes reasons of all providers: which of them make an answer unfit as a target, and why."""
+"""Finish reasons of all providers that make an answer unfit as a target."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _FAULTS = {
     "unexpected_tool_call": "bad_call",
 }
 """Sources: openai-chat.md, anthropic-messages.md "stop_reason", bedrock-converse.md "stopReason",
-gemini-api.md "finishReason". A refusal of Anthropic's is cut off by a filter; a paused turn
-continues in the answer to the next request."""
+gemini-api.md "finishReason". Anthropic's `refusal` means that a filter cut the answer off; a paused
+turn continues in the answer to the next request."""
 
 
 def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
     """Returns the code of the fault that a finish reason describes, or None for a complete answer.
 
-    Compares without case, and without the name of an enumeration ("FinishReason.SAFETY").
-    `unknown` is returned for a reason that is in no table and for a value that is not text: some
-    servers have many names for a normal end, for others the names are all known.
+    Ignores case and the name of an enumeration ("FinishReason.SAFETY"). `unknown` is the code for
+    any other reason and for values that are not text: some servers use many names for a normal
+    end, others only documented ones.
     """
     name = as_str(reason).lower().replace("-", "_").rpartition(".")[2]
     return None if name in _COMPLETE else _FAULTS.get(name, unknown)

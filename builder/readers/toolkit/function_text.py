@@ -1,8 +1,8 @@
-"""Calls written as `<function=name><parameter=key>value</parameter></function>`.
+"""Parses calls written as `<function=name><parameter=key>value</parameter></function>`.
 
-This is the text protocol of OpenHands for models without function calling, which SWE-smith and
-SWE-Gym adopted for their training rows (swe-agent.md, openhands.md). The system text defines the
-functions in prose, with the types that the values in the calls do not show.
+OpenHands uses this text protocol for models without function calling; SWE-smith and SWE-Gym
+adopted it for their training rows (swe-agent.md, openhands.md). The system text defines the
+functions in prose, including the types of the parameters, which the calls do not show.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from builder.conversation import Json, Part, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault
 from builder.readers.toolkit.literals import past_space
 from builder.readers.toolkit.literals import value as literal
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_str
 
 _HEADING = "You have access to the following functions:"
 _CALL_FORMAT = "If you choose to call a function ONLY reply in the following format"
@@ -37,8 +37,8 @@ _ARGUMENT_END = re.compile(r"</parameter>(?=\s*(?:<parameter=|</function>))")
 def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Splits a system text into the text without its section on functions, and the definitions.
 
-    The definitions are None if there is no such section. The explanation of the call format, which
-    ends the section, is removed with it because the chat template has its own. `changes` counts
+    The definitions are None if there is no such section. The explanation of the call format at the
+    end of the section is removed too, since the chat template has its own. `changes` counts
     `tools_preamble`.
     """
     start = text.find(_HEADING)
@@ -62,7 +62,7 @@ def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json,
 
 
 def _definition(name: str, body: str) -> Json:
-    """Returns the definition of one function; its last list of parameters counts."""
+    """Returns the definition of one function, whose last list of parameters is used."""
     description, _, parameters = body.rpartition("\nParameters:\n")
     matches = list(_PARAMETER.finditer(parameters))
     if not matches:
@@ -70,12 +70,12 @@ def _definition(name: str, body: str) -> Json:
     properties: dict[str, Json] = {}
     for index, match in enumerate(matches):
         end = matches[index + 1].start() if index + 1 < len(matches) else len(parameters)
-        about = parameters[match.end() : end].strip()
+        text = parameters[match.end() : end].strip()
         schema: dict[str, Json] = {"type": match["type"].strip()}
-        if allowed := _ALLOWED.search(about):
+        if allowed := _ALLOWED.search(text):
             schema["enum"] = [*re.findall(r"`([^`]*)`", allowed["values"])]
-            about = about[: allowed.start()]
-        properties[match["name"]] = {"description": about, **schema}
+            text = text[: allowed.start()]
+        properties[match["name"]] = {"description": text, **schema}
     return {
         "type": "function",
         "function": {
@@ -93,7 +93,7 @@ def _definition(name: str, body: str) -> Json:
 def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str], str]:
     """Returns {(function, parameter): JSON type} of the definitions."""
     types: dict[tuple[str, str], str] = {}
-    for definition in as_list(list(definitions or ())):
+    for definition in definitions or ():
         function = as_dict(as_dict(definition).get("function"))
         properties = as_dict(as_dict(function.get("parameters")).get("properties"))
         for name, schema in properties.items():
@@ -107,11 +107,11 @@ def assistant_parts(
     wrapped: frozenset[str] | None,
     changes: Counter[str],
 ) -> tuple[Part, ...]:
-    """Returns the text and calls of an assistant's message, in order.
+    """Returns the text and calls of an assistant message, in order.
 
-    A call begins on a new line. `wrapped` names the parameters whose values are on lines of their
-    own; None: all values of several lines are. A call that cannot be parsed becomes `bad_call`
-    together with all text after it.
+    A call begins on a new line. `wrapped` names the parameters whose values have a newline before
+    and after them; None: all multi-line values. A call that cannot be parsed becomes `bad_call`,
+    with all text after it.
     """
     parts: list[Part] = []
     at = 0
@@ -142,7 +142,7 @@ def assistant_parts(
 
 
 def _typed(text: str, kind: str, changes: Counter[str]) -> Json:
-    """Returns the value that the text is for a parameter of this type, or the text itself."""
+    """Returns the value in the text of a parameter; text of type string or unparsable as it is."""
     if kind == "string":
         return text
     try:

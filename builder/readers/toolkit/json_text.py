@@ -1,4 +1,4 @@
-"""JSON inside strings, as exports, attributes of spans and database columns contain it."""
+"""Decodes JSON inside strings, which exports, span attributes and database columns contain."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from builder.jsonio import JsonFault, loads
 
 
 def json_in_text(value: Json, *, beginnings: str = "{[", levels: int = 1) -> Json:
-    """Returns the JSON value that a string contains; any other value, and other text, as it is.
+    """Returns the JSON value inside a string; other text and other values are returned unchanged.
 
-    Only text whose first character (after white space) is one of `beginnings` is decoded, so that
-    by default words, numbers and quoted text stay text. `levels`: how often text that decodes to a
-    string is decoded again.
+    Decodes only text whose first non-space character is one of `beginnings`, so that by default
+    words, numbers and quoted text stay text. `levels` is the maximum depth of JSON within JSON.
     """
     for _ in range(levels):
         if not isinstance(value, str):
@@ -24,3 +23,12 @@ def json_in_text(value: Json, *, beginnings: str = "{[", levels: int = 1) -> Jso
         except JsonFault:
             break
     return value
+
+
+def is_json(text: str) -> bool:
+    """Returns whether a text is one JSON value."""
+    try:
+        loads(text)
+    except JsonFault:
+        return False
+    return True

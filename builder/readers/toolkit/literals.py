@@ -1,9 +1,9 @@
-"""Values in text: JSON, or the Python literals that many datasets contain instead.
+"""Parses values in text: JSON, or the Python literals that many datasets contain instead.
 
-Hermes rows print dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results contain Python's
-`repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner reads those literals
-that JSON can express: dictionaries with string keys, lists, tuples, strings, numbers, and the
-constants in both spellings (`True` and `true`, `None` and `null`).
+Hermes rows contain printed dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results
+Python's `repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner parses the
+literals that JSON can express: dictionaries with string keys, lists, tuples, strings, numbers, and
+the constants in both spellings (`True` and `true`, `None` and `null`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _ESCAPES = {
 def values(text: str, changes: Counter[str]) -> list[Json]:
     """Returns the values of a text that contains one or more, optionally separated by commas.
 
-    Each is JSON, or else a Python literal, which `changes` counts as `python_literal`. Raises
-    JsonFault if there is no value, or anything but values.
+    Each is JSON or a Python literal, which `changes` counts as `python_literal`. Raises JsonFault
+    if there is no value or any other text.
     """
     try:
         return [loads(text)]
@@ -79,14 +79,14 @@ def value(text: str, changes: Counter[str]) -> Json:
     return found[0]
 
 
-def column(held: Json, changes: Counter[str]) -> Json:
-    """Returns the value of a column that may contain it as text; None for an empty text.
+def column(cell: Json, changes: Counter[str]) -> Json:
+    """Returns the value of a table cell, parsed if it is text; None for blank text.
 
     Raises JsonFault; see `values`.
     """
-    if not isinstance(held, str):
-        return held
-    return value(held, changes) if held.strip() else None
+    if not isinstance(cell, str):
+        return cell
+    return value(cell, changes) if cell.strip() else None
 
 
 def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:

@@ -1,8 +1,8 @@
-"""Turns of datasets that would teach a model to make up the output of a tool.
+"""Finds turns of datasets that would teach a model to invent the output of a tool.
 
-Datasets that write calls as text lose some: a call is in prose that no parser knows, its result
-follows, and the next answer rests on it. Others put the tool's words into the assistant's own text.
-Neither turn may be learnt, and what follows has no cause that a model could see.
+In some datasets a call is prose that no parser recognises; its result follows, and the next answer
+depends on it. In others the assistant's own text contains the output of the tool. Neither turn may
+be a target, and the later turns have no cause that a model could see.
 Source: function-calling-datasets.md, "Glaive", "Cross-dialect traps".
 """
 
@@ -24,14 +24,14 @@ _FLATTENED = re.compile(
 
 
 def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Returns the messages with the turns marked at which a sample must end.
+    """Returns the messages with an `Unparsed` part in each turn at which a sample must end.
 
-    The mark is a part `Unparsed` with one of these codes: `bad_call`: results answer a turn that
-    calls nothing, so its call is in its prose; `orphan_result`: the turn was answered after results
-    that no call asked for; `flattened`: its text contains a call and the tool's answer to it.
+    bad_call       results follow a turn that has no calls, so a call is in its prose
+    orphan_result  the turn follows results that belong to no call
+    flattened      the turn's text contains a call and the tool's answer
     """
     found: list[Message] = []
-    asking: int | None = None  # the place of the assistant turn that the next results answer
+    asking: int | None = None  # position of the assistant turn that the next results answer
     calls = results = 0
     orphan = False
     for message in messages:
@@ -63,7 +63,7 @@ def _ends(message: Message) -> bool:
 
 
 def _marked(message: Message, code: str) -> Message:
-    """Returns a turn that ends the sample; the turn itself if it already does."""
+    """Adds an `Unparsed` with the code to a turn, unless the turn has one."""
     if _ends(message):
         return message
     return replace(message, parts=(*message.parts, Unparsed("", code)))

@@ -1,4 +1,4 @@
-"""Narrowing JSON values to a type: a log may contain any value at any place."""
+"""Narrows JSON values to a type, since a log may contain any value anywhere."""
 
 from __future__ import annotations
 
@@ -20,6 +20,16 @@ def as_str(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_int(value: Json) -> int:
+    """Returns the value if it is an integer (or a boolean), else 0."""
+    return value if isinstance(value, int) else 0
+
+
+def tuple_or_none(value: Json) -> tuple[Json, ...] | None:
+    """Returns the items if the value is a list, else None."""
+    return tuple(value) if isinstance(value, list) else None
+
+
 def name_or_none(value: Json) -> str | None:
     """Returns the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
@@ -31,7 +41,7 @@ def name_of(value: dict[str, Json], *keys: str) -> str | None:
 
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
-    """Returns the first of the named fields that is there and not null, else null."""
+    """Returns the first of the named fields that is present and not null, else None."""
     return next((found for key in keys if (found := value.get(key)) is not None), None)
 
 

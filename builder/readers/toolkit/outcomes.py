@@ -1,4 +1,4 @@
-"""How a run ended, as its log says: `Conversation.outcome`."""
+"""Builds `Conversation.outcome`: how a run ended according to its log."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ OUTCOME_KEYS = (
     "reward",
     "score",
 )
-"""Keys of an outcome that logs use themselves."""
+"""Keys of an outcome that logs use as well."""
 
 _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
 
 def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json] | None:
-    """Returns an outcome: `known`, and what the places log under the names of an outcome's keys.
+    """Returns the `known` values, completed by the values of `OUTCOME_KEYS` in `places`.
 
-    The first place that has a key counts, `known` before all. Values that say nothing (None, "",
-    an empty list or object) are left out; None if nothing remains.
+    `known` has precedence, then the first place that has a value. Leaves out None, "" and empty
+    lists and objects; returns None if nothing remains.
     """
     found = dict(known)
     for key in OUTCOME_KEYS:
@@ -39,13 +39,13 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
 def benchmark_of_image(image: Json) -> str | None:
     """Returns "SWE-bench" for a container image of its tasks, else None.
 
-    The images are `swebench/sweb.eval.ARCH.INSTANCE`, those built locally have no namespace
-    (swebench/harness/test_spec); other training sets use the name under their own namespaces.
+    The images are called `swebench/sweb.eval.ARCH.INSTANCE`, without the namespace if built locally
+    (swebench/harness/test_spec). Other training sets use the name in namespaces of their own.
     """
     is_swe_bench = isinstance(image, str) and _SWE_BENCH_IMAGE.match(image)
     return "SWE-bench" if is_swe_bench else None
 
 
 def has_content(value: Json) -> bool:
-    """Returns whether a value carries information: False and 0 do."""
+    """Returns whether a value is neither None nor empty; False and 0 have content."""
     return value is not None and value not in ("", [], {})

@@ -1,4 +1,4 @@
-"""Names of conversations, places of records, and counts of ignored records."""
+"""Names conversations, locates records and counts ignored records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def span(first: str, last: str) -> str:
 
 
 def unique_name(name: str, taken: Counter[str]) -> str:
-    """Returns the name, with " #2", " #3" … appended where `taken` already counts it.
+    """Returns the name, with " #2", " #3" … appended if it is in `taken`; adds it to `taken`.
 
-    `taken` is updated. Ids of conversations must be unique within a source.
+    Ids of conversations must be unique within a source.
     """
     taken[name] += 1
     if taken[name] == 1:
@@ -32,6 +32,6 @@ def unique_name(name: str, taken: Counter[str]) -> str:
 
 
 def ignored(counts: Counter[str]) -> Iterator[Ignored]:
-    """Yields one `Ignored` event for each code, sorted by code."""
+    """Yields an `Ignored` event for each code, sorted by code."""
     for code, records in sorted(counts.items()):
         yield Ignored(code, records)

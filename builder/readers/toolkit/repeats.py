@@ -1,4 +1,4 @@
-"""Answers that several conversations of one log contain: targets in one, repeats in the others."""
+"""Marks answers that several conversations of a log contain, so that each is a target once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from builder.conversation import REPEAT, Message, Part, ToolCall
 
 
 def mark_repeats(messages: Iterable[Message], targets: set[str]) -> list[Message]:
-    """Marks answers that are targets already as repeats, and adds all others to `targets`.
+    """Marks answers that are in `targets` as repeats and adds the others to `targets`.
 
-    An answer is known by the log's id of its turn, or else by its parts.
+    An answer is identified by the log's id of its turn, else by its parts.
     """
     marked = []
     for message in messages:

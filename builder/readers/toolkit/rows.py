@@ -1,4 +1,4 @@
-"""Files of records: rows that are whole conversations, and records that make them together."""
+"""Reads files whose records are conversations, or form conversations together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
-"""Reads one row: (place of the record, the row, names taken so far) → its events."""
+"""Reads one row: (place of the record, the row, names already used) → its events."""
 
 ReadHook = Callable[[Source], Iterator[Event]]
 
@@ -24,7 +24,7 @@ def splits(source: Source) -> bool:
 
 
 def read_rows(source: Source, row: Row) -> Iterator[Event]:
-    """Yields the events of each row, and a Problem for a record that is not an object."""
+    """Yields the events of each row, or a Problem if the record is not an object."""
     names: Counter[str] = Counter()
     for record in source.records():
         if isinstance(record, Problem):
@@ -41,17 +41,17 @@ def read_each(row: Callable[[str, dict[str, Json], Counter[str]], Event]) -> Rea
 
 
 class Collector(Protocol):
-    """Collects records into conversations; yields the events of each, and at the end the rest."""
+    """Collects records into conversations."""
 
     def take(self, record: Record, /) -> Iterator[Event]:
-        """Reads one record."""
+        """Reads one record; yields the events that are now final."""
 
     def rest(self) -> Iterator[Event]:
-        """Yields what is still open after the last record."""
+        """Yields the events of conversations that are still open after the last record."""
 
 
 def collected(records: Iterable[Record | Problem], collector: Collector) -> Iterator[Event]:
-    """Yields the events of records that make conversations together."""
+    """Yields the events of records that form conversations together."""
     for record in records:
         if isinstance(record, Problem):
             yield record
@@ -61,11 +61,11 @@ def collected(records: Iterable[Record | Problem], collector: Collector) -> Iter
 
 
 def gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Returns the problem of a conversation with a gap: the model may have seen a lost record."""
+    """Returns the problem of a conversation that lacks records which the model may have seen."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 
 
 def row_name(where: str, name: Json, names: Counter[str]) -> str:
-    """Returns the id of a row's conversation: the row's own id, or else its place, made unique."""
+    """Returns a unique id for a row's conversation: the row's own id, else its place."""
     named = isinstance(name, str | int) and not isinstance(name, bool) and str(name)
     return unique_name(str(name) if named else where, names)

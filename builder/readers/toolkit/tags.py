@@ -1,7 +1,7 @@
-"""Calls, reasoning, tool results and tool definitions in tags within message text.
+"""Parses tags in message text: calls, reasoning, tool results and tool definitions.
 
 The tags are those of Hermes, which Qwen3 adopted: `<tools>`, `<tool_call>`, `<tool_response>`,
-`<think>`, and Hermes' own `<scratch_pad>` (function-calling-datasets.md "Hermes").
+`<think>`, and `<scratch_pad>`, which only Hermes has (function-calling-datasets.md "Hermes").
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault
+from builder.readers.toolkit.json_text import is_json
 from builder.readers.toolkit.literals import past_space, scan, values
 from builder.readers.toolkit.narrow import as_dict, name_or_none
 
 MAX_CLOSINGS = 8
-"""How many closing tags are tried for one call, whose own strings may contain closing tags."""
+"""Maximum number of closing tags to try for one call, whose strings may contain such tags."""
 
 LINE_INDENT = 80
 """Maximum indentation of a tag that begins a line, in characters."""
@@ -24,7 +26,7 @@ LONGEST_SENTENCE = 1000
 """Maximum distance from a tag pair to the ends of the sentence that names it, in characters."""
 
 FUNCTIONCALL = "<functioncall>"
-"""What Glaive puts before a call, which is the last thing in its turn."""
+"""Glaive's tag before a call, which ends its turn."""
 _CALL_END = "</tool_call>"
 _QUOTED = re.compile(
     r"""\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"arguments"\s*:\s*'(?P<arguments>.*)'\s*\}\s*""",
@@ -37,9 +39,9 @@ _RESPONSE_JOINT = re.compile(r"\n?</tool_response>\s*<tool_response>\n?")
 
 
 def call_of(value: Json) -> ToolCall | None:
-    """Returns the call that an object describes, or None if it describes none.
+    """Returns the call that an object describes, or None.
 
-    Known shapes: {"name", "arguments"}, Llama's {"name", "parameters"} and OpenAI's
+    Shapes: {"name", "arguments"}, Llama's {"name", "parameters"} and OpenAI's
     {"id", "type", "function": {"name", "arguments"}}. Missing arguments are None.
     """
     item = as_dict(value)
@@ -61,10 +63,10 @@ def calls_of(items: list[Json]) -> list[ToolCall] | None:
 def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
     """Returns the calls of a text that contains only calls (objects, or a list of them), or None.
 
-    Glaive and its derivatives put the JSON of the arguments in quotes without escaping it, so that
-    only the last quote ends it; such arguments stay text.
+    Glaive and its derivatives quote the JSON of the arguments without escaping it, so that the last
+    quote ends it; such arguments stay text.
     """
-    if (quoted := _QUOTED.fullmatch(text)) and _is_json(quoted["arguments"]):
+    if (quoted := _QUOTED.fullmatch(text)) and is_json(quoted["arguments"]):
         return [ToolCall(quoted["name"], quoted["arguments"])]
     trial: Counter[str] = Counter()
     try:
@@ -76,25 +78,16 @@ def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
     return calls
 
 
-def _is_json(text: str) -> bool:
-    try:
-        loads(text)
-    except JsonFault:
-        return False
-    return True
-
-
 def assistant_parts(
     text: str, changes: Counter[str], *, thoughts: tuple[str, ...] = ("think",)
 ) -> list[Part]:
-    """Returns the parts of an assistant's text in order: text, reasoning, calls, broken calls.
+    """Returns the parts of an assistant's text in order: text, reasoning, calls, invalid calls.
 
-    `thoughts` names the tags that contain reasoning; they count only at the beginning of a line.
-    One newline between text and a call belongs to the format, and so do all newlines around
-    reasoning; text without a visible character is left out. A call may contain a closing tag in its
-    own strings. Tags that the text merely mentions stay in the text. `changes` counts
-    `python_literal`, and `unclosed_call` for a complete call at the end whose closing tag is
-    missing (servers that stop at the tag do not log it).
+    `thoughts` names the tags that contain reasoning if they begin a line. One newline between text
+    and a call belongs to the format, and so do all newlines around reasoning; blank text is left
+    out. The strings of a call may contain closing tags. Tags that the text merely mentions stay in
+    the text. `changes` counts `python_literal`, and `unclosed_call` for a complete call at the end
+    without its closing tag (servers that stop at the tag do not log it).
     """
     opening = re.compile("<(" + "|".join((*thoughts, "tool_call")) + ")>")
     last_end = {tag: text.rfind(f"</{tag}>") for tag in (*thoughts, "tool_call")}
@@ -122,13 +115,12 @@ def assistant_parts(
 
 
 def functioncall_parts(text: str, changes: Counter[str]) -> list[Part]:
-    """Returns the words of an assistant's text and the call at its end, behind Glaive's tag."""
+    """Returns an assistant's text and the call after Glaive's tag at its end."""
     words, tag, body = text.partition(FUNCTIONCALL)
-    parts = _words(words.rstrip()) if tag else _words(text)
     if not tag:
-        return parts
-    calls = read_calls(body.strip(), changes)
-    return [*parts, *calls] if calls is not None else [*parts, Unparsed(body.strip(), "bad_call")]
+        return _words(text)
+    calls: Sequence[Part] | None = read_calls(body.strip(), changes)
+    return [*_words(words.rstrip()), *(calls or [Unparsed(body.strip(), "bad_call")])]
 
 
 def _words(text: str) -> list[Part]:
@@ -136,7 +128,7 @@ def _words(text: str) -> list[Part]:
 
 
 def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], int] | None:
-    """Returns the reasoning that a tag opens, and its end; None if the text mentions the tag."""
+    """Returns the reasoning after a tag, and its end; None if the text merely mentions the tag."""
     if not closed:
         opens_text = past_space(text, 0) == tag.start()
         return ([Unparsed(text[tag.start() :], "truncated")], len(text)) if opens_text else None
@@ -148,7 +140,7 @@ def _thought(text: str, tag: re.Match[str], closed: bool) -> tuple[list[Part], i
 def _call(
     text: str, start: int, begins_line: bool, closed: bool, changes: Counter[str]
 ) -> tuple[list[Part], int] | None:
-    """Returns the calls that a tag opens, and their end; None if the text mentions the tag."""
+    """Returns the calls after a tag, and their end; None if the text merely mentions the tag."""
     is_value = _VALUE.match(text, start) is not None
     if not is_value and not (begins_line and closed):
         return None
@@ -170,7 +162,7 @@ def _call(
 
 
 def responses(text: str) -> list[str] | None:
-    """Returns the tool results of a message that consists of `<tool_response>` blocks, else None.
+    """Returns the tool results of a message of `<tool_response>` blocks; None for other text.
 
     One newline on each side of a result belongs to the tags.
     """
@@ -215,12 +207,12 @@ _BOILERPLATE = _sentences(
 
 
 def take_tools(text: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """Splits a system text into the author's own text and its tool definitions (None without any).
+    """Splits a system text into the author's own text and its tool definitions, None without any.
 
-    The explanation of the call format is removed with the definitions, since the chat template has
-    its own: sentences that name a tag pair, the schema of a call, placeholder examples, and the
-    stock sentences of Hermes and Qwen3. `changes` counts `tools_preamble`. An example that is a
-    real call stays. Raises JsonFault if a `<tools>` block cannot be parsed.
+    Also removes the explanation of the call format, since the chat template has its own: sentences
+    that name a tag pair, the schema of a call, placeholder examples (not real calls), and the stock
+    sentences of Hermes and Qwen3. `changes` counts `tools_preamble`. Raises JsonFault if a
+    `<tools>` block cannot be parsed.
     """
     definitions: list[Json] | None = None
     spans: list[tuple[int, int]] = []

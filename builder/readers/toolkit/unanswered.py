@@ -1,4 +1,4 @@
-"""Calls without a result: what an agent program sends in its place."""
+"""Supplies the results that an agent program sends for unanswered calls."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from builder.conversation import Message, ToolCall, ToolResult
 def supply_results(
     messages: Iterable[Message], result: Callable[[ToolCall], ToolResult]
 ) -> tuple[list[Message], int]:
-    """Returns the messages with a result for each unanswered call, and how many were added.
+    """Returns the messages with a result for each unanswered call, and the number of added results.
 
-    For agent programs that answer such calls themselves in each later request. A call is answered
-    by the results between its turn and the next message of the user or the model. The calls of the
-    last turn stay as they are if nothing follows.
+    For agent programs that answer such calls themselves in later requests. The result of a call is
+    expected before the next message of the user or the model. Calls of the last turn stay
+    unanswered if no message follows.
     """
     found: list[Message] = []
     pending: list[ToolCall] = []
@@ -31,13 +31,13 @@ def supply_results(
             pending += [part for part in message.parts if isinstance(part, ToolCall)]
         for part in message.parts:
             if isinstance(part, ToolResult):
-                _answer(pending, part)
+                _remove_answered(pending, part)
         found.append(message)
     return found, supplied
 
 
-def _answer(pending: list[ToolCall], result: ToolResult) -> None:
-    """Takes the call that a result answers out of the pending ones."""
+def _remove_answered(pending: list[ToolCall], result: ToolResult) -> None:
+    """Removes the call that a result answers from the pending calls."""
     fitting: Sequence[ToolCall] = pending
     if result.call_id is not None:
         fitting = [call for call in pending if call.id in (None, result.call_id)]

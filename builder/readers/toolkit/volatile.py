@@ -1,7 +1,6 @@
-"""Fields of system prompts that change with the clock: dates and times of day.
+"""Replaces dates and times in system prompts, so that prompts of one conversation compare equal.
 
-A client that states the time in its system prompt changes the prompt with every request, though it
-is one conversation.
+A client that writes the time into its system prompt changes the prompt with every request.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _VOLATILE = re.compile(rf"\b(?:(?:{_WEEKDAY},? )?{_DATE}(?:(?:T|,? (?:at )?){_TI
 
 
 def without_volatile(text: str) -> str:
-    """Returns the text with each date and time of day replaced by a placeholder, for comparing.
+    """Replaces each date and time of day in the text by a placeholder.
 
-    Known forms: ISO 8601 ("2026-11-22T05:40:22Z"), "Sunday, November 22, 2026 at 5:40 PM",
+    Forms: ISO 8601 ("2026-11-22T05:40:22Z"), "Sunday, November 22, 2026 at 5:40 PM",
     "22 Nov 2026", "11/22/2026", "22.11.2026", "17:40", "5:40:22 PM UTC".
     """
     return _VOLATILE.sub("\0time\0", text)
