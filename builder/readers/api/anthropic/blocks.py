@@ -1,9 +1,9 @@
-"""Blocks of Anthropic's Messages API as parts (anthropic-messages.md "Blocks").
+"""Parses blocks of Anthropic's Messages API (anthropic-messages.md "Blocks").
 
-Tools that the provider ran inside an answer (web search, code, MCP servers) are not calls that a
-client answers, and the log does not contain all that the model saw of them: such a turn cannot be
-learnt (`server_tool`). Calls made by code that the model wrote are not the model's own
-(`programmatic_call`). A summary that replaced the history before it is `compacted`.
+A turn in which the provider ran tools (web search, code, MCP servers) cannot be a target: no client
+answers these calls, and the log lacks part of what the model saw of them (`server_tool`). Calls by
+code that the model wrote are not the model's own (`programmatic_call`). A summary that replaced the
+history before it is `compacted`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps
+from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 Block = dict[str, Json]
 
 HALF_CALL = "tool_use without its end"
-"""The type that `stream` gives a call with incomplete arguments."""
+"""The type that `stream` gives to a call with incomplete arguments."""
 
 _SILENT = frozenset({"redacted_thinking", "tool_addition", "tool_removal"})
-"""Encrypted thoughts, and notes that a listed tool may be used from here on."""
+"""Encrypted thoughts, and notes that a listed tool may or may not be used from here on."""
 
 
 def blocks(content: Json) -> list[Block]:
@@ -47,11 +48,9 @@ def blocks(content: Json) -> list[Block]:
 
 
 def read_message(item: Block) -> Iterator[Message]:
-    """Yields a message of a request: first its tool results, then its other content."""
+    """Yields the messages of a logged message: its tool results, then its other content."""
     role = as_str(item.get("role"))[:40]
-    parts = read_parts(item.get("content"))
-    results = tuple(part for part in parts if isinstance(part, ToolResult))
-    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    results, rest = results_apart(read_parts(item.get("content")))
     if results:
         yield Message("tool", results)
     if rest or role == "assistant":
@@ -61,9 +60,9 @@ def read_message(item: Block) -> Iterator[Message]:
 def read_parts(content: Json) -> list[Part]:
     """Returns the parts of blocks.
 
-    Texts with citations are one text, split where its sources change.
+    Joins texts next to texts with citations: the API splits one text where its sources change.
     """
-    found: list[Part | list[str]] = []  # texts as their pieces
+    found: list[Part | list[str]] = []  # texts as lists of pieces
     cited = False
     for block in blocks(content):
         part = _part(block)
@@ -101,7 +100,7 @@ def _part(block: Block) -> Part | None:
         case _ if kind == HALF_CALL:
             return Unparsed(as_str(block.get("text")), "truncated")
         case _ if kind.endswith(("_tool_use", "_tool_result")):
-            # Only the type: a client does not send all of such a block back.
+            # Only the type, since clients do not send the whole block back.
             return Unparsed(kind, "server_tool")
         case _:
             return None if kind in _SILENT else unknown_part(kind or "block")
@@ -139,12 +138,12 @@ def _result(block: Block) -> ToolResult:
 
 
 def media_type(block: Block) -> str:
-    """Returns the MIME type of a block of media, or ""."""
+    """Returns the MIME type of a media block, or ""."""
     return as_str(as_dict(block.get("source")).get("media_type"))[:80]
 
 
 def system_messages(system: Json) -> Iterator[Message]:
-    """Yields the system text of a request: a string or blocks of text."""
+    """Yields the system message of a request, whose text is a string or blocks."""
     if parts := read_parts(system):
         yield Message("system", tuple(parts))
 

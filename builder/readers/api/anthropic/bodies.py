@@ -1,4 +1,4 @@
-"""Bodies of Anthropic's Messages API as values (anthropic-messages.md)."""
+"""Parses bodies of Anthropic's Messages API (anthropic-messages.md)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    name_or_none,
+    tuple_or_none,
+)
 
 
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request.
 
-    If its last message is the assistant's, it is the beginning of the answer (prefill): a turn that
-    was paused, or text of the client. Without an answer the model wrote nothing.
+    A last message of the assistant is the beginning of the answer: a paused turn, or text of the
+    client (prefill). It is not an answer itself.
     """
     found = read_body(body)
     if found.messages and found.messages[-1].role == "assistant":
@@ -30,16 +36,12 @@ def history(body: dict[str, Json]) -> History:
 
 
 def read_body(body: dict[str, Json]) -> History:
-    """Returns the history that a request or a row contains."""
+    """Returns the history in a request or a row."""
     messages = list(system_messages(body.get("system")))
     for item in as_list(body.get("messages")):
         messages += read_message(as_dict(item))
-    tools = body.get("tools")
-    return History(
-        tuple(messages),
-        tuple(tools) if isinstance(tools, list) else None,
-        name_or_none(body.get("model")),
-    )
+    tools = tuple_or_none(body.get("tools"))
+    return History(tuple(messages), tools, name_or_none(body.get("model")))
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
@@ -68,7 +70,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the same message as the one before it."""
+    """Returns whether an event belongs to the same message as the previous one."""
     kinds = (as_dict(before).get("type"), as_dict(after).get("type"))
     return "message" not in kinds and kinds[1] != "message_start"
 

@@ -1,7 +1,6 @@
 """Anthropic's Messages API: captured requests and responses, streams, Batch files, rows, lists.
 
-References: anthropic-messages.md, http-captures.md. `capture.envelope` opens the envelopes,
-`capture.histories` joins the exchanges of a conversation, `bodies` and `rows` read the contents.
+References: anthropic-messages.md, http-captures.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows: whole conversations in the form of a request to Anthropic's Messages API.
+"""Recognises rows: whole conversations in the form of a request to Anthropic's Messages API.
 
-Source: anthropic-messages.md "Request", "Blocks". A request that was sent names a model and a
-limit; a row made for training need not, and ends with the assistant's answer.
+A sent request has a model and a limit. A row made for training may lack both, and ends with the
+assistant's answer. Source: anthropic-messages.md "Request", "Blocks".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NESTED = frozenset(
 )  # fmt: skip
 """Keys of a request or row whose values are lists or objects."""
 _KEYS = frozenset({"role", "content", "id", "timestamp"})
-"""Keys of a message, and what programs add that keep a list of them."""
+"""Keys of a message, including those added by programs that keep lists of messages."""
 _ROLES = frozenset({"user", "assistant", "system"})
 
 
@@ -56,14 +56,14 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """Returns the history that a list of messages contains."""
+    """Returns the history in a list of messages."""
     return read_body({"messages": messages})
 
 
 def is_row(value: Json) -> bool:
-    """Returns whether a record is a row: no model, or no limit for the answer it ends with.
+    """Returns whether a record is a row: without a model, or with an answer but without a limit.
 
-    The API requires both, and a request may end with the beginning of its answer.
+    The API requires both; a request with both may end with the beginning of its answer.
     """
     if not isinstance(value, dict) or not is_body(value):
         return False

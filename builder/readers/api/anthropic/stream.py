@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.anthropic.blocks import HALF_CALL
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str
 
 
 def whole_message(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the message of the events, as it would have been without a stream.
+    """Returns the message of the events, in the form of a response that is not streamed.
 
-    It has no `stop_reason` if the end is missing or if one of the events is an error. A call whose
-    block did not end, or whose arguments are not JSON, has the type HALF_CALL.
+    It has no `stop_reason` if the end is missing or an event is an error. A call with incomplete
+    arguments has the type HALF_CALL.
     """
     message: dict[str, Json] = {}
     open_blocks: dict[int, _Block] = {}
@@ -22,7 +22,7 @@ def whole_message(events: Iterable[Json]) -> dict[str, Json]:
     for value in events:
         event = as_dict(value)
         kind = event.get("type")
-        at = index if isinstance(index := event.get("index"), int) else 0
+        at = as_int(event.get("index"))
         if kind == "message_start":
             message = {**as_dict(event.get("message"))}
         elif kind == "content_block_start":
@@ -65,7 +65,7 @@ class _Block:
             self.citations.append(delta["citation"])
 
     def logged(self, *, ended: bool, whole: bool) -> dict[str, Json]:
-        """Returns the block. `ended`: the message has an end; `whole`: no limit cut it."""
+        """Returns the block. `ended`: the message has ended; `whole`: not by a limit or filter."""
         texts = {name: "".join(pieces) for name, pieces in self.texts.items()}
         block = {**self.start, **{name: text for name, text in texts.items() if text}}
         if self.citations:

@@ -1,7 +1,7 @@
-"""Bedrock Converse bodies as values: messages of a request, the answer (bedrock-converse.md).
+"""Parses bodies of Bedrock Converse (bedrock-converse.md).
 
-A content block is a union by key, without a type. InvokeModel bodies of Amazon's Nova models have
-the same form.
+A content block is a union, distinguished by its key instead of a type. InvokeModel bodies of
+Amazon's Nova models have the same form.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from builder.readers.api.bedrock.stream import is_event, whole_response
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import BEDROCK, path_of, request_dialect
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -40,9 +41,9 @@ _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 
 
 def is_converse_row(value: Json) -> bool:
-    """Returns whether a record is a body of Converse whose last message is the assistant's.
+    """Returns whether a record is a Converse body that ends with an assistant message.
 
-    Such are the rows of fine-tuning files: bedrock-converse.md "Fine-tuning" (`schemaVersion`
+    Rows of fine-tuning files have this form: bedrock-converse.md "Fine-tuning" (`schemaVersion`
     bedrock-conversation-2024).
     """
     if not isinstance(value, dict) or request_dialect(value) != BEDROCK:
@@ -55,7 +56,7 @@ def history(body: dict[str, Json]) -> History:
     """Returns the history of a request."""
     messages: list[Message] = []
     system = [as_dict(block) for block in as_list(body.get("system"))]
-    if isinstance(body.get("system"), str):  # not in the API, but accepted by other SDKs
+    if isinstance(body.get("system"), str):  # not in the API, but some SDKs accept it
         system = [{"text": body["system"]}]
     if parts := tuple(_parts(system)):
         messages.append(Message("system", parts))
@@ -68,7 +69,7 @@ def history(body: dict[str, Json]) -> History:
     problems: tuple[Problem, ...] = ()
     if any(not _CHANGES_TOOLS.isdisjoint(block) for block in blocks):
         detail = "tools are added or removed in the conversation"
-        problems = (*problems, Problem("tools_changed", "request", detail, records=0))
+        problems = (Problem("tools_changed", "request", detail, records=0),)
     if "promptVariables" in body:
         detail = "the prompt is stored at the service; the request contains only its variables"
         problems = (*problems, Problem("stored_prompt", "request", detail, records=0))
@@ -77,10 +78,10 @@ def history(body: dict[str, Json]) -> History:
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns the tool definitions, without the cache points between them."""
-    config = body.get("toolConfig")
-    if not isinstance(config, dict) or not isinstance(config.get("tools"), list):
+    tools = as_dict(body.get("toolConfig")).get("tools")
+    if not isinstance(tools, list):
         return None
-    return tuple(tool for tool in as_list(config["tools"]) if "cachePoint" not in as_dict(tool))
+    return tuple(tool for tool in tools if "cachePoint" not in as_dict(tool))
 
 
 def _blocks(content: Json) -> list[dict[str, Json]]:
@@ -90,13 +91,11 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
 
 
 def _messages(role: str, blocks: list[dict[str, Json]]) -> Iterator[Message]:
-    """Yields the messages that one logged message contains: tool results come first."""
-    parts = list(_parts(blocks))
-    results = tuple(part for part in parts if isinstance(part, ToolResult))
-    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    """Yields the messages of a logged message: its tool results, then its other content."""
+    results, rest = results_apart(_parts(blocks))
     if results:
         yield Message("tool", results)
-    if rest or not (results or parts):
+    if rest or not results:
         yield Message(role[:40], rest)
 
 
@@ -111,7 +110,7 @@ def _parts(blocks: Iterable[dict[str, Json]]) -> Iterator[Part]:
 
 
 def _set(block: dict[str, Json]) -> dict[str, Json]:
-    """Returns the members of the union that are set: SDKs write the others as null."""
+    """Returns the members of a union that are set; SDKs write the others as null."""
     return {key: value for key, value in block.items() if value is not None}
 
 
@@ -127,9 +126,8 @@ def _part(block: dict[str, Json]) -> Part | None:
     if "toolResult" in block:
         return _result(as_dict(block["toolResult"]))
     if "reasoningContent" in block:
-        thought = as_str(
-            as_dict(as_dict(block["reasoningContent"]).get("reasoningText")).get("text")
-        )
+        visible = as_dict(as_dict(block["reasoningContent"]).get("reasoningText"))
+        thought = as_str(visible.get("text"))
         return Reasoning(thought) if thought else None
     if "guardContent" in block:
         guarded = as_dict(block["guardContent"])
@@ -147,7 +145,7 @@ def _part(block: dict[str, Json]) -> Part | None:
 
 
 def _is_silent(block: dict[str, Json]) -> bool:
-    """Returns whether a block of a known kind has no content (empty, encrypted, about tools)."""
+    """Returns whether a block of a known kind without a part is empty, encrypted or about tools."""
     known = {"text", "reasoningContent", "guardContent", "citationsContent", *_CHANGES_TOOLS}
     return not known.isdisjoint(block)
 
@@ -179,7 +177,7 @@ def _result(result: dict[str, Json]) -> Part:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answer of a response; () if it is an error or there is none."""
+    """Returns the answer of a response; () for an error or a response without one."""
     body = exchange.answer_body(whole_response)
     logged = as_dict(body.get("output")).get("message")
     if not isinstance(logged, dict):
@@ -198,7 +196,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def _model(exchange: Exchange) -> str | None:
-    """Returns the model as the path names it, or as the recorded arguments of the SDK do."""
+    """Returns the model in the path, else in the recorded arguments of the SDK."""
     named = _MODEL.search(path_of(exchange.url))
     if named is not None:
         return unquote(named[1])
@@ -206,7 +204,7 @@ def _model(exchange: Exchange) -> str | None:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the stream of the one before it."""
+    """Returns whether an event belongs to the same stream as the previous one."""
     one, other = as_dict(before), as_dict(after)
     if not (is_event(one) and is_event(other)) or "messageStart" in other:
         return False

@@ -1,8 +1,8 @@
-"""Amazon's binary event streams: the frames in which Bedrock streams its answers.
+"""Decodes Amazon's binary event streams, in whose frames Bedrock streams answers.
 
-A frame is: its length, the length of its headers and a checksum of both (4 bytes each, big
-endian), the headers, the payload, a checksum of all before it. Recorders keep the bytes as hex
-(nock) or base64 (VCR, HAR).
+A frame consists of its length, the length of its headers and a checksum of both, the headers, the
+payload, and a checksum of everything before. Lengths and checksums have 4 bytes, big endian.
+Recorders store the bytes as hex (nock) or base64 (VCR, HAR).
 Source: AWS documentation "Event stream encoding" (`application/vnd.amazon.eventstream`).
 """
 
@@ -20,9 +20,9 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 
 _PRELUDE = 12  # two lengths and their checksum
 _LEAST = 16  # a frame without headers and payload
-_STRING = 7  # the header type that names are of
+_STRING = 7  # the type of headers with text
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""Bytes of a header's value by its type; types 6 and 7 begin with their length."""
+"""Sizes in bytes of header values by type; values of types 6 and 7 begin with their length."""
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}\s*)+")
 
 
@@ -41,12 +41,10 @@ def events_in_text(text: str) -> tuple[Json, ...] | None:
 def events(data: bytes) -> tuple[Json, ...] | None:
     """Returns the events of the frames, each as `{type: payload}`; None for other data.
 
-    A payload that contains an event of the model's own API (InvokeModel) is that event. A fault
-    ends the events, as an interrupted stream does.
+    A payload with an event of the model's own API (InvokeModel) is returned as that event. The
+    events end at the first invalid frame.
     """
-    if not _is_frame(data, 0):
-        return None
-    return tuple(_events(data))
+    return tuple(_events(data)) if _is_frame(data, 0) else None
 
 
 def _is_frame(data: bytes, at: int) -> bool:

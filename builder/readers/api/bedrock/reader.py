@@ -1,8 +1,7 @@
 """Amazon Bedrock: captures of Converse and ConverseStream, and model invocation logs.
 
-Reference: bedrock-converse.md, http-captures.md. `capture.envelope` and `capture.gateway_logs` open
-the envelopes, `capture.histories` joins the exchanges of a conversation, `bodies` reads the
-contents. An invocation log also contains InvokeModel bodies, in the form of the model's own API.
+Invocation logs also contain InvokeModel bodies, in the form of the model's own API.
+References: bedrock-converse.md, http-captures.md.
 """
 
 from __future__ import annotations

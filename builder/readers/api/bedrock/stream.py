@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from builder.conversation import Json
 from builder.readers.api.capture.dialect import BEDROCK_EVENTS
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_dict, as_int, as_str
 
 
 def is_event(body: dict[str, Json]) -> bool:
@@ -21,7 +21,7 @@ class _Block:
         self.use = as_dict(start.get("toolUse"))
         self.text: list[str] = []
         self.input: list[str] = []
-        self.value: Json = None  # an input given as a value instead of text
+        self.value: Json = None  # an input that came as a value instead of text
         self.thought: list[str] | None = None
         self.other: Json = None
         self.ended = False
@@ -57,7 +57,7 @@ class _Block:
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
     """Returns the assembled response: `output` and `stopReason`.
 
-    It has no stopReason if the end is missing or if one of the events is an error.
+    It has no stopReason if the end is missing or an event is an error.
     """
     blocks: list[_Block] = []
     at: dict[int, _Block] = {}  # the current block of an index
@@ -68,8 +68,7 @@ def whole_response(events: Iterable[Json]) -> dict[str, Json]:
         if "error" in event or any(key.endswith("Exception") for key in event):
             broken = True
         body = as_dict(next(iter(event.values()), None))
-        index = body.get("contentBlockIndex")
-        place = index if isinstance(index, int) else 0
+        place = as_int(body.get("contentBlockIndex"))
         if "contentBlockStart" in event:
             at[place] = _Block(as_dict(body.get("start")))
             blocks.append(at[place])

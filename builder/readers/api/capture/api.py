@@ -1,4 +1,4 @@
-"""The types into which requests and answers of an API are read."""
+"""Types for the parsed requests and answers of an API."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from builder.readers.toolkit.comparison import calls
 class History:
     """The content of a request: its messages in order, the system text first.
 
-    `tools` is None if the request has none. `problems` are faults of the conversation. `session` is
-    the log's own name for the session or trace of the request, or "": histories with different
-    names are never one conversation, even if their messages match. `outcome` is the outcome of the
-    conversation, as far as it is logged with this request.
+    tools     None if the request has none
+    problems  of the conversation
+    session   the log's own name for the session or trace of the request, or ""; histories with
+              different names are never one conversation, even if their messages match
+    outcome   of the conversation, if it is logged with this request
     """
 
     messages: tuple[Message, ...]
@@ -31,14 +32,20 @@ class History:
     session: str = ""
     outcome: Mapping[str, Json] | None = None
 
+    def tools_offered(self, messages: Sequence[Message]) -> tuple[Json, ...] | None:
+        """Returns the tools; () if the request has none and none of the messages calls a tool."""
+        if self.tools is None and not any(map(calls, messages)):
+            return ()
+        return self.tools
+
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
     """One answer of the model to a request.
 
-    fault    why it is not a target although it was read: `truncated`, `content_filter`
+    fault    why a readable answer is not a target: `truncated`, `content_filter`
     model    the model's name in the response
-    prefill  the request's last message is the beginning of this one
+    prefill  the request's last message is the beginning of the answer
     """
 
     message: Message
@@ -50,33 +57,33 @@ class ApiAnswer:
 
     @property
     def usable(self) -> bool:
-        """Returns whether it is a complete answer with text or calls."""
+        """Returns whether the answer is complete and has text or calls."""
         parts = self.message.parts
         return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
 
     @property
     def is_no_target(self) -> bool:
-        """Returns whether part of it is missing or could not be parsed."""
+        """Returns whether part of the answer is missing or could not be parsed."""
         return self.fault is not None or any(
             isinstance(part, Unparsed) for part in self.message.parts
         )
 
     @property
     def counts(self) -> bool:
-        """Returns whether its calls or text must be counted if no request continues it."""
+        """Returns whether the answer must be counted if no request continues it."""
         return self.usable or bool(calls(self.message))
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """How the bodies of one API are read.
+    """Functions that parse the bodies of one API.
 
-    name       the name of its reader, as `Exchange.dialect` returns it
-    history    reads the body of a request; no messages: it cannot be read
-    answers    reads the answers of an exchange (its request may be None), preferred one first; ()
+    name       of the API's reader, as in `Exchange.dialect`
+    history    parses the body of a request; returns no messages if it cannot be parsed
+    answers    parses the answers of an exchange, whose request may be None; preferred one first, ()
                for an error
     continues  returns whether a body or event without a request continues the previous response
-    complete   makes a function for one log that inserts history kept by the server into a request
+    complete   creates a function for one log that inserts history kept by the server into a request
                and finds the request of an answer that arrived later
     """
 
@@ -89,9 +96,9 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class ServerStep:
-    """The items that one exchange added to a history that the server keeps.
+    """The items that one exchange added to a history kept by the server.
 
-    `whole`: the log has the history from its beginning.
+    `whole`: the log contains the history from its beginning.
     """
 
     before: ServerStep | None
@@ -100,11 +107,11 @@ class ServerStep:
 
     @classmethod
     def after(cls, before: ServerStep | None, named: str | None, items: Iterable[Json]) -> Self:
-        """Returns the step of a request: `before` is the one it names, if the log has it."""
+        """Returns a request's step. `before` is the step that it names, None if not in the log."""
         return cls(before, tuple(items), named is None or (before is not None and before.whole))
 
     def all(self) -> list[Json]:
-        """Returns the history up to here."""
+        """Returns the items of this step and all before it."""
         steps = []
         step: ServerStep | None = self
         while step is not None:

@@ -1,4 +1,4 @@
-"""Makes the reader of a provider's API: captures of its requests and responses, rows and lists."""
+"""Creates the reader of a provider's API: request and response captures, rows and lists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from builder.sources.source import Source
 
 
 def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reader:
-    """Returns the reader of an API. `is_row` recognises its rows, which are whole conversations."""
+    """Returns the reader of an API. `is_row` recognises rows that are whole conversations."""
 
     def recognise(source: Source) -> str | None:
-        """Claims sources whose first exchange or row with a known API is of this one."""
+        """Claims sources whose first exchange or row of a known API belongs to this API."""
         found, reason = first_api(source)
         return reason if found == name else None
 
@@ -24,7 +24,7 @@ def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reade
         return read_captures(source, name)
 
     def splits(source: Source) -> bool:
-        """Returns whether lines are independent: rows are, requests build on earlier ones."""
+        """Returns whether lines are independent: rows are, requests continue earlier ones."""
         return source.peek.kind == "jsonl" and all(map(is_row, source.peek.records))
 
     return Reader(

@@ -1,7 +1,7 @@
-"""Folders of a Batch job: the file of its requests, and those of its results (http-captures.md).
+"""Recognises folders of a Batch job: its file of requests and its files of results.
 
-The two are joined by `custom_id`. One folder may contain the results of one file of requests only:
-other jobs number their requests alike.
+Requests and results are joined by `custom_id` (http-captures.md). A folder may contain only one
+file of requests, since jobs number their requests alike.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 FIRST_LINE = 1 << 20
-"""Bytes of a first line that recognition reads."""
+"""Maximum bytes of a first line that recognition reads."""
 
 Half = Literal["request", "result"]
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether a folder is a job: files of lines with a custom_id, one of them requests."""
+    """Returns whether a folder is a job: JSONL files with custom_id, exactly one with requests."""
     names = [name for name in folder.names() if not name.startswith(".")]
     if len(names) < 2 or not all(name.endswith(".jsonl") for name in names):
         return False
@@ -34,7 +34,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def members(source: Source) -> Sequence[Source]:
-    """Returns the members of a store that is a job, the requests first; () if it is none."""
+    """Returns the members of a job's folder, the requests first; () for any other folder."""
     halves: list[Half | None] = []
     for member in source.members:
         plain = "/" not in member.name and member.name.endswith(".jsonl")

@@ -1,9 +1,9 @@
-"""Bodies of HTTP exchanges as recorders write them: JSON, text, base64, gzip, event streams.
+"""Decodes bodies of HTTP exchanges: JSON, text, base64, gzip, event streams.
 
-Recorders agree on nothing: a body is the decoded JSON, its text, `{"string": …}` (VCR),
+Each recorder has its own form: the decoded JSON, its text, `{"string": …}` (VCR),
 `{"text": …, "encoding": "base64"}` (HAR), `{"base64_string": …}` (VCR for Ruby) or a list of
-pieces (http-captures.md). A streamed answer is server-sent events, one JSON value a line, or
-binary frames (Bedrock).
+pieces (http-captures.md). A streamed answer consists of server-sent events, JSON lines or binary
+frames (Bedrock).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ GZIP_MAGIC = b"\x1f\x8b"
 _LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines would also cut at U+2028 inside JSON strings
 _FIELD = re.compile(r"(?:\A|[\r\n])(?:data|event|id|retry)?:")
 _TEXT_KEYS = ("string", "text", "base64_string")
-_BESIDE_TEXT = frozenset({"encoding", "mimeType", "size", "compression", "params", "comment"})
+_WRAPPER_KEYS = frozenset({"encoding", "mimeType", "size", "compression", "params", "comment"})
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
     """A decoded body.
 
-    value   the JSON value, None if the body is not JSON (or is the text `null`)
+    value   the JSON value; None if the body is `null` or not JSON
     events  the JSON values of a stream in order; None if it is not a stream
-    text    anything else (an error page, a binary stream in hex), else ""
+    text    any other body (an error page, a binary stream in hex), else ""
     """
 
     value: Json = None
@@ -48,7 +48,7 @@ def read_body(body: Json) -> Body:
     if isinstance(body, list) and body and all(isinstance(piece, str) for piece in body):
         body = "\n".join(piece for piece in body if isinstance(piece, str))
     if isinstance(body, dict) and len(body) == 1 and isinstance(body.get("string"), dict):
-        body = body["string"]  # VCR, around the bytes of a tag !!binary
+        body = body["string"]  # VCR wraps the bytes of a tag !!binary
     if isinstance(body, dict) and (wrapped := _wrapped(body)) is not None:
         if isinstance(wrapped, bytes):
             if (frames := event_stream.events(wrapped)) is not None:
@@ -72,7 +72,7 @@ def read_body(body: Json) -> Body:
 def _wrapped(body: dict[str, Json]) -> str | bytes | None:
     """Returns the text or bytes in an object that wraps a body; None if the object is the body."""
     key = next((key for key in _TEXT_KEYS if isinstance(body.get(key), str)), None)
-    if key is None or not set(body) - {key} <= _BESIDE_TEXT:
+    if key is None or not set(body) - {key} <= _WRAPPER_KEYS:
         return None
     text = body[key]
     assert isinstance(text, str)
@@ -86,16 +86,17 @@ def _wrapped(body: dict[str, Json]) -> str | bytes | None:
 
 
 def _unpacked(data: bytes) -> bytes:
-    if data.startswith(GZIP_MAGIC):
-        unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            data = unpack.decompress(data, MAX_UNPACKED)
-        except zlib.error as error:
-            raise JsonFault("bad_body", f"gzip: {error}") from None
-        if not unpack.eof and not unpack.unconsumed_tail:
-            raise JsonFault("bad_body", "gzip: the stream ends before its end marker")
-        if unpack.unconsumed_tail:
-            raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
+    if not data.startswith(GZIP_MAGIC):
+        return data
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        data = unpack.decompress(data, MAX_UNPACKED)
+    except zlib.error as error:
+        raise JsonFault("bad_body", f"gzip: {error}") from None
+    if unpack.unconsumed_tail:
+        raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
+    if not unpack.eof:
+        raise JsonFault("bad_body", "gzip: the stream ends before its end marker")
     return data
 
 
@@ -107,7 +108,7 @@ def _decoded(data: bytes) -> str:
 
 
 def is_stream(text: str) -> bool:
-    """Returns whether the text is server-sent events, or JSON values a line."""
+    """Returns whether the text consists of server-sent events or JSON lines."""
     head = text[:4096].lstrip()
     if _FIELD.match(head):
         return True
@@ -116,10 +117,10 @@ def is_stream(text: str) -> bool:
 
 
 def events(text: str) -> tuple[Json, ...]:
-    """Returns the JSON values of a stream, in order: of its `data:` fields, or of its lines.
+    """Returns the JSON values of a stream in order: of its `data:` fields, or of its lines.
 
-    Anything but JSON ([DONE], comments, a truncated last line) is skipped: the events themselves
-    show whether the answer is complete. A recorder may have lost the blank lines between events.
+    Skips anything but JSON ([DONE], comments, a truncated last line), since the events themselves
+    show whether the answer is complete. A recorder may have dropped the blank lines between events.
     Source: the server-sent events section of the HTML standard.
     """
     found: list[Json] = []
@@ -138,12 +139,8 @@ def events(text: str) -> tuple[Json, ...]:
 
 
 def _values(lines: list[str]) -> list[Json]:
-    """Returns the single JSON value of all lines together, or one value for each line."""
+    """Returns the JSON value of all lines together, else the value of each line that has one."""
     try:
         return [loads("\n".join(lines))]
     except JsonFault:
-        pass
-    found: list[Json] = []
-    for line in lines if len(lines) > 1 else ():
-        found += _values([line])
-    return found
+        return [value for line in lines for value in _values([line])] if len(lines) > 1 else []

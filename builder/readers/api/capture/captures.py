@@ -1,7 +1,7 @@
-"""Reads captures: every exchange is read by the API of its bodies.
+"""Reads captures: every exchange is parsed by the API of its bodies.
 
-One reader claims a file (`first_dialect`); exchanges of other APIs in it are read as well, as
-separate conversations.
+The reader of the first exchange's API claims a file (`first_api`). Exchanges of other APIs in it
+become separate conversations.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Records of an API's form that are whole conversations. `messages`: describes its messages.
+    """How to recognise and read rows, records in an API's form that are whole conversations.
 
-    They are read as requests with that `history`, or by `read_row`.
+    messages  describes the messages, for the reason of recognition
+    history   parses a row, unless there is a `read_row`
     """
 
     name: str
@@ -62,7 +63,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """Lists of an API's messages, one conversation each. `messages`: describes its messages."""
+    """How to recognise and read a list of an API's messages, which is one conversation."""
 
     name: str
     messages: str
@@ -109,8 +110,8 @@ def _list(values: Sequence[Json]) -> _Lists | None:
 class Logs:
     """Distributes the exchanges of one source to a `Log` for each API.
 
-    `own` is the API of exchanges that do not show one. `context` is the context of the
-    conversations: by default the exchanges are the requests as they were sent.
+    `own` is the API of exchanges whose API is unknown. `context` is that of the conversations; the
+    default is for requests recorded as they were sent.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Logs:
 
     def _take(self, exchange: Exchange) -> Iterator[Event]:
         name = exchange.api or exchange.body_dialect
-        exchange = replace(exchange, log=None, api=name)  # whoever recorded it
+        exchange = replace(exchange, log=None, api=name)  # the recorder does not matter
         name = name if name is not None and name in self._apis else self.own
         if name not in self._logs:
             self._logs[name] = Log(self._apis[name], self._answers, self._context)
@@ -159,7 +160,7 @@ class Logs:
 
 
 def _joined(one: Exchange, other: Exchange) -> Exchange | None:
-    """Joins two lines of Batch files to one exchange; None if they do not belong together."""
+    """Joins two lines of Batch files into one exchange; None if they do not belong together."""
     sent, got = (one, other) if one.request is not None else (other, one)
     if sent.request is None or got.request is not None:
         return None
@@ -167,7 +168,7 @@ def _joined(one: Exchange, other: Exchange) -> Exchange | None:
 
 
 def first_values(source: Source) -> Iterator[Json]:
-    """Yields the first records, of a Batch job those of each file."""
+    """Yields the first records; in a Batch job, the first of each file."""
     for part in batch.members(source) or [source]:
         yield from islice(peeked(part), PEEK_EXCHANGES)
 
@@ -186,7 +187,7 @@ def first_api(source: Source) -> tuple[str | None, str]:
             continue
         name = opened.dialect if isinstance(opened, Exchange) else None
         if name in (OPENAI_CHAT, ANTHROPIC) and "messages" in value and not _is_body(value):
-            continue  # another format's list of that name
+            continue  # another format's `messages`
         if name is not None and isinstance(opened, Exchange):
             return name, _reason(opened)
     return None, ""
@@ -203,7 +204,7 @@ def _reason(exchange: Exchange) -> str:
 
 
 def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """Yields the records of a file or a Batch job: first the results, which need less memory."""
+    """Yields the records of a file or a Batch job; results first, since that needs less memory."""
     if not source.members:
         yield from records(source)
     for member in reversed(batch.members(source)):

@@ -1,10 +1,10 @@
-"""VCR cassettes in YAML: the recorded interactions, one by one.
+"""Reads VCR cassettes in YAML, one recorded interaction at a time.
 
-The text is read from the parser's events instead of being loaded: libyaml's composer recurses
-without a limit (100,000 brackets end the process), aliases and merge keys can make a few lines
-grow without end, and a cassette that breaks off still has its first interactions.
-Plain scalars follow what vcrpy (PyYAML), VCR (Psych) and go-vcr write for JSON values; dates stay
-text. PyYAML is imported when a file looks like a cassette.
+Values are built from the parser's events because loading a hostile file is unsafe: libyaml's
+composer recurses without a limit (100,000 brackets kill the process), and a few lines of aliases
+and merge keys can expand without end. It also keeps the first interactions of a truncated cassette.
+Plain scalars are converted as vcrpy (PyYAML), VCR (Psych) and go-vcr write JSON values; dates stay
+text.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import yaml
 
 LIST_KEYS = ("interactions", "http_interactions")
-"""The key of the list: vcrpy and go-vcr, VCR for Ruby."""
+"""Keys of the list: in vcrpy and go-vcr, and in VCR for Ruby."""
 
 MAX_GROWTH = 8 << 20
-"""Maximum of characters and nodes that aliases may add to one interaction."""
+"""Maximum number of characters and nodes that aliases may add to one interaction."""
 
 _LOOKS = re.compile(rb"^(?:http_)?interactions:[ \t]*\r?$", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,4000})")
@@ -37,15 +37,15 @@ _CONSTANTS: dict[str, bool | None] = {
 
 
 def looks_like_cassette(head: bytes) -> bool:
-    """Returns whether the beginning of a file is that of a cassette in YAML."""
+    """Returns whether a file that begins with `head` looks like a cassette in YAML."""
     return head.lstrip()[:1] not in (b"{", b"[") and _LOOKS.search(head) is not None
 
 
 def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Problem]:
-    """Yields the interactions of a cassette in order; a Problem ends them.
+    """Yields the interactions of a cassette in order, up to the first Problem.
 
-    `limit` is the number of characters that one interaction may contain (`too_large`). Other codes:
-    `bad_yaml`, `too_deep`, `number`. A stream may raise one of `source.STREAM_ERRORS`.
+    `limit` is the maximum number of characters of an interaction (`too_large`). Other codes:
+    `bad_yaml`, `too_deep`, `number`. A stream may raise one of `stream.STREAM_ERRORS`.
     """
     import yaml  # noqa: PLC0415 - costs 20 ms, and most files are not cassettes
 
@@ -62,14 +62,14 @@ def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Proble
                 count += 1
                 yield building.finished.pop(0)
     except (yaml.YAMLError, UnicodeError) as error:
-        yield Problem("bad_yaml", f"interaction {count}", _what(error))
+        yield Problem("bad_yaml", f"interaction {count}", _description(error))
 
 
-def _what(error: Exception) -> str:
-    """Returns the fault and its line; the text of the error itself would name the file."""
+def _description(error: Exception) -> str:
+    """Returns the fault and its line, without the file name that the error's own text contains."""
     mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
-    return f"{what} in line {mark.line + 1}" if mark is not None else str(what)
+    fault = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+    return f"{fault} in line {mark.line + 1}" if mark is not None else str(fault)
 
 
 class _Open:
@@ -81,12 +81,12 @@ class _Open:
         self.is_map = is_map
         self.anchor = anchor
         self.value: dict[str, Json] | list[Json] = {} if is_map else []
-        self.key: str | None = None  # of a mapping: the key that waits for its value
+        self.key: str | None = None  # the key of a mapping whose value comes next
         self.size = 1
 
 
 class _Building:
-    """The state of one pass over the events of a document."""
+    """Builds the interactions of a document from its events."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -141,7 +141,7 @@ class _Building:
         if anchor is not None:
             self.anchors[anchor] = (value, size)
         if not self.open:
-            return None  # the document itself: what counts was given out
+            return None  # the document itself, whose interactions were already yielded
         into = self.open[-1]
         if max(size, into.size) > self.limit:
             return "too_large", f"more than {self.limit} characters"
@@ -164,7 +164,7 @@ class _Building:
 
 
 def _plain(text: str) -> Json:
-    """Returns the value of a plain scalar. Raises OverflowError beyond the range of a double."""
+    """Returns the value of a plain scalar. Raises OverflowError for numbers beyond a double."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""One conversation of a capture: a chain of requests, each of which repeats the one before it."""
+"""Builds a conversation of a capture from a chain of requests, each repeating the previous one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from builder.conversation import (
     Context,
     Conversation,
     Event,
-    Json,
     Message,
     Part,
     Text,
@@ -39,7 +38,7 @@ _PROMPTS = ("system", "developer")
 class RequestChain:
     """A conversation built from the requests read so far.
 
-    `again`: the same messages were answered before, and no request continued that answer.
+    `again`: an earlier request had the same messages, and no request continued its answer.
     """
 
     def __init__(
@@ -50,33 +49,32 @@ class RequestChain:
         self.last = exchange
         self.history = history
         self.answers = answers
-        self.answered = history  # by the last request that has a usable answer
+        self.answered = history  # of the last request that has a usable answer
         self.marks: list[bytes] = []
         self.given: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
-        self.changes: Counter[str] = Counter()  # from request to request
+        self.changes: Counter[str] = Counter()  # between requests
 
     @property
     def id(self) -> str:
         """Returns the place of the first request."""
         return self.first.where
 
-    def holds(self, history: History, answers: Sequence[ApiAnswer]) -> ApiAnswer | None:
-        """Returns the answer to a prefix of this history with which the history continues."""
-        rest = self.history.messages[len(history.messages) :]
-        return next((answer for answer in answers if is_same_turn(answer.message, rest)), None)
+    def continued_answer(self, history: History, answers: Sequence[ApiAnswer]) -> ApiAnswer | None:
+        """Returns the answer to a prefix of this history that the rest of it continues."""
+        return _continued(answers, self.history.messages[len(history.messages) :])
 
     def repeated_by(
         self, exchange: Exchange, history: History, answers: Sequence[ApiAnswer]
     ) -> str | None:
         """Returns `retry` or `prefix` for an exchange that adds nothing to this chain, else None.
 
-        The exchange's messages are a prefix of this history, or all of it.
+        The exchange's messages must be a prefix of this history, or equal to it.
         """
         if not self.has_prompts_of(history):
             return None
         usable = [answer for answer in answers if answer.usable]
-        if len(history.messages) < len(self.history.messages):  # an earlier one, logged late
-            chosen = self.holds(history, answers)
+        if len(history.messages) < len(self.history.messages):  # logged out of order
+            chosen = self.continued_answer(history, answers)
             if chosen is not None:
                 self.given.setdefault(len(history.messages), (exchange, chosen))
             return "prefix" if chosen is not None or not usable else None
@@ -86,32 +84,30 @@ class RequestChain:
         return "retry" if mine and (not usable or again) else None
 
     def is_continued_by(self, history: History, *, tools: bool) -> bool:
-        """Returns whether messages that begin with this history continue one of its answers.
+        """Returns whether a history that begins with this one continues one of its answers.
 
-        After an error, or an answer that is not a target, any messages do. If they continue with
-        anything else than the answer, the client has rewritten the history. `tools`: a request that
-        changes or removes tools begins a new conversation.
+        After errors and unusable answers any messages do. After a usable answer, a history without
+        it was rewritten by the client. `tools`: a request that changes or removes tools begins a
+        new conversation.
         """
         if tools and not _only_adds(self.history, history):
             return False
         rest = history.messages[len(self.history.messages) :]
-        if any(is_same_turn(answer.message, rest) for answer in self.answers):
+        if _continued(self.answers, rest) is not None:
             return True
         return self.has_prompts_of(history) and not any(answer.usable for answer in self.answers)
 
     def has_prompts_of(self, history: History) -> bool:
-        """Returns whether both system prompts are exactly equal, as far as both histories go."""
+        """Returns whether system prompts are equal, as far as both histories go."""
         pairs = zip(self.history.messages, history.messages, strict=False)
         return all(one == other for one, other in pairs if one.role in _PROMPTS)
 
-    def go_on(
+    def add(
         self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...]
     ) -> Iterator[Event]:
         """Adds the next request; yields the answers that it abandons."""
         at = len(self.history.messages)
-        rest = history.messages[at:]
-        fits = (answer for answer in self.answers if is_same_turn(answer.message, rest))
-        chosen = next(fits, None)
+        chosen = _continued(self.answers, history.messages[at:])
         yield from left_behind(self.last, self.history, self.answers, chosen)
         if chosen is not None:
             self.given[at] = self.last, chosen
@@ -130,10 +126,10 @@ class RequestChain:
         logged: LoggedAnswers | None,
         context: Context | None,
     ) -> Iterator[Event]:
-        """Yields the conversation, and answers that it does not contain.
+        """Yields the conversation, and rejected conversations for answers outside of it.
 
-        `remembered` are thoughts by call id. `logged` contains the answers of the whole capture,
-        with which turns of the history are compared; None: they are not compared.
+        `remembered` contains thoughts by call id. Turns of the history are compared with
+        `logged`, all answers of the capture; None: they are not compared.
         """
         chosen = next((answer for answer in self.answers if answer.usable), None)
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
@@ -154,15 +150,13 @@ class RequestChain:
         answered = self.history if chosen is not None and chosen.usable else self.answered
         problems = self.history.problems + (chosen.problems if chosen is not None else ())
         if self.again:
-            problems = (
-                Problem("retry", "", "the same messages were answered before", 0),
-                *problems,
-            )
+            retry = Problem("retry", "", "the same messages were answered before", 0)
+            problems = (retry, *problems)
         conversation = Conversation(
             id=self.id,
             record=record_of(self.first, self.last),
             messages=with_request_keys(messages),
-            tools=offered(answered, messages),
+            tools=answered.tools_offered(messages),
             model=(chosen.model if chosen is not None else None) or answered.model,
             records=1,
             problems=tuple(replace(problem, where=self.last.where) for problem in problems),
@@ -201,10 +195,10 @@ class RequestChain:
             )
 
     def _own_beginnings(self, chosen: ApiAnswer | None) -> frozenset[int]:
-        """Returns the positions of messages that the model began and its next answer continues.
+        """Returns the positions of answers that the model continues in its next answer.
 
-        A turn that was paused or cut off at the limit is sent as the last message of the next
-        request, and the response contains the rest.
+        A client sends a turn that was paused or reached the limit as the last message of the next
+        request, whose response contains the rest.
         """
         rests = {at: answer for at, (_, answer) in self.given.items()}
         if chosen is not None:
@@ -224,9 +218,9 @@ class RequestChain:
         begun: frozenset[int],
         changes: Counter[str],
     ) -> list[Message]:
-        """Returns history and answer, each turn and its beginning in one message.
+        """Returns history and answer; a turn and its beginning are joined into one message.
 
-        A turn whose beginning the client wrote (prefill) is not wholly the model's: `prefilled`.
+        A turn whose beginning the client wrote (prefill) is marked `prefilled`.
         """
         rests = {at for at, (_, answer) in self.given.items() if answer.prefill}
         turns = list(history)
@@ -242,7 +236,7 @@ class RequestChain:
             code = message.untrained
             if at - 1 not in begun:
                 code = "prefilled" if _has_content(beginning) else code
-            elif beginning.untrained is not None:  # its own beginning is the client's
+            elif beginning.untrained is not None:  # the client wrote the beginning's beginning
                 code = beginning.untrained
             joined[-1] = replace(prefilled(beginning, message), untrained=code)
             changes["prefill_joined"] += 1
@@ -254,10 +248,10 @@ class RequestChain:
         begun: frozenset[int],
         changes: Counter[str],
     ) -> Iterator[Message]:
-        """Yields the history, its turns with the thoughts that their own responses held.
+        """Yields the history; its turns regain the thoughts of their own responses.
 
-        Requests lack them, since providers do not want them back. Turns at `begun` continue in the
-        next answer, so that what made them incomplete does not count.
+        Requests lack them, since providers do not expect them back. Turns at `begun` continue in
+        the next answer, so their own faults do not count.
         """
         for at, message in enumerate(self.history.messages):
             given = self.given[at][1] if at in self.given else None
@@ -276,10 +270,10 @@ class RequestChain:
             yield message if code == message.untrained else replace(message, untrained=code)
 
     def _judged(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
-        """Returns the history; assistant turns that are not targets carry the reason.
+        """Returns the history with a reason for each assistant turn that is not a target.
 
-        A turn is a target here if it is the response to an earlier request of this chain. A
-        response of another chain is a target there.
+        A turn is a target if it is the response to an earlier request of this chain. Responses in
+        other chains are targets there.
         """
         judged: list[Message] = []
         turn = 0  # where the current run of assistant messages begins
@@ -295,19 +289,24 @@ class RequestChain:
     def _code_of(
         self, history: Sequence[Message], turn: int, at: int, logged: LoggedAnswers
     ) -> str | None:
-        """Returns why the assistant message at `at`, of the run from `turn`, is not a target."""
+        """Returns why the assistant message at `at` is not a target; its run begins at `turn`."""
         message = history[at]
         if at in self.given:
             return None if is_whole(self.given[at][1].message, history[at:]) else "edited"
         if turn in self.given and is_whole(self.given[turn][1].message, history[turn : at + 1]):
             return None
-        if logged.holds(message):
+        if logged.contains(message):
             return REPEAT
         return "edited" if logged.shares_call(message) else "inserted"
 
 
+def _continued(answers: Sequence[ApiAnswer], rest: Sequence[Message]) -> ApiAnswer | None:
+    """Returns the first answer that messages begin with."""
+    return next((answer for answer in answers if is_same_turn(answer.message, rest)), None)
+
+
 def _has_content(message: Message) -> bool:
-    """Returns whether a message is more than white space."""
+    """Returns whether a message contains more than white space."""
     return any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
 
 
@@ -341,7 +340,7 @@ def left_behind(
             id=f"{exchange.where} answer {number}",
             record=exchange.where,
             messages=with_request_keys(messages),
-            tools=offered(history, messages),
+            tools=history.tools_offered(messages),
             model=answer.model or history.model,
             problems=(Problem(answer.fault or "not_chosen", exchange.where, detail, records=0),),
             changes=history.changes + answer.changes,
@@ -349,15 +348,8 @@ def left_behind(
         )
 
 
-def offered(history: History, messages: Sequence[Message]) -> tuple[Json, ...] | None:
-    """Returns the request's tools. No record of any means none, unless tools are called."""
-    if history.tools is None and not any(calls(message) for message in messages):
-        return ()
-    return history.tools
-
-
 def written(answer: ApiAnswer) -> Message:
-    """Returns the answer's message; if it is not a target, it ends with the reason."""
+    """Returns the answer's message; its text is `Unparsed` if the answer has a fault."""
     return cut_off(answer.message, answer.fault) if answer.fault else answer.message
 
 
@@ -367,7 +359,7 @@ def record_of(first: Exchange, last: Exchange) -> str:
 
 
 def why_none(exchange: Exchange) -> str:
-    """Returns why an exchange has no answer, without any text of its bodies but a code."""
+    """Returns why an exchange has no answer; quotes nothing of its bodies but an error type."""
     if exchange.failed:
         bodies = (exchange.response, *(exchange.events or ()))
         errors = [as_dict(as_dict(body).get("error")) for body in bodies]

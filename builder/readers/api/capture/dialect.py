@@ -1,8 +1,8 @@
-"""Determines the API of a request's or response's body from its content.
+"""Determines the API of a request or response from its path and body.
 
-The names are those of the readers: openai-chat, openai-responses, anthropic-messages, gemini-api,
-bedrock-converse. The evidence comes from the references of the same names. A path is
-stronger than a body, since token counts and batches take bodies of ordinary calls.
+APIs are named as their readers and references: openai-chat, openai-responses, anthropic-messages,
+gemini-api, bedrock-converse. The path has precedence, since requests to count tokens and batches
+have the bodies of ordinary calls.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _RESPONSES_KEYS = frozenset(
 def dialect(body: Json, url: str) -> str | None:
     """Returns the API of the body of a request to `url` ("" if not recorded), or of its response.
 
-    None if the path is known for something else (embeddings, token counts), or nothing is known.
+    None if the path is that of another endpoint (embeddings, token counts), or the API is unknown.
     """
     if path := path_of(url) if url else "":
         for pattern, name in _PATHS:
@@ -87,7 +87,7 @@ def dialect(body: Json, url: str) -> str | None:
 
 
 def path_of(url: str) -> str:
-    """Returns the path of a URL, without a slash at its end; "" if there is none."""
+    """Returns the path of a URL without a trailing slash; "" if it has none."""
     try:
         return urlsplit(url).path.rstrip("/")
     except ValueError:
@@ -95,7 +95,7 @@ def path_of(url: str) -> str:
 
 
 def shown_path(url: str) -> str:
-    """Returns a URL's path for counting: ids become `*`, at most 60 characters are kept."""
+    """Returns a URL's path for counting: ids become `*`, only the last 60 characters are kept."""
     segments = path_of(url).split("/")
     plain = ["*" if looks_random(part) or not _NAME.fullmatch(part) else part for part in segments]
     return "/".join(plain)[-60:] or "/"
@@ -127,7 +127,7 @@ def request_dialect(body: dict[str, Json]) -> str | None:
 
 
 def _is_interaction(body: dict[str, Json]) -> bool:
-    """Returns whether a request with `input` is one of Gemini's Interactions API."""
+    """Returns whether a request with `input` belongs to Gemini's Interactions API."""
     if not any(isinstance(body.get(key), str) for key in ("model", "agent")):
         return False
     if "output" in body or "outputs" in body:  # a trace's record
@@ -164,7 +164,7 @@ def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
         return True
     if any("input_schema" in as_dict(tool) for tool in as_list(body.get("tools"))):
         return True
-    # What is left are plain texts: the name of the model and a limit that only one API demands.
+    # Only plain texts are left: the model's name and a limit that only this API requires decide.
     return as_str(body.get("model")).startswith("claude-") and "max_tokens" in body
 
 
@@ -216,7 +216,7 @@ def is_event(body: dict[str, Json]) -> bool:
 
 
 def _is_bedrock_event(body: dict[str, Json]) -> bool:
-    """Returns whether the only key is that of an event; `metadata` must hold `usage` as well."""
+    """Returns whether the only key is that of an event; `metadata` must also contain `usage`."""
     if len(body) != 1 or BEDROCK_EVENTS.isdisjoint(body):
         return False
     return "metadata" not in body or "usage" in as_dict(body["metadata"])

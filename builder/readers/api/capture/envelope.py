@@ -1,9 +1,8 @@
-"""The envelopes around API bodies: every recorder's form of an HTTP exchange, opened.
+"""Opens the envelopes in which recorders store HTTP exchanges.
 
-Pair lines under all their key names, bare bodies, VCR cassettes, HAR, Batch files and nock
-recordings (http-captures.md) become `Exchange`s. Headers are not read: they contain keys and
-cookies. `Exchange.dialect` is the one judgement of all readers of captures, so that no two of them
-claim the same file.
+Lines with request and response under various keys, bare bodies, VCR cassettes, HAR, Batch files and
+nock recordings (http-captures.md) become `Exchange`s. Headers are not read, since they contain keys
+and cookies. All readers of captures use `Exchange.dialect`, so that no two claim the same file.
 """
 
 from __future__ import annotations
@@ -51,29 +50,29 @@ STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 _ENVELOPES = frozenset(
     {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
 )  # fmt: skip
-"""Every envelope has at least one of these keys."""
+"""Keys of which every envelope has at least one."""
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")
-"""The time before each record in what CloudWatch exports to S3."""
+"""The time before each record that CloudWatch exports to S3."""
 PEEK_EXCHANGES = 50
-"""Number of exchanges in which recognition looks for one with a known API."""
+"""Maximum number of exchanges in which recognition looks for a known API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One HTTP exchange, or the part of one that was recorded.
+    """One HTTP exchange, or the recorded part of one.
 
     where     the place of its record
-    url       as recorded, maybe the path alone, or ""
+    url       as recorded, perhaps only the path, or ""
     status    of the response as recorded, or None
-    request   the request's body, or None if none was recorded
+    request   the request's body, or None if not recorded
     response  the response's body if it is one JSON object, else None
-    events    of a streamed answer: its JSON values in order; None if it was not streamed
+    events    the JSON values of a streamed answer in order; None if it was not streamed
     text      any other response (an error page, a binary stream in hex), or why it cannot be
               decompressed
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
-    log       the reader whose records these are, where a gateway's own log is the envelope
-    api       the API of the bodies, where the record itself names it or it was determined before
+    log       the reader of the gateway log that contains the record, or None
+    api       the API of the bodies, if the record names it or it is already known
     sent      if a server or SDK ran functions itself: the request without the turns that the
               response contains before its last answer; `request` includes them
     """
@@ -91,31 +90,31 @@ class Exchange:
     sent: dict[str, Json] | None = None
 
     def answer_body(self, whole: Callable[[tuple[Json, ...]], dict[str, Json]]) -> dict[str, Json]:
-        """Returns the response's body, {} of an error; `whole` joins the events of a stream."""
+        """Returns the response's body, {} for an error; `whole` joins the events of a stream."""
         if (self.status or 0) >= 400:
             return {}
         return self.response or {} if self.events is None else whole(self.events)
 
     @property
     def dialect(self) -> str | None:
-        """Returns the API (or the gateway's log) that the exchange is of, or None."""
+        """Returns the API, or the reader of the gateway's log; None if unknown."""
         return self.log or self.api or self.body_dialect
 
     @property
     def body_dialect(self) -> str | None:
-        """Returns the API that the exchange is of by its path and its bodies, or None."""
+        """Returns the API that the path and the bodies show, or None."""
         bodies = (self.request, self.response, *(self.events or ())[:3], None)
         return next((name for body in bodies if (name := dialect(body, self.url))), None)
 
     @property
     def failed(self) -> bool:
-        """Returns whether the answer is an error, by its status or body."""
+        """Returns whether the status or body of the response is an error."""
         bodies = (self.response, *(self.events or ()))
         return (self.status or 0) >= 400 or any(as_dict(body).get("error") for body in bodies)
 
 
 def peeked(source: Source) -> Iterator[Json]:
-    """Yields the first of the values that `records` will give, as far as the source's peek goes."""
+    """Yields the values of the first `records`, as far as the source's peek contains them."""
     head = source.head
     if looks_like_cassette(head):
         for item in interactions(source.first(PEEK_BYTES), source.max_record_bytes):
@@ -123,7 +122,7 @@ def peeked(source: Source) -> Iterator[Json]:
                 yield item
     elif _TIMED.match(head):
         for line in source.first(PEEK_BYTES).splitlines():
-            with suppress(JsonFault):  # other lines of the log, the last one cut
+            with suppress(JsonFault):  # other lines of the log; a truncated last line
                 yield loads(_TIMED.sub(b"", line, count=1))
     elif source.peek.records:
         inside = _inside(source.peek.records[0]) if source.peek.kind == "json" else None
@@ -133,12 +132,12 @@ def peeked(source: Source) -> Iterator[Json]:
 
 
 def records(source: Source) -> Iterator[Record | Problem | Ignored]:
-    """Yields the source's records, counted: one for each exchange, whatever kind of file it is.
+    """Yields and counts the source's records: one for each exchange, in any kind of file.
 
-    In a file that is the text of a stream each line is one; those without data are ignored.
+    In the text of a stream each line is a record; lines without data are ignored.
     """
     kind = source.peek.kind
-    if looks_like_cassette(source.head):  # whatever its block texts look like: some are JSON
+    if looks_like_cassette(source.head):  # first, since its block texts may be JSON
         yield from _cassette(source)
     elif _TIMED.match(source.head):
         yield from _timed_lines(source)
@@ -151,7 +150,7 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 
 def _inside(document: Json | Problem) -> list[Json] | None:
-    """Returns the exchanges in a JSON cassette, a HAR file or a list of CloudWatch events."""
+    """Returns the exchanges in a JSON cassette, a HAR file or CloudWatch's lists, else None."""
     if not isinstance(document, dict):
         return None
     lists = (
@@ -201,7 +200,7 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
 def open_exchange(record: Record) -> Exchange | Problem | Ignored:
     """Returns a record as an exchange; Ignored if it is not one, a Problem if it cannot be read.
 
-    A record that is one event of a stream is an exchange with that event alone.
+    A single event of a stream is an exchange with that event.
     """
     value = record.value
     if not isinstance(value, dict):
@@ -214,7 +213,7 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         )
     except JsonFault as fault:
         return fault.at(record.where)
-    if opened is None and value == {"type": "ping"}:  # keeps a stream of Anthropic's open
+    if opened is None and value == {"type": "ping"}:  # keeps Anthropic's streams open
         return Ignored("stream_field")
     return opened or Ignored(unknown_code(value.get("type", "record")))
 
@@ -254,9 +253,9 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _holds_both(value: dict[str, Json]) -> bool:
-    """Returns whether a body is a Responses request with its response: `input` and `output`.
+    """Returns whether an object is a Responses request with its response: `input` and `output`.
 
-    Servers list stored responses in this form, and programs log requests and responses in it.
+    Servers list stored responses in this form, and programs log their requests in it.
     """
     output = value.get("output")
     if not isinstance(value.get("input"), str | list) or not isinstance(output, list):
@@ -279,7 +278,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     stream = first_of(value, *STREAM_KEYS)
     url = as_str(first_of(value, *URL_KEYS))
     flat = read_body(value["body"]) if request is None and "body" in value else Body()
-    if isinstance(flat.value, dict):  # Batch input, nock, `body` and `response` side by side
+    if isinstance(flat.value, dict):  # Batch input, nock, `body` with `response`
         if response is None and response_dialect(flat.value) is not None:
             response = flat.value
         else:
@@ -312,7 +311,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
 
 
 def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
-    """Returns a line of Anthropic's Batch files with OpenAI's names; other values as they are."""
+    """Returns a line of Anthropic's Batch files with OpenAI's keys; other values unchanged."""
     result = as_dict(value.get("result"))
     if "custom_id" not in value or not (result or isinstance(value.get("params"), dict)):
         return value
@@ -321,7 +320,7 @@ def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
 
 
 def _event(item: Json) -> Json:
-    """Returns the event in an item of a list, which may be the field of a stream: {event, data}."""
+    """Returns the event of a list's item, which may be a server-sent event: {event, data}."""
     data = as_dict(item).get("data")
     if isinstance(data, dict):
         return data
@@ -338,7 +337,7 @@ def _batch_key(value: dict[str, Json]) -> str | None:
 
 
 def _is_pair(request: Json, response: Json) -> bool:
-    """Returns whether `input` and `output` contain API bodies, and not other values of a trace."""
+    """Returns whether `input` and `output` are API bodies, not other values of a trace."""
     if not isinstance(request, dict) or request_dialect(request) is None:
         return "inputBodyJson" in as_dict(request)
     return response is None or response_dialect(as_dict(_http(response).body)) is not None
@@ -350,7 +349,7 @@ _Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
 
 @dataclass(frozen=True, slots=True)
 class _Http:
-    """One side of an exchange: the body, with facts from the HTTP message around it."""
+    """One side of an exchange: its body, and fields of the HTTP message around it."""
 
     body: Json
     url: str = ""
@@ -377,10 +376,10 @@ def _status(value: Json) -> int | None:
 
 
 def _answer(logged: Json) -> _Answer:
-    """Returns the body of a response as a recorder wrote it, or why it cannot be unpacked."""
+    """Decodes the recorded body of a response; `text` is the fault if it cannot be decoded."""
     try:
         return _of_body(read_body(logged))
-    except JsonFault as fault:  # the history of the request is none the worse for it
+    except JsonFault as fault:  # the request is still usable
         return None, None, fault.detail
 
 

@@ -1,7 +1,7 @@
-"""Reads gateways' logs of the requests that pass through: Bedrock's invocation log, LiteLLM.
+"""Opens records of gateway logs: Bedrock's invocation log, LiteLLM.
 
-A record contains the bodies of one exchange, and facts that the gateway adds. The API or path that
-it names is used; its keys, costs and identities are not.
+A record contains the bodies of one exchange, and metadata of the gateway, of which only the API,
+path, model and status are used.
 References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
 """
 
@@ -22,12 +22,12 @@ _OPERATIONS = {
     "InvokeModelWithResponseStream": "invoke-with-response-stream",
 }
 _WATCHED = ("message", "@message")
-"""Fields in which CloudWatch stores a record as text: an event, a row of query results."""
+"""Fields with a record as text in CloudWatch: of an event, and of a row of query results."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRecord:
-    """One record: the reader of its log, and the parts of the exchange (see `Exchange`).
+    """One record: the reader of its log, and fields of `Exchange`.
 
     `model` is the requested model, for bodies that do not name it.
     """
@@ -48,10 +48,10 @@ def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
 
 
 def watched(document: dict[str, Json]) -> list[Json] | None:
-    """Returns the records in a document of CloudWatch, or None.
+    """Returns the records in a document of CloudWatch or LiteLLM's proxy, or None.
 
-    The document is the output of get-log-events, a delivery to a subscription, or the rows of a
-    query; or a page of rows from LiteLLM's proxy.
+    CloudWatch: the output of get-log-events, a delivery to a subscription, or the rows of a query.
+    LiteLLM: a page of rows.
     """
     rows: list[Json] = [
         {as_str(as_dict(cell).get("field")): as_dict(cell).get("value") for cell in as_list(row)}
@@ -74,7 +74,7 @@ def _text_of(value: dict[str, Json]) -> str:
 
 
 def _unwrapped(value: dict[str, Json]) -> dict[str, Json]:
-    for key in _WATCHED:  # a query's results as a file: the record is an object
+    for key in _WATCHED:  # the saved results of a query contain objects
         inner = value.get(key)
         if isinstance(inner, dict) and ("schemaType" in inner or "call_type" in inner):
             return inner
@@ -103,7 +103,7 @@ def _litellm(value: dict[str, Json]) -> GatewayRecord | None:
     if found is None:
         return None
     kind = as_str(found.get("call_type"))
-    # Embeddings, images and the like: their path without bodies.
+    # Other calls (embeddings, images) have a path and no bodies.
     known = litellm_records.is_chat(kind)
     request = litellm_records.request(found) if known else None
     return GatewayRecord(

@@ -1,9 +1,8 @@
-"""Turns API exchanges into conversations: requests that extend one another are one.
+"""Turns API exchanges into conversations, each from the requests that extend one another.
 
 Each request repeats the whole history, so the last request of a conversation and its answer contain
-all of it (http-captures.md "Rules"). The reader of an API converts its bodies to the
-types in `api`. These are compared, not bytes, since a client may serialise again, leave out
-thoughts, or assign its own call ids.
+all of it (http-captures.md "Rules"). Requests are compared as the parsed types in `api`, not as
+bytes, since a client may serialise them differently, omit thoughts, or assign its own call ids.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ MAX_REMEMBERED = 10_000
 class Log:
     """Turns the exchanges of one API in one source into conversations.
 
-    Call `take` for each in the order of the log, then `rest`; both yield events. `logged` is shared
-    by all logs of the source.
+    Call `take` for each in the order of the log, then `rest`. All logs of a source share `logged`.
     """
 
     def __init__(self, api: Api, logged: LoggedAnswers, context: Context) -> None:
@@ -76,7 +74,7 @@ class Log:
             yield from self._histories.take(exchange, history, answers, own=own)
 
     def _flush(self) -> Iterator[Event]:
-        """Yields the events of the response whose pieces were collected."""
+        """Yields the events of the response in the collected pieces."""
         if not self._bare:
             return
         first, last, count = self._bare[0], self._bare[-1], len(self._bare)
@@ -90,18 +88,16 @@ class Log:
 class Histories:
     """Turns parsed requests and answers into conversations.
 
-    Call `take` for each in the order of the log, then `rest`; both yield events. `logged` collects
-    the answers: an assistant turn of a request that none of them explains is not a target. Without
-    it, the turns are not checked. `context` is that of the conversations.
+    Call `take` for each in the order of the log, then `rest`. `logged` collects the answers; an
+    assistant turn of a request that is none of them is not a target. Without `logged`, turns are
+    not checked. `context` is that of the conversations.
     """
 
     def __init__(self, logged: LoggedAnswers | None = None, context: Context | None = None) -> None:
         self.marks = Marks()
         self._logged = logged
         self._context = context
-        self._open: OrderedDict[str, RequestChain] = (
-            OrderedDict()
-        )  # by id, the last used at the end
+        self._open: OrderedDict[str, RequestChain] = OrderedDict()  # by id, last used at the end
         self._index: dict[bytes, list[RequestChain]] = {}  # by the digests of their prefixes
         self._thoughts: OrderedDict[str, tuple[Part, ...]] = OrderedDict()  # by call id
 
@@ -123,10 +119,10 @@ class Histories:
         *,
         own: int | None = None,
     ) -> Iterator[Event]:
-        """Takes one request, which counts as one record; yields the events that are now certain.
+        """Reads one request, which counts as one record; yields the events that are now final.
 
-        `exchange.where` is the place of the request, unique in the source. From message `own` on,
-        the assistant turns of the history are from the response as well.
+        `exchange.where` must be unique in the source. Assistant turns of the history from message
+        `own` on are answers from this response as well.
         """
         if not history.messages:
             yield from _without_request(exchange, exchange, 1, answers)
@@ -139,7 +135,9 @@ class Histories:
             if (code := known.repeated_by(exchange, history, answers)) is not None:
                 yield Ignored(code)
                 new = [answer for answer in answers if code == "prefix" or not answer.usable]
-                yield from left_behind(exchange, history, new, known.holds(history, answers))
+                yield from left_behind(
+                    exchange, history, new, known.continued_answer(history, answers)
+                )
                 return
         chain = self._continued(history, marks)
         if chain is None:
@@ -152,7 +150,7 @@ class Histories:
         else:
             same = len(marks) == len(chain.history.messages)
             yield Ignored("retry" if same else "prefix")
-            yield from chain.go_on(exchange, history, answers)
+            yield from chain.add(exchange, history, answers)
             self._open.move_to_end(chain.id)
         for at, answer in earlier.items():
             chain.given.setdefault(at, (exchange, answer))
@@ -168,9 +166,9 @@ class Histories:
             yield from self._events(oldest)
 
     def _continued(self, history: History, marks: list[bytes]) -> RequestChain | None:
-        """Returns the conversation that a request continues: the longest that fits.
+        """Returns the longest conversation that a request continues, or None.
 
-        Of two equally long ones, the one with exactly the same system prompt is returned.
+        Among equally long ones, one with exactly the same system prompts has precedence.
         """
         for end in range(len(marks), 0, -1):
             fits = [

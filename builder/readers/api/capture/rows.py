@@ -1,6 +1,6 @@
-"""Rows and lists: conversations in the form of an API's bodies, without a captured request.
+"""Reads rows and lists: conversations in the form of an API's bodies, not captured requests.
 
-A row is a record that contains a whole conversation; in a list, each record is one message.
+A row is a record with a whole conversation. In a list, each record is a message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.capture.api import History
 from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.comparison import calls
 from builder.sources.source import Source
 
 
@@ -21,19 +20,16 @@ def row_conversation(
 ) -> Conversation | Problem:
     """Returns the conversation of a row; a Problem if it has no assistant message.
 
-    If it names no tools there were none, unless tools are called. `complete`: a last turn is a
-    target even if it calls; in a list that a program keeps, it may have been interrupted.
+    `complete`: the last turn is a target even if its calls are unanswered. A list that a program
+    maintains may end with an interrupted turn.
     """
     if not any(message.role == "assistant" for message in history.messages):
         return Problem("no_response", where, "no assistant message", records)
-    tools = history.tools
-    if tools is None and not any(calls(message) for message in history.messages):
-        tools = ()
     return Conversation(
         id=name,
         record=where,
         messages=with_request_keys(history.messages),
-        tools=tools,
+        tools=history.tools_offered(history.messages),
         model=history.model,
         records=records,
         problems=tuple(replace(problem, where=where) for problem in history.problems),
@@ -43,22 +39,25 @@ def row_conversation(
 
 
 def read_list(source: Source, read: Callable[[list[Json]], History]) -> Iterator[Event]:
-    """Yields the conversation in a file of messages; a record that cannot be read leaves a gap."""
+    """Yields the conversation of a file of messages, with the problems of unreadable records.
+
+    Problems after the last message do not affect the conversation.
+    """
     messages: list[Json] = []
     unread: list[Problem] = []
-    holes: list[Problem] = []
+    gaps: list[Problem] = []
     for record in source.records():
         if isinstance(record, Problem):
             yield record
             unread.append(record)
             continue
         messages.append(record.value)
-        holes += [replace(problem, records=0) for problem in unread]
+        gaps += [replace(problem, records=0) for problem in unread]
         unread = []
     if not messages:
         return
     history, records = read(messages), len(messages)
     found = row_conversation("file", "file", history, records=records, complete=False)
     if isinstance(found, Conversation):
-        found = replace(found, problems=(*holes, *found.problems))
+        found = replace(found, problems=(*gaps, *found.problems))
     yield found

@@ -1,7 +1,7 @@
-"""Reads Gemini bodies: messages of a request, answers of a response (gemini-api.md).
+"""Parses Gemini bodies (gemini-api.md).
 
-Keys may be in the API's camelCase or the Python SDK's snake_case; dumps of the SDK contain
-everything but `model` and `contents` in `config`.
+Keys are in the API's camelCase or the Python SDK's snake_case. Dumps of the SDK have everything but
+`model` and `contents` in `config`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none, tuple_or_none
 
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
-"""The reasons of the enumeration that older SDKs write by number."""
+"""Finish reasons that older SDKs write as numbers."""
 _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
 
 
 def is_generate_row(value: Json) -> bool:
-    """Returns whether a record is a body of generateContent whose last content is the model's.
+    """Returns whether a record is a generateContent body that ends with content of the model.
 
-    Such are the rows of tuning files: gemini-api.md "Tuning files".
+    Rows of tuning files have this form: gemini-api.md "Tuning files".
     """
     if not isinstance(value, dict) or request_dialect(value) != GEMINI:
         return False
@@ -59,7 +59,7 @@ def history(body: dict[str, Json]) -> History:
     system = _field(body, "systemInstruction", "system_instruction")
     if system is not None:
         found = content_messages(_content(system), keys)
-        # The role that it may name is without meaning (gemini-api.md "Request").
+        # Its role, if it has one, has no meaning (gemini-api.md "Request").
         messages += [replace(message, role="system") for message in found]
     for item in contents(body):
         messages += map(_joined, content_messages(item, keys))
@@ -71,7 +71,7 @@ def history(body: dict[str, Json]) -> History:
 
 
 def contents(body: dict[str, Json]) -> list[Json]:
-    """Returns the contents of a request, given as a list, one content, or its text or parts."""
+    """Returns the contents of a request: a list, a single content, or text or parts of one."""
     value = body.get("contents")
     if isinstance(value, list) and any("parts" in as_dict(item) for item in value):
         return [_content(item) for item in value]
@@ -79,7 +79,7 @@ def contents(body: dict[str, Json]) -> list[Json]:
 
 
 def _content(value: Json) -> Json:
-    """Returns a content in its full form: SDKs accept text, a part or a list of either."""
+    """Returns a content in its full form; SDKs accept text, a part or a list of either."""
     if isinstance(value, dict) and "parts" in value:
         return {**value, "parts": part_list(value["parts"])}
     return {"parts": part_list(value)}
@@ -94,9 +94,8 @@ def _field(body: dict[str, Json], *names: str) -> Json:
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     tools = _field(body, "tools")
-    if isinstance(tools, dict):  # one group instead of the list of them
-        return (tools,)
-    return tuple(tools) if isinstance(tools, list) else None
+    # SDKs accept a single group instead of a list.
+    return (tools,) if isinstance(tools, dict) else tuple_or_none(tools)
 
 
 def _model(body: dict[str, Json]) -> str | None:
@@ -105,7 +104,7 @@ def _model(body: dict[str, Json]) -> str | None:
 
 
 def _joined(message: Message) -> Message:
-    """Joins neighbouring texts, and neighbouring thoughts, of a model's message from a stream."""
+    """Joins adjacent texts and adjacent thoughts of a model's message, which a stream splits."""
     if message.role != "assistant" or len(message.parts) < 2:
         return message
     parts: list[Part] = []
@@ -129,7 +128,7 @@ def _kind(part: Part) -> str:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the candidates of a response by index; () if it is an error or was blocked."""
+    """Returns the candidates of a response by index; () if it is an error or blocked."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     first = as_dict((exchange.events or (exchange.response,))[0])
@@ -165,9 +164,9 @@ def _reason(candidate: dict[str, Json]) -> Json:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether, by its ids, a chunk belongs to the response of the previous one.
+    """Returns whether a chunk belongs to the same response as the previous one, by their ids.
 
-    Without ids (older servers), the response continues until its finishReason.
+    Without ids (older servers) a response continues until its finishReason.
     """
     if is_interaction(as_dict(before)) or is_interaction(as_dict(after)):
         return interactions.continues(before, after)

@@ -1,12 +1,13 @@
-"""Gemini's `Content` (role, parts): in requests and responses, and as Gemini CLI, Qwen Code log it.
+"""Parses Gemini's `Content` (role, parts), which Gemini CLI and Qwen Code log too.
 
-Keys are in camelCase on the wire and in snake_case in what the Python SDK dumps.
+Keys are in camelCase on the wire and in snake_case in dumps of the Python SDK.
 Source: gemini-api.md (Part), gemini-cli.md.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from builder.conversation import (
@@ -25,15 +26,15 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import media_of
+from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
 )
-"""Additional fields of a part; a part with only these contains nothing."""
+"""Additional fields of a part; a part with only these is empty."""
 _SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-"""Parts of tools that the service runs inside the model's turn: they cannot be learnt."""
+"""Parts of tools that the service runs in the model's turn, which cannot be a target."""
 _WIRE_KEYS = {
     "function_call": "functionCall",
     "function_response": "functionResponse",
@@ -57,14 +58,14 @@ def part_list(content: Json) -> list[Json]:
 
 
 def wire_part(part: Json) -> dict[str, Json]:
-    """Returns a part with the keys of the wire, without the null fields of SDK dumps."""
+    """Returns a part with the wire's keys, without the null fields of SDK dumps."""
     return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
 
 
 def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
     """Returns the parts of a content.
 
-    Media next to tool results in one content belong to the result before them.
+    Media after a tool result belong to the result.
     """
     found: list[Part] = []
     for item in parts:
@@ -80,7 +81,7 @@ def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
-    """Returns the part; the name of an unknown one; None for one that contains nothing."""
+    """Returns the part; the name of an unknown part; None for an empty part."""
     if "functionCall" in part:
         call = as_dict(part["functionCall"])
         call_id = name_or_none(call.get("id"))
@@ -124,15 +125,13 @@ def _result(response: dict[str, Json]) -> ToolResult:
 
 
 def response_content(response: Json) -> tuple[Content, ...]:
-    """Returns the content of a `response`; a single `output`, `error` or `result` is unwrapped."""
-    if response is None:
-        return ()
+    """Returns the content of a `response`; unwraps a single `output`, `error` or `result`."""
     if isinstance(response, dict) and len(response) == 1:
         for name in ("output", "error", "result"):
             if name in response:
                 value = response[name]
                 return (Text(value) if isinstance(value, str) else Data(value),)
-    return (Text(response) if isinstance(response, str) else Data(response),)
+    return text_or_data(response)
 
 
 _ACKNOWLEDGED = frozenset(
@@ -145,11 +144,11 @@ _SET_UP = re.compile(
 )
 
 
-def mark_harness(parts: list[Part], role: str) -> list[Part]:
-    """Returns the parts with the program's own text marked: context blocks, acknowledgements.
+def mark_harness(parts: Iterable[Part], role: str) -> list[Part]:
+    """Marks text of the agent program: blocks of context, and acknowledgements.
 
-    The program opens a history with a block of context, and answers it (and the summary of a
-    compressed history) itself in the model's name.
+    The program opens a history with a block of context, and acknowledges it (and the summary of a
+    compressed history) in the model's name.
     """
     return [
         replace(part, harness=True)
@@ -161,18 +160,16 @@ def mark_harness(parts: list[Part], role: str) -> list[Part]:
 
 
 def content_messages(content: Json, keys: CallKeys) -> list[Message]:
-    """Returns the messages of one `Content`.
+    """Returns the messages of one `Content`: its tool results, then its other parts.
 
-    Tool results are in contents of role user (older: function; some SDKs: tool); they come
-    first. A content without a role is the user's.
+    Tool results have the role user (older: function; some SDKs: tool). Content without a role is
+    the user's.
     """
     item = as_dict(content)
-    parts = read_parts(as_list(item.get("parts")), keys)
     role = "user" if item.get("role") is None else as_str(item["role"])
     role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
-    results = tuple(part for part in parts if isinstance(part, ToolResult))
-    rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
+    results, rest = results_apart(read_parts(as_list(item.get("parts")), keys))
     messages = [Message("tool", results)] if results else []
     if rest:
-        messages.append(Message(role, tuple(rest)))
+        messages.append(Message(role, tuple(mark_harness(rest, role))))
     return messages

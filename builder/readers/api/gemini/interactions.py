@@ -1,8 +1,8 @@
-"""Gemini's Interactions API: typed steps instead of contents (gemini-api.md "Interactions API").
+"""Parses bodies of Gemini's Interactions API (gemini-api.md "Interactions API").
 
-Read from google-genai 3.4.0 (the types of `interactions`); the first generation had `outputs`
-instead of steps, and events named `content.…`. The server keeps the history: a request names the
-interaction that it continues.
+It has typed steps instead of contents; the first generation had `outputs` and events named
+`content.…`. The server keeps the history: a request names the interaction that it continues.
+Source: the types of `interactions` in google-genai 3.4.0.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from builder.conversation import (
     Content,
-    Data,
     Json,
     Media,
     Message,
@@ -28,11 +27,19 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.dialect import is_interaction_event
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_int,
+    as_list,
+    as_str,
+    name_or_none,
+    tuple_or_none,
+)
 
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _ENDED = frozenset({"completed", "requires_action"})
-"""Statuses of a complete answer; with the second it calls tools."""
+"""Statuses of a complete answer; the second one of an answer that calls tools."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -46,19 +53,14 @@ def history(body: dict[str, Json]) -> History:
     if body.get("previous_interaction_id") or body.get("cached_content"):
         detail = "the service keeps the history"
         problems = (Problem("missing_history", "request", detail, records=0),)
-    tools = body.get("tools")
-    return History(
-        tuple(messages),
-        tuple(tools) if isinstance(tools, list) else None,
-        name_or_none(body.get("model")),
-        problems,
-    )
+    tools = tuple_or_none(body.get("tools"))
+    return History(tuple(messages), tools, name_or_none(body.get("model")), problems)
 
 
 def _messages(items: Iterable[Json]) -> Iterator[Message]:
-    """Yields the messages of steps, of turns with a role, or of bare contents (the user's).
+    """Yields the messages of steps, turns with a role, or bare contents (of the user).
 
-    Steps of the model that follow one another are one message.
+    Consecutive steps of the model are one message.
     """
     role, parts = "", list[Part]()
     for item in items:
@@ -73,7 +75,7 @@ def _messages(items: Iterable[Json]) -> Iterator[Message]:
 
 
 def _typed(item: Json) -> dict[str, Json]:
-    """Returns an item in its full form; a plain text is expanded."""
+    """Returns an item as an object; a plain text becomes an item of type text."""
     return {"type": "text", "text": item} if isinstance(item, str) else as_dict(item)
 
 
@@ -98,7 +100,7 @@ def _parts_by_role(item: Json) -> Iterator[tuple[str, Part]]:
 
 
 def _model_parts(step: dict[str, Json]) -> Iterator[Part]:
-    """Yields the parts of a step of the model, or of the service in the model's turn."""
+    """Yields the parts of a step of the model, or of the service within the model's turn."""
     kind = as_str(step.get("type"))
     if kind == "model_output":
         yield from _contents(step.get("content"))
@@ -134,8 +136,7 @@ def _result(step: dict[str, Json]) -> ToolResult:
     if isinstance(value, list) and all(as_dict(item).get("type") for item in value):
         content = tuple(_contents(value))
     else:
-        plain = Text(value) if isinstance(value, str) else Data(value)
-        content = () if value is None else (plain,)
+        content = text_or_data(value)
     return ToolResult(
         content,
         call_id=name_or_none(step.get("call_id")),
@@ -148,7 +149,7 @@ def _result(step: dict[str, Json]) -> ToolResult:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answer of an interaction; () if it has no steps."""
+    """Returns the answer in an interaction; () if it has no steps."""
     body = exchange.answer_body(whole_interaction)
     steps = steps_of(body)
     if not steps:
@@ -165,14 +166,14 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def steps_of(body: dict[str, Json]) -> list[dict[str, Json]]:
-    """Returns the model's steps in an interaction, without a repeated input."""
+    """Returns the model's steps in an interaction, without the input that it repeats."""
     found = (*as_list(body.get("steps")), *as_list(body.get("outputs")))
     steps = (_step(as_dict(item)) for item in found)
     return [step for step in steps if step.get("type") != "user_input"]
 
 
 def _step(output: dict[str, Json]) -> dict[str, Json]:
-    """Returns an output of the first generation, a bare text or medium, as a step."""
+    """Returns an output as a step; in the first generation it may be a bare text or medium."""
     kind = as_str(output.get("type"))
     spoken = kind == "text" or kind in _MEDIA
     return {"type": "model_output", "content": [output]} if spoken else output
@@ -190,8 +191,7 @@ def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
             broken = True
         elif kind.startswith("interaction."):
             whole |= as_dict(event.get("interaction"))
-        index = event.get("index")
-        place = index if isinstance(index, int) else 0
+        place = as_int(event.get("index"))
         if kind.endswith(".start") and not kind.startswith("interaction."):
             found[place] = _Open(_step(as_dict(event.get("step") or event.get("content"))))
         elif kind.endswith(".delta"):
@@ -202,7 +202,7 @@ def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
 
 
 class _Open:
-    """A step that is assembled from its pieces. Lists that it created grow in place."""
+    """A step that is assembled from its pieces. Appends in place to lists that it created."""
 
     def __init__(self, start: dict[str, Json]) -> None:
         self.step = dict(start)
@@ -241,7 +241,7 @@ class _Open:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the stream of the one before it."""
+    """Returns whether an event belongs to the same stream as the previous one."""
     one, other = as_dict(before), as_dict(after)
     if not (is_interaction_event(one) and is_interaction_event(other)):
         return False

@@ -1,7 +1,6 @@
 """Gemini's generateContent, streamGenerateContent and interactions: captured bodies.
 
-Reference: gemini-api.md, http-captures.md. `capture.envelope` opens the envelopes,
-`capture.histories` joins the exchanges of a conversation, `bodies` reads the contents.
+References: gemini-api.md, http-captures.md.
 """
 
 from __future__ import annotations

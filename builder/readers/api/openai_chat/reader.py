@@ -1,8 +1,6 @@
 """OpenAI chat completions: captured requests and responses, streams, fine-tuning rows, lists.
 
-References: openai-chat.md, openai-finetune.md, http-captures.md. `capture.envelope` opens the
-envelopes, `capture.histories` joins the exchanges of a conversation, `bodies` and `rows` read the
-contents.
+References: openai-chat.md, openai-finetune.md, http-captures.md.
 """
 
 from __future__ import annotations

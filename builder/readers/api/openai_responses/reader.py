@@ -1,8 +1,6 @@
 """OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
 
-References: openai-responses.md, http-captures.md. `capture.envelope` opens the envelopes,
-`capture.histories` joins the exchanges of a conversation, `bodies` reads the contents, `rows` reads
-rows and lists of items.
+References: openai-responses.md, http-captures.md.
 """
 
 from __future__ import annotations
