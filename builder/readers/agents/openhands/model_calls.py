@@ -1,4 +1,4 @@
-"""Reads logs of single model calls and dumps of messages, as written by OpenHands V0 and V1.
+"""Reads logs of single model calls and dumps of messages that OpenHands V0 and V1 write.
 
 Source: openhands.md "llm_completions".
 """
@@ -6,7 +6,7 @@ Source: openhands.md "llm_completions".
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -17,6 +17,7 @@ from builder.conversation import (
     Event,
     Json,
     Message,
+    Part,
     Reasoning,
     Text,
     ToolCall,
@@ -31,7 +32,7 @@ from builder.sources.source import Record, Source
 
 
 def is_llm_log(item: dict[str, Json]) -> bool:
-    """Returns whether an object is the log of one model call of either generation."""
+    """Returns whether an object is the log of one model call of V0 or V1."""
     return (
         isinstance(item.get("messages"), list)
         and isinstance(item.get("response"), dict)
@@ -47,15 +48,11 @@ def llm_log(record: Record) -> Event:
     the context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
     log = as_dict(record.value)
-    name = next(
-        name
-        for name in ("fncall_messages", "raw_messages", "messages")
-        if isinstance(log.get(name), list) or name == "messages"
-    )
-    found = [chat_message(as_dict(item)) for item in as_list(log[name])]
+    names = ("fncall_messages", "raw_messages")  # the parsed calls
+    name = next((name for name in names if isinstance(log.get(name), list)), "messages")
     found = [
         replace(message, untrained=REPEAT) if message.role == "assistant" else message
-        for message in found
+        for message in map(chat_message, map(as_dict, as_list(log[name])))
     ]
     response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
     choices = as_list(response.get("choices"))
@@ -88,7 +85,7 @@ def llm_log(record: Record) -> Event:
 def placed(found: list[Message]) -> Iterator[Message]:
     """Yields the messages with each call keyed by all messages before it.
 
-    The next request repeats the call after the same messages, but without its thoughts.
+    The next request repeats the call after the same messages, but without thoughts.
     """
     before = hashlib.blake2b(digest_size=16)
     for message in found:
@@ -106,9 +103,9 @@ def placed(found: list[Message]) -> Iterator[Message]:
         )
 
 
-def calls_finish(message: Message) -> bool:
-    """Returns whether a turn ends the run by its call."""
-    return any(isinstance(part, ToolCall) and part.name == FINISH for part in message.parts)
+def calls_finish(parts: Iterable[Part]) -> bool:
+    """Returns whether a turn calls the tool that ends the run."""
+    return any(isinstance(part, ToolCall) and part.name == FINISH for part in parts)
 
 
 @once

@@ -1,4 +1,4 @@
-"""Writes observations of OpenHands' SDK as the model sees them.
+"""Converts observations of OpenHands' SDK to the content that the model sees.
 
 Source: `to_llm_content` of each observation, `Message._maybe_truncate_tool_text` and
 `maybe_truncate` of openhands-sdk and openhands-tools 1.58.
@@ -18,7 +18,7 @@ from builder.readers.toolkit.narrow import as_str
 _ERROR_HEADER = "[An error occurred during execution.]\n"
 """The header before the output of a failed tool (`Observation.ERROR_MESSAGE_HEADER`)."""
 _TERMINAL_LIMIT, _LIMIT = 30_000, 50_000
-"""Characters of an output of the terminal, and of each text of any result, that are sent."""
+"""Maximum number of characters that are sent of a terminal output, and of each text of a result."""
 _CLIPPED = (
     "<response clipped><NOTE>Due to the max output limit, only part of the full response has been"
     " shown to you.{}</NOTE>"
@@ -32,7 +32,7 @@ _IMAGE_TYPES = {"/9j/": "jpg", "R0lGODlh": "gif", "UklGR": "webp"}
 
 
 def as_sent(observation: dict[str, Json]) -> tuple[Content, ...]:
-    """Returns the content of a tool result, without what the agent appends to it."""
+    """Returns the content of a tool result, without the text that the agent appends to it."""
     output = with_affixes(content(observation.get("content")), observation.get("metadata"))
     header = (Text(_ERROR_HEADER),) if observation.get("is_error") is True else ()
     folder = as_str(observation.get("full_output_save_dir"))
@@ -51,7 +51,7 @@ def as_sent(observation: dict[str, Json]) -> tuple[Content, ...]:
 
 
 def clipped(output: Iterable[Content]) -> tuple[Content, ...]:
-    """Returns the content of a tool message, each long text without its middle."""
+    """Returns the content of a tool message, with the middle of each long text removed."""
     return tuple(
         replace(part, text=_clipped(part.text, _LIMIT)) if isinstance(part, Text) else part
         for part in output
@@ -61,7 +61,7 @@ def clipped(output: Iterable[Content]) -> tuple[Content, ...]:
 def _of_browser(
     output: tuple[Content, ...], observation: dict[str, Json], folder: str
 ) -> tuple[Content, ...]:
-    """Returns the page's text as one, and the screenshot with the name of the file it is kept in.
+    """Returns the page's text as one part, then the screenshot after the name of its file.
 
     The log does not say whether the model takes images.
     """
@@ -79,10 +79,9 @@ def _of_browser(
 
 
 def _clipped(text: str, limit: int, kept_as: str = "") -> str:
-    """Returns a text of at most `limit` characters: a longer one has a notice in its middle.
+    """Returns a text of at most `limit` characters; in a longer one, a notice replaces the middle.
 
-    `kept_as`: the beginning of the path under which the SDK keeps the whole text; "" if it does
-    not.
+    `kept_as`: the beginning of the path to which the SDK saves the whole text, or "".
     """
     if len(text) <= limit:
         return text

@@ -1,10 +1,10 @@
-"""OpenHands V0: event lists, event stores, evaluation outputs, and logs of its model calls.
+"""Reads OpenHands V0: event lists, event stores, evaluation outputs, and logs of model calls.
 
 A record is an event, a row of an output file, or a model call. Source: openhands.md "V0 event";
-OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are taken
-from the model's response in `tool_call_metadata.model_response`, never from the action into which
-OpenHands translated them. For actions without that metadata (agents of 2024), the model's own text
-is not logged.
+OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are taken from
+the model's response in `tool_call_metadata.model_response`, never from the actions that OpenHands
+derived from it. For actions without that metadata (agents of 2024), the model's own text is not
+logged.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _NOTES = {
     "error": "[Error occurred in processing last action]",
     "user_rejected": "[Last action has been rejected by the user]",
 }
-"""The line sent after the content of such an observation. Source: conversation_memory."""
+"""The line sent after the content of these observations. Source: conversation_memory."""
 _EVENT_FILE = re.compile(r"\d+\.json")
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether the folder contains the events of one session, one file (0.json, …) each."""
+    """Returns whether the folder contains the events of one session, one per file (0.json, …)."""
     head = folder.first(_FIRST_EVENT, 1 << 12)
     return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
 
@@ -137,7 +137,7 @@ def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) 
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
-    """Collects the outcome of a run, and the dataset of tasks that it is from, from its row."""
+    """Returns the outcome of a run from its row, with the dataset that its task is from."""
     found: dict[str, Json] = {}
     if dataset := name_or_none(as_dict(row.get("metadata")).get("dataset")):
         found["benchmark"] = dataset
@@ -153,7 +153,7 @@ def _outcome(row: dict[str, Json]) -> dict[str, Json]:
 
 
 class _Session:
-    """The events of one session: those of its agent and, separately, those of delegates."""
+    """The events of one session: its agent's and, separately, those of delegates."""
 
     def __init__(self, name: str, scope: str) -> None:
         self.main = Segments(name, f"{scope}/{name}")
@@ -243,7 +243,7 @@ class _Session:
         event_id: str,
         where: str,
     ) -> None:
-        """Adds an action without the model's own text: its call is counted but cannot be used."""
+        """Adds an action without the model's own text; its call is counted but cannot be used."""
         action = as_str(event.get("action"))
         arguments: Json = {
             name: value for name, value in args.items() if name not in ("action", "thought")
@@ -260,7 +260,7 @@ class _Session:
         agent.add(ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
     def _delegate(self) -> None:
-        """Starts another agent's conversation, which lasts until the delegate's answer."""
+        """Starts the conversation of another agent, which ends with the delegate's answer."""
         place = f"delegate {len(self.agents)}"
         agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
@@ -296,9 +296,9 @@ class _Session:
                 is_denied=kind == "user_rejected",
             )
             agent.add(ViewEntry(event_id, "tool", (result,)))
-        elif kind == "error":  # of an answer that could not be read as an action
-            note = (Text(_NOTES["error"]),)
-            agent.add(ViewEntry(event_id, "user", as_harness((*output, *note))))
+        elif kind == "error":  # an answer that is no valid action
+            parts = as_harness((*output, Text(_NOTES["error"])))
+            agent.add(ViewEntry(event_id, "user", parts))
         elif output:
             agent.add(ViewEntry(event_id, "user", (unknown_part(f"observation {kind}"),)))
         else:

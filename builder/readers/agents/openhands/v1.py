@@ -1,9 +1,9 @@
-"""OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of its model calls.
+"""Reads OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of model calls.
 
 A record is an event or a model call. Source: openhands.md "V1 SDK"; the SDK's event/ for what the
-model sees of an event. Calls of one `llm_response_id` are one turn. Arguments of a call that
-are not part of its executed action (`security_risk`, `summary`) are the model's own. Unknown kinds
-are counted.
+model sees of an event. Calls of one `llm_response_id` are one turn. Arguments that are not part of
+the executed action (`security_risk`, `summary`) are the model's own and kept. Unknown kinds are
+counted.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation, more if its history was rewritten; one for each model call."""
+    """Yields one conversation (more if its history was rewritten), or one for each model call."""
     if is_dump(source):
         yield from _dump(source)
         return
@@ -112,13 +112,13 @@ def read(source: Source) -> Iterator[Event]:
             used += 1
     yield from ignored(silent)
     if used:
-        seen = [entry for entry in session.view if entry.role == "assistant" and entry.parts]
-        complete = bool(seen) and calls_finish(Message("assistant", seen[-1].parts))
+        answers = [entry for entry in session.view if entry.role == "assistant" and entry.parts]
+        complete = bool(answers) and calls_finish(answers[-1].parts)
         yield from session.events(used, complete=complete)
 
 
 def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
-    """Yields the records of a file, or the events of a store in the order of their file numbers."""
+    """Yields the records of a file, or the events of a store by the numbers in file names."""
     if not source.members:
         yield from source.records()
         return
@@ -170,7 +170,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
             output = (Text(f"Action rejected: {reason}"),)
             session.add(_result(event, event_id, output, denied=True))
         case "Condensation":
-            forgotten = {as_str(forgot) for forgot in as_list(event.get("forgotten_event_ids"))}
+            forgotten = set(map(as_str, as_list(event.get("forgotten_event_ids"))))
             offset = event.get("summary_offset")
             place = offset if isinstance(offset, int) else 0
             session.condense(forgotten, as_str(event.get("summary")), place, event_id)
@@ -193,7 +193,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
 
 
 def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """Adds a message of the user or the agent; text appended to the user's is harness text."""
+    """Returns a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"))
     if event.get("source") == "agent":
@@ -205,7 +205,7 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
 
 
 def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
-    """Adds one call of a response; the first also contains the text before the calls."""
+    """Returns one call of a response; the first one includes the text before the calls."""
     output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))
     function = as_dict(call.get("function")) or call
@@ -220,7 +220,7 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEnt
 def _spoken(
     event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
-    """Returns thoughts and text; some models' thoughts are logged a second time as `<think>`."""
+    """Returns thoughts and text; some models' thoughts are repeated in the text as `<think>`."""
     thoughts = reasoning(event)
     first = output[0] if output else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
@@ -274,7 +274,7 @@ def _dump(source: Source) -> Iterator[Event]:
             record=f"[0]-{last}",
             messages=tuple(with_session_keys(FAMILY, placed(messages), "log")),
             records=len(messages),
-            complete=bool(answers) and calls_finish(answers[-1]),
+            complete=bool(answers) and calls_finish(answers[-1].parts),
             context=Context("partial", ("tools",)),
         )
 

@@ -1,10 +1,11 @@
-"""Rebuilds the model's view of an event log, for both generations of OpenHands.
+"""Rebuilds the model's view of an event log, for OpenHands V0 and V1.
 
 Source: openhands.md; OpenHands' memory/view.py and the SDK's event/condenser.py for the view. An
 event log is append-only, but the model sees a view of it: calls of one response are one turn, a
 result follows the turn with its call, and a condensation replaces events with a summary. The views
-before and after a condensation are two segments, and so are those before and after a call without a
-result, which is removed from the view. Answers in several segments are targets in the first.
+before and after a condensation are two segments. A call without a result is removed from the view,
+so the views before and after it are two segments as well. Answers in several segments are targets
+in the first.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 
 FAMILY = "openhands"
-"""The prefix of call keys, shared because both generations may log the same call."""
+"""The prefix of call keys, shared because V0 and V1 may log the same call."""
 _PARSED = re.compile(r"toolu_\d{2,6}")
 FINISH = "finish"
-"""The tool with which an agent ends its run."""
+"""The tool that an agent calls to end its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewEntry:
     """The message parts that the model sees of an event; `role` is "" if it sees nothing.
 
-    `turn` is the id of the response that an assistant's entry belongs to; `stripped`: it was shown
-    without its calls.
+    `turn`: the id of the response that an assistant's entry belongs to. `stripped`: the model saw
+    the entry without its calls.
     """
 
     event: str
@@ -100,9 +101,9 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
 def without_unanswered(
     found: tuple[Message, ...], *, atomic: bool
 ) -> tuple[list[tuple[Message, ...]], tuple[Message, ...]]:
-    """Returns segments that end with a turn whose calls have no result, and the view after them.
+    """Returns segments that end with a turn with unanswered calls, and the view after them.
 
-    Later requests lack such a turn; unless `atomic`, it stays in them with its answered calls.
+    Later requests lack the turn. Unless `atomic`, they contain it with its answered calls, if any.
     Source: View._filter_unmatched_tool_calls of the SDK (atomic), ConversationMemory of V0.
     """
     segments: list[tuple[Message, ...]] = []
@@ -111,16 +112,8 @@ def without_unanswered(
     at = 0
     while at < len(found):
         message = found[at]
-        results = found[at + 1 : at + 2] if found[at + 1 : at + 2] else ()
-        results = results if results and results[0].role == "tool" else ()
-        answered = {
-            part.call_id for item in results for part in item.parts if isinstance(part, ToolResult)
-        }
-        lacking = {
-            part.id
-            for part in message.parts
-            if isinstance(part, ToolCall) and part.id not in answered
-        }
+        results = [item for item in found[at + 1 : at + 2] if item.role == "tool"]
+        lacking = _calls([message]) - _results(results)
         if message.role != "assistant" or not lacking or at >= last:
             kept.append(message)
             at += 1
@@ -142,8 +135,8 @@ def condense(
 ) -> list[ViewEntry]:
     """Returns the view after a condensation.
 
-    If a call or its result is forgotten, the other is removed as well: the agent never sends half
-    of a pair. The summary is harness text; a new summary replaces the previous one.
+    If it forgets a call or its result, the other is removed as well: the agent never sends one
+    without the other. The summary is harness text; a new summary replaces the previous one.
     """
     kept = [entry for entry in view if entry.event not in forgotten]
     gone = [entry for entry in view if entry.event in forgotten]
@@ -158,18 +151,20 @@ def condense(
     return kept
 
 
-def _calls(entries: list[ViewEntry]) -> set[str | None]:
+def _calls(entries: Sequence[ViewEntry | Message]) -> set[str | None]:
+    """Returns the ids of the calls."""
     return {part.id for entry in entries for part in entry.parts if isinstance(part, ToolCall)}
 
 
-def _results(entries: list[ViewEntry]) -> set[str | None]:
+def _results(entries: Sequence[ViewEntry | Message]) -> set[str | None]:
+    """Returns the ids of the calls that results answer."""
     return {
         part.call_id for entry in entries for part in entry.parts if isinstance(part, ToolResult)
     }
 
 
 def without_calls(entry: ViewEntry) -> ViewEntry:
-    """Returns the entry with only its text and thoughts."""
+    """Returns the entry without its calls."""
     parts = tuple(part for part in entry.parts if not isinstance(part, ToolCall))
     return replace(entry, parts=parts, stripped=True)
 
@@ -178,9 +173,13 @@ def without_calls(entry: ViewEntry) -> ViewEntry:
 class Segments:
     """Collects the conversations of one agent as its events are read.
 
-    `scope` makes the keys of its calls unique: the file and the agent in it. `atomic`: a turn with
-    an unanswered call is removed from the view as a whole. `outcome` applies to the last
-    conversation. `writes_calls`: the model is known to have no function calling (see `_context`).
+    scope         makes the keys of its calls unique: the file and the agent in it
+    atomic        a turn with an unanswered call is removed from the view as a whole
+    done          finished segments: messages, whether the last turn is complete, changes
+    fresh         the view contains an answer that is in no finished segment
+    ended         the entry with the call that ends a run
+    outcome       applies to the last conversation
+    writes_calls  the model is known to have no function calling (see `_context`)
     """
 
     name: str
@@ -228,7 +227,7 @@ class Segments:
         self.view = condense(self.view, forgotten, summary, offset, event)
 
     def events(self, records: int, *, complete: bool, where: str = "") -> Iterator[Event]:
-        """Yields the conversations once all events were added; `complete` is for the last one."""
+        """Yields the conversations once all events were added; `complete`: the last one is."""
         self.cut(complete=complete)
         if not self.done:
             self.done.append((messages(self.view), False, dict(self.changes)))
@@ -241,47 +240,46 @@ class Segments:
         ]
         if not found:
             yield Problem("no_messages", place, "no event contains a message", records)
-        for number, (seen, ended, changes) in enumerate(found, 1):
+        for number, (segment, ended, changes) in enumerate(found, 1):
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",
                 record=place,
-                messages=tuple(with_session_keys(FAMILY, seen, self.scope)),
+                messages=tuple(with_session_keys(FAMILY, segment, self.scope)),
                 tools=self.tools,
                 model=self.model,
                 records=records if number == 1 else 0,
                 problems=tuple(self.problems[:1]),
                 changes=changes,
                 complete=ended,
-                context=self._context(seen, changes),
+                context=self._context(segment, changes),
                 outcome=self.outcome or None if number == len(found) else None,
             )
 
-    def _context(self, seen: Sequence[Message], changes: Mapping[str, int]) -> Context:
-        """Returns the context level: events do not contain requests as they were sent.
+    def _context(self, segment: Sequence[Message], changes: Mapping[str, int]) -> Context:
+        """Returns the context level; events do not contain requests as they were sent.
 
-        A model without function calling is sent calls and results as text, the tools in the system
-        prompt, and an example before the first message of the user. OpenHands gives the calls that
-        it finds in such a model's text the ids toolu_01, toolu_02 and so on.
+        Requests to a model without function calling contain calls and results as text, the tools in
+        the system prompt, and an example before the first message of the user. OpenHands gives the
+        calls that it finds in the text of these models the ids toolu_01, toolu_02 and so on.
         """
-        missing = [] if any(message.role == "system" for message in seen) else ["system"]
+        has_system = any(message.role == "system" for message in segment)
+        missing = set() if has_system else {"system"}
         if "recall_left_out" in changes:
-            missing.insert(0, "reminders")
+            missing.add("reminders")
         if self.tools is None:
-            missing.append("tools")
-        calls = (part for message in seen for part in message.parts if isinstance(part, ToolCall))
-        if self.writes_calls or any(_PARSED.fullmatch(call.id or "") for call in calls):
-            template = [] if "system" in missing else ["system_template"]
-            missing += [*template, "history"]
-        return Context("partial" if missing else "logged", tuple(missing))
+            missing.add("tools")
+        if self.writes_calls or any(_PARSED.fullmatch(call or "") for call in _calls(segment)):
+            missing |= {"history", "system_template"} if has_system else {"history"}
+        return Context.lacking(missing)
 
     @property
     def where(self) -> str:
-        """The place from its first to its last event."""
+        """The span from its first to its last event."""
         return span(self.places[0], self.places[-1]) if self.places else "file"
 
 
 def with_affixes(output: tuple[Content, ...], metadata: Json) -> tuple[Content, ...]:
-    """Returns a command's output in the form in which it is sent, from the metadata logged with it.
+    """Returns a command's output as it is sent, with the additions that its metadata describes.
 
     Source: to_agent_observation of V0's CmdOutputObservation, to_llm_content of the SDK's terminal.
     """
