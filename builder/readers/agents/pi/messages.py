@@ -1,7 +1,7 @@
-"""Entries of a Pi session as messages, worded as the program sends them to the model.
+"""Converts entries of a Pi session to messages, as the program words them for the model.
 
-Source: pi.md "Entries", "Messages", "Context rule"; how summaries and the user's own commands are
-worded: packages/coding-agent/src/core/messages.ts (MIT).
+Source: pi.md "Entries", "Messages", "Context rule"; for the wording of summaries and of the user's
+commands: packages/coding-agent/src/core/messages.ts (MIT).
 """
 
 from __future__ import annotations
@@ -18,29 +18,22 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 Entry = dict[str, Json]
 
-ROLES = frozenset(
-    {
-        "user",
-        "assistant",
-        "toolResult",
-        "bashExecution",
-        "custom",
-        "hookMessage",
-        "compactionSummary",
-        "branchSummary",
-    }
-)
+ROLES = frozenset({
+    "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage",
+    "compactionSummary", "branchSummary",
+})  # fmt: skip
 """The roles of messages that the program knows; it sends no others."""
 
 
 def entry_message(entry: Entry, turn: str) -> Message | None:
-    """Returns the message that an entry puts into the context; None if it puts nothing there.
+    """Returns the message that an entry adds to the context, or None.
 
-    `turn` names the entry: each answer of the model is an entry of its own.
+    `turn` is the id of the entry: each answer of the model is an entry of its own.
     """
     match entry.get("type"):
         case "message":
@@ -56,13 +49,13 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
 
 
 def is_aborted(entry: Entry) -> bool:
-    """Returns whether an entry is an answer that was aborted or failed; none is sent again."""
+    """Returns whether an entry is an aborted or failed answer, which is not sent again."""
     message = as_dict(entry.get("message"))
     return message.get("role") == "assistant" and message.get("stopReason") in ("error", "aborted")
 
 
 def hides_reasoning(entry: Entry) -> bool:
-    """Returns whether an answer has thoughts that are encrypted in the log."""
+    """Returns whether an answer contains encrypted thoughts."""
     blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
     return any(
         block.get("type") == "thinking"
@@ -72,7 +65,7 @@ def hides_reasoning(entry: Entry) -> bool:
 
 
 def no_result(call: ToolCall) -> ToolResult:
-    """Returns what the program sends as the result of a call that has none.
+    """Returns the result that the program sends for a call without one.
 
     Source: transform-messages of @mariozechner/pi-ai, seen in 0.31 to 0.74.
     """
@@ -151,10 +144,8 @@ def _contents(content: Json) -> list[Text | Data | Media]:
 
 
 def _from_extension(message: Entry) -> Message:
-    """Returns a message that an extension of the program put in."""
-    parts = _contents(message.get("content"))
-    harness = [Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts]
-    return Message("user", tuple(harness))
+    """Returns a message that an extension of the program added."""
+    return Message("user", as_harness(_contents(message.get("content"))))
 
 
 def _compacted(holder: Entry) -> Message:
@@ -172,7 +163,7 @@ def _came_back(holder: Entry) -> Message | None:
 
 
 def _command_text(message: Entry) -> str:
-    """Returns a text for a command that the user ran (`!ls`) and its output."""
+    """Returns the text of a command that the user ran (`!ls`) and its output."""
     output = as_str(message.get("output"))
     text = f"Ran `{as_str(message.get('command'))}`\n"
     text += f"```\n{output}\n```" if output else "(no output)"

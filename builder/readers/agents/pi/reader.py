@@ -1,19 +1,19 @@
-"""Pi coding agent sessions (also OpenClaw's): one JSONL file of entries for each session.
+"""Reads Pi coding agent sessions (also OpenClaw's): one JSONL file of entries for each session.
 
-From version 2 on the entries are a tree by `id` and `parentId`, and the last one is where the
-session stands; version 1 is a line. Source: pi.md.
+From version 2 on, the entries are a tree by `id` and `parentId`, and the last entry is the current
+one; version 1 is linear. Source: pi.md.
 
 - The path from the root to the last entry is the conversation. An abandoned branch with an answer
   of the model is a conversation with the problem `rewound`.
 - A compaction begins a new segment: its summary, the entries that it kept, and what followed. The
   answers that it kept are repeats.
-- An answer that was aborted or failed is not sent again: it becomes a conversation with the problem
-  `aborted`, which ends with it. Builds before version 0.49 did send it, which sessions of versions
-  1 and 2 may be of: `history` is then missing from what follows.
+- An aborted or failed answer is not sent again: it becomes a conversation with the problem
+  `aborted`, which ends with it. Builds before 0.49 did send it, and sessions of versions 1 and 2
+  may be from these: their later answers lack `history`.
 - A call without a result is sent again with the result "No result provided". Builds before 0.31,
-  which wrote version 1, took such a call out: `history` is then missing as well.
+  which wrote version 1, removed the call: later answers lack `history` as well.
 - Session files contain neither the system prompt nor tool definitions.
-- Files of branched sessions repeat the history; the ids of their calls are their keys.
+- Files of branched sessions repeat the history; call ids serve as keys of the calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from builder.sources.source import Source
 
 NAME = "pi"
 
-_VERSION = 3  # of sessions whose rules are known
+_VERSION = 3  # of sessions with known rules
 _MISSING = frozenset({"system", "tools"})
 
 _IN_CONTEXT = frozenset({"message", "compaction", "branch_summary", "custom_message"})
@@ -50,7 +50,7 @@ _SETTINGS = frozenset({"model_change", "thinking_level_change", "label", "sessio
 
 
 def recognise(source: Source) -> str | None:
-    """Claims the header with a folder or version, or else messages as only Pi writes them."""
+    """Claims a header with a folder or version, or messages in a shape that only Pi writes."""
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for value in source.peek.objects:
@@ -66,7 +66,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the session's segments, and its abandoned branches and answers."""
+    """Yields the session's segments, abandoned branches and aborted answers."""
     taken: set[str] = set()
     stem = source.name.rpartition("/")[2].partition(".")[0]
     session = _Session(stem or "session", source.name)
@@ -97,7 +97,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """An entry in the tree. `id` is its own or, in version 1, made of its position."""
+    """An entry in the tree. In version 1, `id` is derived from its position."""
 
     id: str
     parent: str | None
@@ -111,14 +111,20 @@ class _Node:
 
 
 class _Session:
-    """All entries of a session, and which of them are in a conversation."""
+    """All entries of a session, and which of them are in a conversation.
+
+    scope    makes the keys of its calls unique
+    places   nodes by line, which version 1 refers to; None: the header
+    used     number of records that no conversation counts, but that contributed to one
+    emitted  ids of the entries that a conversation contains or that are ignored
+    """
 
     def __init__(self, name: str, scope: str) -> None:
         self.id = name
-        self.scope = scope  # of the places of calls
+        self.scope = scope
         self.model: str | None = None
         self.version: Json = None
-        self.places: list[_Node | None] = []  # by line, as version 1 counts; None: the header
+        self.places: list[_Node | None] = []
         self.nodes: dict[str, _Node] = {}
         self.ignored: Counter[str] = Counter()
         self.used = 0
@@ -127,7 +133,7 @@ class _Session:
         self.has_emitted = False
 
     def add(self, where: str, entry: Entry) -> Problem | None:
-        """Adds the next entry, unless its name is taken by another."""
+        """Adds the next entry; returns a Problem if another entry has its id."""
         last = next(reversed(self.nodes), None)
         name = name_or_none(entry.get("id")) or f"#{len(self.places)}"
         parent = name_or_none(entry.get("parentId")) if "parentId" in entry else last
@@ -145,13 +151,13 @@ class _Session:
         if kind not in _IN_CONTEXT:
             self.emitted.add(name)
             self.ignored[kind if kind in _SETTINGS else unknown_code(entry.get("type"))] += 1
-        elif kind == "message" and role not in tuple(ROLES):
+        elif kind == "message" and as_str(role) not in ROLES:
             self.emitted.add(name)
             self.ignored[unknown_code(role)] += 1
         return None
 
     def events(self) -> Iterator[Event]:
-        """Yields the conversations, and every entry that none of them counts."""
+        """Yields the conversations, and the events of entries that none of them counts."""
         parents = {node.parent for node in self.nodes.values()}
         leaves = [name for name in self.nodes if name not in parents]
         current = next(reversed(self.nodes), None)
@@ -163,15 +169,13 @@ class _Session:
         for name, node in self.nodes.items():
             if node.answers and name not in self.emitted:  # a cycle, which has no leaf
                 yield from self._path(name, left=True)
-        rest = len(self.nodes.keys() - self.emitted)
-        if rest:
-            self.ignored["rewound"] += rest
+        self.ignored["rewound"] += len(self.nodes.keys() - self.emitted)
         if self.used:
             yield Used(self.used) if self.has_emitted else Ignored("no_messages", self.used)
-        yield from ignored(self.ignored)
+        yield from ignored(+self.ignored)
 
     def _path(self, leaf: str, *, left: bool = False) -> Iterator[Conversation]:
-        """Yields the segments of the path to a leaf that contain something new."""
+        """Yields the segments with new entries of the path to a leaf; `left`: an abandoned one."""
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
@@ -188,7 +192,7 @@ class _Session:
             yield from self._segment(None if left else name, segment, problems)
 
     def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
-        """Returns the path from the root to the entry, and whether the root is a session's."""
+        """Returns the path from the root to the entry, and whether the root has no parent."""
         path: list[_Node] = []
         passed: set[str] = set()
         name: str | None = leaf
@@ -211,9 +215,9 @@ class _Session:
     def _segment(
         self, name: str | None, nodes: Sequence[_Node], problems: Sequence[Problem]
     ) -> Iterator[Conversation]:
-        """Yields the conversation of a segment, if it contains anything new; a branch has no name.
+        """Yields the conversation of a segment, if it contains anything new.
 
-        Before it comes one for each new answer that was aborted.
+        Before it, yields one for each new aborted answer. `name` is None for an abandoned branch.
         """
         fresh = [node for node in nodes if node.id not in self.emitted]
         if name is None and not any(node.answers for node in fresh):
@@ -240,7 +244,7 @@ class _Session:
                 message = replace(
                     message,
                     untrained=REPEAT if node.id in self.emitted else None,
-                    context=_context(missing) if missing != _MISSING else None,
+                    context=Context.lacking(missing) if missing != _MISSING else None,
                 )
                 missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
             messages.append(message)
@@ -256,7 +260,7 @@ class _Session:
         yield replace(conversation, records=len(fresh), changes=dict(+changes))
 
     def _with_results(self, messages: Sequence[Message]) -> tuple[list[Message], int]:
-        """Returns the messages with the results that the program supplies, and their number."""
+        """Returns the messages with the results that the program supplied, and their number."""
         answered, supplied = supply_results(messages, no_result)
         uncertain = self._uncertain()
         if not supplied or not uncertain:
@@ -266,7 +270,7 @@ class _Session:
         for at, message in enumerate(answered[first:], start=first):
             if message.role == "assistant":
                 known = message.context.missing if message.context else _MISSING
-                answered[at] = replace(message, context=_context(uncertain.union(known)))
+                answered[at] = replace(message, context=Context.lacking(uncertain.union(known)))
         return answered, supplied
 
     def _uncertain(self) -> frozenset[str]:
@@ -291,12 +295,8 @@ class _Session:
             messages=tuple(with_session_keys(NAME, messages, self.scope)),
             model=model,
             problems=tuple(problems),
-            context=_context(_MISSING),
+            context=Context.lacking(_MISSING),
         )
-
-
-def _context(missing: frozenset[str]) -> Context:
-    return Context("partial", tuple(sorted(missing)))
 
 
 def _problem(code: str, node: _Node, detail: str) -> Problem:
