@@ -1,6 +1,6 @@
-"""opencode: its store of JSON files, its sqlite database, exported sessions.
+"""Reads opencode's store of JSON files, its SQLite database and exported sessions.
 
-Source: opencode.md. All three contain sessions of messages of parts, which `rows` interprets.
+Source: opencode.md. All three contain sessions with messages with parts, which `rows` interprets.
 System prompt and tools are not recorded, except for a `system` text of the user.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from builder.conversation import Conversation, Event, Ignored, Json
@@ -33,7 +33,7 @@ from builder.sources.sqlite_file import (
 _OTHER_KINDS = frozenset(
     {"project", "session_diff", "session_share", "share", "todo", "permission", "migration"}
 )
-"""Kinds of files in a store that contain nothing of a conversation."""
+"""Kinds of files in a store that belong to no conversation."""
 
 
 def is_store(folder: Listing) -> bool:
@@ -43,7 +43,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims a store of files, an exported session or a database by its tables."""
+    """Claims a store of files, an exported session, or a database by its tables."""
     if source.peek.kind == "folder":
         tops = {member.name.partition("/")[0] for member in source.members}
         if "message" in tops and "part" in tops and tops & {"session", "info"}:
@@ -69,7 +69,7 @@ def _is_exported(value: Json) -> bool:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the database's sessions, and of what is in no session."""
+    """Returns the sizes of the database's sessions, then 0 for the rows that are in no session."""
     found = session_sizes(source, _SESSIONS, _SIZES)
     return [*found, 0] if found else ()
 
@@ -85,12 +85,12 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _or_empty(events: Iterator[Conversation], records: int) -> Iterator[Event]:
-    """Yields the conversations; without any, the records of the session are ignored."""
-    empty = True
-    for conversation in events:
-        empty = False
-        yield conversation
-    if empty and records:
+    """Yields the conversations of a session; if there are none, its records are ignored."""
+    first = next(events, None)
+    if first is not None:
+        yield first
+        yield from events
+    elif records:
         yield Ignored("empty_session", records)
 
 
@@ -120,7 +120,7 @@ def _exported(source: Source) -> Iterator[Event]:
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
-    """Yields parts whose message is missing, so that their role is not known."""
+    """Yields parts without their message, so that their role is unknown."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
 
@@ -129,7 +129,7 @@ def _orphans(row: StoreRow) -> Iterator[Conversation]:
 
 
 class _Store:
-    """The files of a store by what they belong to; read one session at a time."""
+    """The files of a store by the session or message they belong to; read session by session."""
 
     def __init__(self, source: Source) -> None:
         self.sessions: dict[str, Source] = {}
@@ -139,24 +139,22 @@ class _Store:
         for member in source.members:
             path = PurePosixPath(member.name)
             kind = path.parts[0]
-            if path.suffix != ".json" or kind in _OTHER_KINDS:
-                member.count_records()
-                self.others[kind if kind in _OTHER_KINDS else unknown_code(kind)] += 1
-            elif kind in ("session", "info"):
-                self.sessions[path.stem] = member
-            elif kind == "message":
-                self.messages[path.parent.name].append(member)
-            elif kind == "part":
-                self.parts[path.parent.name].append(member)
-            else:
-                member.count_records()
-                self.others[unknown_code(kind)] += 1
+            match kind if path.suffix == ".json" else None:
+                case "session" | "info":
+                    self.sessions[path.stem] = member
+                case "message":
+                    self.messages[path.parent.name].append(member)
+                case "part":
+                    self.parts[path.parent.name].append(member)
+                case _:
+                    member.count_records()
+                    self.others[kind if kind in _OTHER_KINDS else unknown_code(kind)] += 1
 
     def events(self) -> Iterator[Event]:
-        """Yields all that the store contains."""
+        """Yields the events of the whole store."""
         for session in sorted({*self.sessions, *self.messages}):
             yield from self._session(session)
-        for key in sorted(self.parts):  # what is left has no message
+        for key in sorted(self.parts):  # the remaining parts have no message
             row, problems = self._row(key, {})
             yield from problems
             yield from _or_empty(_orphans(row), len(row.parts))
@@ -184,7 +182,7 @@ class _Store:
         yield from _or_empty(conversations(name, session, found, records, gap(lost)), records)
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
-        """Returns a message with its parts, and the problems of those that cannot be read."""
+        """Returns a message with its parts, and the problems of the unreadable ones."""
         problems = [message] if isinstance(message, Problem) else []
         parts: list[dict[str, Json]] = []
         for file in sorted(self.parts.pop(key, []), key=lambda file: file.name):
@@ -193,13 +191,12 @@ class _Store:
                 problems.append(part)
             else:
                 parts.append(part)
-        return StoreRow(
-            key, {} if isinstance(message, Problem) else message, tuple(parts)
-        ), problems
+        info = {} if isinstance(message, Problem) else message
+        return StoreRow(key, info, tuple(parts)), problems
 
 
 def _load(member: Source) -> dict[str, Json] | Problem:
-    """Loads a file of the store and counts it, through a new Source, which keeps no copy."""
+    """Loads and counts a file of the store, through a new Source so that no copy is kept."""
     member.count_records()
     limit = member.max_record_bytes
     fresh = Source(member.name, member.path, max_record_bytes=limit) if member.path else member
@@ -249,8 +246,10 @@ def _database(source: Source) -> Iterator[Event]:
 def _no_session(
     source: Source, connection: sqlite3.Connection, names: dict[str, frozenset[str]]
 ) -> Iterator[Event]:
-    """Yields what is in no session: parts without their message, and other tables."""
-    yield from _stored_orphans(source, connection)
+    """Yields the events of rows that are in no session: orphaned parts, other tables."""
+    parts, _ = yield from _parts(source, connection, _ORPHANS)
+    for key, items in sorted(parts.items()):
+        yield from _or_empty(_orphans(StoreRow(key, {}, tuple(items))), len(items))
     if "event" in names:  # the history of the same messages and parts
         n = _count(source, connection, "SELECT count(*) AS n FROM event")
         yield Ignored("event_copy", n)
@@ -289,41 +288,29 @@ def _stored_session(
             lost.append(value)
         else:
             records += 1
-    parts: dict[str, list[dict[str, Json]]] = defaultdict(list)
-    for part in _parts(source, connection, _PARTS, session):
-        if isinstance(part, Problem):
-            yield part
-            lost.append(part)
-        else:
-            records += 1
-            parts[part[0]].append(part[1])
+    parts, unreadable = yield from _parts(source, connection, _PARTS, session)
+    records += sum(map(len, parts.values()))
     found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
-    yield from _or_empty(conversations(session, info, found, records, gap(lost)), records)
-
-
-def _stored_orphans(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
-    parts: dict[str, list[dict[str, Json]]] = defaultdict(list)
-    for part in _parts(source, connection, _ORPHANS):
-        if isinstance(part, Problem):
-            yield part
-        else:
-            parts[part[0]].append(part[1])
-    for key, items in sorted(parts.items()):
-        yield from _or_empty(_orphans(StoreRow(key, {}, tuple(items))), len(items))
+    gaps = gap([*lost, *unreadable])
+    yield from _or_empty(conversations(session, info, found, records, gaps), records)
 
 
 def _parts(
     source: Source, connection: sqlite3.Connection, query: str, *values: str
-) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
-    """Yields parts, each with the id of its message."""
+) -> Generator[Problem, None, tuple[dict[str, list[dict[str, Json]]], list[Problem]]]:
+    """Yields the Problems of unreadable parts; returns parts by message id, and the Problems."""
+    parts: dict[str, list[dict[str, Json]]] = defaultdict(list)
+    lost: list[Problem] = []
     for row in rows(connection, query, *values):
         source.count_records()
         key = as_str(row.get("id"))
         value = json_column(row.get("data"), f"part {key}")
         if isinstance(value, Problem):
             yield value
+            lost.append(value)
         else:
-            yield as_str(row.get("message_id")), {**as_dict(value), "id": key}
+            parts[as_str(row.get("message_id"))].append({**as_dict(value), "id": key})
+    return parts, lost
 
 
 READER = Reader(

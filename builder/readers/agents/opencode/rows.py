@@ -1,16 +1,16 @@
-"""opencode: the rows of one session (messages with their parts) as conversations.
+"""Converts the rows of an opencode session (messages with their parts) to conversations.
 
-Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; how rows become the model's messages:
+Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; for the messages made of rows:
 anomalyco/opencode packages/opencode/src/session/message-v2.ts (MIT).
 
-- The summary of a compaction, which is sent as an answer to the program's own question, becomes a
+- The program sends the summary of a compaction as an answer to its own question. Here it becomes a
   user message: it is context, and the request that it answered is not logged. Answers that a
   compaction kept are repeats.
-- An answer whose request failed is not sent again; it is a conversation with the problem
-  `request_failed`. One that was aborted is sent with what it has: it is a target if it called a
-  tool, since calls end an answer.
-- A call that was still running is sent with the result "[Tool execution was interrupted]". Results
-  that were cleared later (`time.compacted`) make `history` missing from what follows.
+- The program does not send an answer again if its request failed: the answer becomes a conversation
+  with the problem `request_failed`. It sends an aborted answer as far as it got: this is a target
+  if it called a tool, since calls end an answer.
+- A call that was still running is sent with the result "[Tool execution was interrupted]". After
+  results that were cleared later (`time.compacted`), answers lack `history`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import media_of
+from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.unanswered import supply_results
 
@@ -56,7 +56,7 @@ _CUT_SHORT = frozenset({"length", "content-filter"})
 
 @dataclass(frozen=True, slots=True)
 class StoreRow:
-    """One message: its id, its metadata, its parts (each with its id) in order."""
+    """One message: its id, its metadata, and its parts in order, each with its id."""
 
     id: str
     info: dict[str, Json]
@@ -68,7 +68,7 @@ class StoreRow:
         return as_str(self.info.get("role"))
 
     def of_type(self, kind: str) -> dict[str, Json] | None:
-        """The first part of the type."""
+        """Returns the first part of the type, or None."""
         return next((part for part in self.parts if part.get("type") == kind), None)
 
 
@@ -79,10 +79,11 @@ def conversations(
     records: int,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation]:
-    """Yields the session as the model saw it: one conversation, one more for each compaction.
+    """Yields the session as the model saw it: one conversation, and one more for each compaction.
 
-    `rows` are in the order of their ids. What the user took back (`revert`) is one with the code
-    `rewound`. `records` are counted in the first; a session without messages yields nothing.
+    `rows` are in the order of their ids. If the user reverted to an earlier message (`revert`), the
+    undone part is a conversation with the code `rewound`. `records` are counted in the first
+    conversation. A session without messages yields nothing.
     """
     kept = list(_kept(rows, as_dict(session.get("revert"))))
     found = 0
@@ -103,7 +104,7 @@ def conversations(
                 messages=failed,
                 model=reading.model,
                 problems=(Problem("request_failed", where, detail, records=0),),
-                context=_context(_MISSING),
+                context=Context.lacking(_MISSING),
             )
         if not reading.messages:
             continue
@@ -120,12 +121,8 @@ def conversations(
             records=records if found == 1 else 0,
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
-            context=_context(_MISSING),
+            context=Context.lacking(_MISSING),
         )
-
-
-def _context(missing: frozenset[str]) -> Context:
-    return Context("partial", tuple(sorted(missing)))
 
 
 def _interrupted(call: ToolCall) -> ToolResult:
@@ -149,7 +146,7 @@ def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRo
 
 
 def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
-    """Splits the rows at compactions: a segment begins with the summary and what was kept."""
+    """Splits the rows at compactions: a segment begins with the summary and the kept rows."""
     segments: list[list[StoreRow]] = [[]]
     markers: dict[str, StoreRow] = {}
     for row in rows:
@@ -172,17 +169,22 @@ def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over the rows of a segment."""
+    """Reads the rows of a segment.
+
+    targets  turns that are targets in an earlier segment
+    failed   the conversations that end with a failed request
+    cleared  when the first result was cleared
+    """
 
     session: str
-    targets: set[str]  # turns that are targets in a segment before
+    targets: set[str]
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     system: str | None = None
     problems: list[Problem] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[Message, ...]] = field(default_factory=list)
-    cleared: float | None = None  # when the first result was cleared
+    cleared: float | None = None
     keys: CallKeys = field(init=False)
 
     def __post_init__(self) -> None:
@@ -192,16 +194,14 @@ class _Reading:
         if row.role == "user":
             self._user(row)
         elif row.role != "assistant":
-            parts = self._parts(row, row.parts)[0]
-            if parts:
-                self.messages.append(Message(row.role, tuple(parts), turn=row.id))
+            if content := self._parts(row, row.parts)[0]:
+                self.messages.append(Message(row.role, tuple(content), turn=row.id))
         elif row.info.get("summary") is True:
             # The next request begins with it: context, not an answer.
             texts = self._parts(row, [p for p in row.parts if p.get("type") == "text"])[0]
             self.changes["summary_as_context"] += 1
-            given = [Text(part.text, harness=True) for part in texts if isinstance(part, Text)]
-            question = Text(_QUESTION, harness=True)
-            self.messages.append(Message("user", (question, *given), turn=row.id))
+            parts = as_harness([Text(_QUESTION), *texts])
+            self.messages.append(Message("user", parts, turn=row.id))
         else:
             self._assistant(row)
 
@@ -221,38 +221,36 @@ class _Reading:
         if row.of_type("subtask") is not None:  # answered by a call that the program made
             self._reject("harness_call", row, "a subtask that the user started")
         parts = [part for part in row.parts if part.get("type") != "subtask"]
-        content = self._parts(row, parts)[0]
-        if content:
+        if content := self._parts(row, parts)[0]:
             self.messages.append(Message("user", tuple(content), turn=row.id))
 
     # -- the model -----------------------------------------------------------------------------
 
     def _assistant(self, row: StoreRow) -> None:
         self.model = name_or_none(row.info.get("modelID")) or self.model
-        fault = self._fault(row)
         steps = _steps(row.parts)
-        for number, step in enumerate(steps):
+        for number, step in enumerate(steps, start=1):
+            fault = self._fault(row) if number == len(steps) else None
             parts, results = self._parts(row, step)
-            is_last = number == len(steps) - 1
-            turn = row.id if number == 0 else f"{row.id}/{number + 1}"
-            shows = any(isinstance(part, Text | ToolCall | Media) for part in parts)
-            if fault == "request_failed" and is_last:
-                if shows:  # the program leaves it out of the next request
+            turn = row.id if number == 1 else f"{row.id}/{number}"
+            untrained = REPEAT if turn in self.targets else None
+            has_content = any(isinstance(part, Text | ToolCall | Media) for part in parts)
+            if fault == "request_failed":
+                if has_content:  # the program omits it from the next request
                     message = Message("assistant", tuple(parts), turn=turn)
                     self.failed.append((*self.messages, message))
                 continue
-            if fault == "aborted" and is_last and not shows:
-                continue
-            untrained = REPEAT if turn in self.targets else None
-            if fault == "aborted" and is_last:
+            if fault == "aborted":
+                if not has_content:
+                    continue
                 is_whole = any(isinstance(part, ToolCall) for part in parts)
                 untrained = untrained if is_whole else "aborted"
-            elif fault and is_last:
+            elif fault:
                 parts.append(Unparsed("", fault))
             if not parts:
                 continue
             saw_cleared = self.cleared is not None and _created(row) >= self.cleared
-            context = _context(_MISSING | {"history"}) if saw_cleared else None
+            context = Context.lacking(_MISSING | {"history"}) if saw_cleared else None
             self.messages.append(
                 Message("assistant", tuple(parts), turn, untrained=untrained, context=context)
             )
@@ -260,7 +258,7 @@ class _Reading:
                 self.messages.append(Message("tool", tuple(results)))
 
     def _fault(self, row: StoreRow) -> str | None:
-        """Returns the code of why the row is not the model's whole answer, or None."""
+        """Returns the code for an answer that is not whole, or None."""
         error = row.info.get("error")
         if error:
             name = as_dict(error).get("name")
@@ -336,7 +334,7 @@ def _created(row: StoreRow) -> float:
 
 
 def _steps(parts: Sequence[dict[str, Json]]) -> list[list[dict[str, Json]]]:
-    """Splits the parts by model step: old versions kept several steps in one message."""
+    """Splits the parts into steps of the model: old versions kept several in one message."""
     steps: list[list[dict[str, Json]]] = [[]]
     for part in parts:
         if part.get("type") == "step-start" and steps[-1]:
