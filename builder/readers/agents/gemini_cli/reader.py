@@ -1,11 +1,11 @@
-"""Gemini CLI: recorded sessions (`.json`, `.jsonl`), saved chats and restore points.
+"""Reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points.
 
-Source: gemini-cli.md. A current session file is a log of changes to a list of messages and is
+Source: gemini-cli.md. A current session file is a log of changes to a list of messages, which is
 replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
-(start, resume, compression). The list before a change is a conversation of its own if the change
-took an answer away: a segment before a compression, `rewound` before a rewind or a rollback. An
-answer that several of them contain is a target in one and a repeat in the others. System prompt and
-tools are not recorded, and the opening `<session_context>` only by current versions.
+(start, resume, compression). If a change removes an answer, the list before it is a conversation of
+its own: a segment before a compression, `rewound` before a rewind or rollback. An answer in several
+of them is a target in one and a repeat in the others. System prompt and tools are not recorded.
+Only current versions record the opening `<session_context>`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _is_prompt(value: Json) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session, and of each state of it that was given up."""
+    """Yields the conversations of a session: its last state and each abandoned one."""
     if source.peek.kind != "json":
         yield from _event_log(source)
         return
@@ -122,9 +122,12 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _State:
-    """The list of messages at one time, by id, and how that state ended.
+    """The list of messages at one time.
 
-    `records` counts those read since the state before; `rewound`: the user took back its end.
+    messages     message records by id
+    first, last  places of its first and last record
+    records      number of records since the previous state
+    rewound      the user undid its end
     """
 
     messages: dict[str, dict[str, Json]]
@@ -146,7 +149,7 @@ class _Session:
     fault: Problem | None = None
 
     def apply(self, where: str, item: dict[str, Json]) -> None:
-        """Replays one record, in the order of tests of the program's own reader."""
+        """Replays one record, with tests in the order of the program's own reader."""
         if isinstance(target := item.get("$rewindTo"), str):
             self._rewind(where, target)
         elif isinstance(item.get("id"), str):
@@ -172,7 +175,7 @@ class _Session:
         if kind not in ("user", "gemini"):
             self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown_code(kind)] += 1
             return
-        if self.fault is not None:  # the record that was lost may have been part of this list
+        if self.fault is not None:  # the lost record may have been part of this list
             self.now.problems += (replace(self.fault, records=0),)
             self.fault = None
         key = as_str(item["id"])
@@ -203,16 +206,16 @@ class _Session:
             message = as_dict(value)
             if message.get("type") in ("user", "gemini"):
                 self.now.messages[name_or_none(message.get("id")) or f"{where}[{index}]"] = message
-        self._close(rewound=False)  # as it was set, to compare the state before with
+        self._close(rewound=False)  # keeps the new list, to compare the previous state with it
 
     def _close(self, *, rewound: bool) -> None:
-        """Keeps the state as it is; the next one begins as a copy of it."""
+        """Stores the state; the next one begins as a copy of it."""
         now = self.now
         self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
         now.records = 0
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
-        """Yields the last state, and each earlier one that no later one contains."""
+        """Yields the last state, and each earlier state that no later one contains."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id) for state in states]
         records, first = 0, ""
@@ -224,21 +227,22 @@ class _Session:
             if not view.compared or any(begins(other, view.compared) for other in later):
                 continue
             if later and not answered_in(view.compared[common_prefix(view.compared, later[0]) :]):
-                continue  # only what a user typed was undone
+                continue  # only messages of the user were undone
             problems = state.problems
             if state.rewound or (later and begins(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
-            conversation = Conversation(
-                id=unique_name(self.id, names),
-                record=span(first, state.last),
-                messages=view.messages,
-                model=view.model,
-                records=records,
-                problems=problems,
-                context=view.context,
+            found.append(
+                Conversation(
+                    id=unique_name(self.id, names),
+                    record=span(first, state.last),
+                    messages=view.messages,
+                    model=view.model,
+                    records=records,
+                    problems=problems,
+                    context=view.context,
+                )
             )
-            found.append(conversation)
             records, first = 0, ""
         yield from with_repeats(found)
         if records:
@@ -283,7 +287,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         and any(item.get("type") == "gemini" for item in written)
         and not any(map(call_ids, written))
     ):
-        # The first versions recorded no calls in headless mode, only the first words.
+        # In headless mode, the first versions recorded no calls, only the first text.
         detail = "this version may have called tools without recording it"
         session.now.problems += (Problem("calls_unrecorded", "file", detail, records=0),)
     yield from session.events(Counter())
@@ -295,7 +299,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
 def _saved(
     source: Source, contents: list[Json], pending: dict[str, Json] | None = None
 ) -> Iterator[Event]:
-    """Yields a history saved as sent; `pending` is the call that a restore point precedes."""
+    """Yields a history that was saved as sent; `pending` is the call after a restore point."""
     keys = CallKeys(source.name)
     messages: list[Message] = []
     records = 0
@@ -314,13 +318,12 @@ def _saved(
     if not messages:
         yield from [Ignored("no_turns", records)] if records else []
         return
-    context = Context("partial", NOT_RECORDED)
     yield Conversation(
         id="saved chat",
         record=span("[0]", record.where),
         messages=tuple(messages),
         records=records,
-        context=context,
+        context=Context.lacking(NOT_RECORDED),
     )
 
 

@@ -1,4 +1,4 @@
-"""The message records of a Gemini CLI session at one time as messages.
+"""Converts the message records of a Gemini CLI session at one time to messages.
 
 Source: gemini-cli.md (MessageRecord, ToolCallRecord, Pitfalls). Also compares lists of messages,
 which the program writes in two forms.
@@ -24,11 +24,13 @@ from builder.conversation import (
 )
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.repeats import without_key
 
 _DENIED = "User did not allow tool call"
-"""What the program writes into the result of a call that the user refused."""
+"""The program's text in the result of a call that the user refused."""
 
 _SUMMARY = "<state_snapshot>"
 
@@ -38,7 +40,7 @@ Comparable = Sequence[tuple[str, Part]]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages, the same in comparable form, the model, and what the log lacks of them."""
+    """The messages, their comparable form, the model, and the context level."""
 
     messages: tuple[Message, ...]
     compared: Comparable
@@ -47,7 +49,7 @@ class View:
 
 
 NOT_RECORDED = ("system", "tools")
-"""What no version records."""
+"""The codes of `Context.missing` for what no version records."""
 
 
 def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> View:
@@ -56,8 +58,8 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     messages: list[Message] = []
     answered: set[str] = set()
     model: str | None = None
-    doubled_from = sys.maxsize
-    sent: set[str] = set()  # ids of calls whose results are in messages of the user
+    doubled_from = sys.maxsize  # index of the first message after which results occur twice
+    sent: set[str] = set()  # ids of calls with results in messages of the user
     for key, item in records:
         content = item.get("content")
         parts = read_parts([] if content is None else part_list(content), keys)
@@ -73,8 +75,8 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             rest = [_marked_summary(part) for part in _local_commands(rest)]
         if role == "assistant" and rest:
             messages.append(Message(role, tuple(rest), turn=key))
-        # Results are written twice: with the call and as a message of the user. After a resume two
-        # messages contain them, and so does each request: a sample can show only one.
+        # Results are written twice: with the call and as a message of the user. After a resume, two
+        # messages of each request contain them, but a sample can show only one.
         if role == "user":
             ids = {part.call_id for part in results if part.call_id}
             if ids & sent:
@@ -93,8 +95,7 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
         if not isinstance(part, Reasoning) and not (isinstance(part, Text) and part.harness)
     )
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
-    missing = NOT_RECORDED if opens else ("reminders", *NOT_RECORDED)
-    context = Context("partial", missing)
+    context = Context.lacking(NOT_RECORDED if opens else ("reminders", *NOT_RECORDED))
     known = tuple(_without_history(messages, doubled_from, context))
     return View(known, compared, model, context)
 
@@ -106,20 +107,17 @@ def _is_context(part: Part) -> bool:
 def _without_history(
     messages: Sequence[Message], start: int, context: Context
 ) -> Iterator[Message]:
-    """Yields the messages; answers from `start` on lack `history` and what `context` lacks."""
+    """Yields the messages; answers from index `start` on also lack `history`."""
+    lacking = Context.lacking([*context.missing, "history"])
     for at, message in enumerate(messages):
-        if at < start or message.role != "assistant":
-            yield message
-            continue
-        known = message.context or context
-        missing = tuple(sorted({*known.missing, "history"}))
-        yield replace(message, context=replace(known, missing=missing))
+        lacks = at >= start and message.role == "assistant"
+        yield replace(message, context=lacking) if lacks else message
 
 
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
     """Marks answers that are in several conversations as repeats in all but one.
 
-    The exception is the first one whose end the user did not undo.
+    They stay targets in the first conversation with an end that the user did not undo.
     """
     targets: set[str] = set()
     marked: dict[int, Conversation] = {}
@@ -166,7 +164,7 @@ def _with_calls(
 def _recorded_result(
     record: dict[str, Json], name: str, call_id: str | None, keys: CallKeys
 ) -> ToolResult | None:
-    """Returns the result that is recorded with a call, in the form in which the model got it."""
+    """Returns the result that is recorded with a call, as the model saw it."""
     given = record.get("result")
     if given is None or given == []:
         return None
@@ -194,21 +192,20 @@ def _thoughts(value: Json) -> list[Part]:
 
 
 def _marked_summary(part: Part) -> Part:
-    """Marks the summary that a compression puts first."""
-    is_summary = isinstance(part, Text) and part.text.startswith(_SUMMARY)
-    return replace(part, harness=True) if is_summary and isinstance(part, Text) else part
+    """Marks the summary that a compression puts first as harness text."""
+    if isinstance(part, Text) and part.text.startswith(_SUMMARY):
+        return replace(part, harness=True)
+    return part
 
 
-def _local_commands(parts: list[Part]) -> list[Part]:
+def _local_commands(parts: list[Part]) -> Iterable[Part]:
     """Marks commands to the program (`/…`, `?`), which reach the model only in headless mode."""
     text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
-    if not text.startswith(("/", "?")):
-        return parts
-    return [replace(part, harness=True) if isinstance(part, Text) else part for part in parts]
+    return as_harness(parts) if text.startswith(("/", "?")) else parts
 
 
 def call_ids(item: dict[str, Json]) -> set[str]:
-    """Returns the ids of the calls that a record shows."""
+    """Returns the ids of the calls in a record."""
     calls = as_list(item.get("toolCalls"))
     content = [] if item.get("content") is None else part_list(item.get("content"))
     calls = calls + [as_dict(part).get("functionCall") for part in content]
@@ -216,12 +213,10 @@ def call_ids(item: dict[str, Json]) -> set[str]:
 
 
 def _bare(part: Part) -> Part:
-    """Returns the part without what differs between the two forms of writing it."""
-    if isinstance(part, ToolCall):
-        return replace(part, key=None)
+    """Returns the part without the fields that differ between its two written forms."""
     if isinstance(part, ToolResult):
         return replace(part, is_error=False, is_denied=False, is_interrupted=False)
-    return part
+    return without_key(part)
 
 
 def begins(whole: Comparable, start: Comparable) -> bool:
