@@ -1,4 +1,4 @@
-"""Messages of Cline and Roo: Anthropic's blocks, or tools as tags, as parts.
+"""Converts messages of Cline and Roo, with Anthropic's blocks or tools as tags, to parts.
 
 Source: cline-roo.md, both layouts; `text` reads the tags.
 """
@@ -25,6 +25,7 @@ from builder.conversation import (
 )
 from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -34,14 +35,14 @@ _SPOKEN = {
     "plan_mode_respond": ("response", "plan_as_text"),
     "plan_mode_response": ("response", "plan_as_text"),
 }
-"""Tools of B that talk to the user: the parameter that contains the text, the code counted."""
+"""Tools of layout B that talk to the user: the parameter with the text, the code counted."""
 _FAILED = (
     "The tool execution failed with the following error:",
     "The user denied this operation",
     "<error>",
     "Task was interrupted before this tool call could be completed.",
 )
-"""How the result of a failed call begins."""
+"""The possible beginnings of a failed call's result."""
 
 
 def texts(content: Json) -> Iterator[str]:
@@ -55,7 +56,13 @@ def texts(content: Json) -> Iterator[str]:
 
 @dataclass(slots=True)
 class ClineReading:
-    """One pass over the messages of a conversation. `tags`: dialect B, tools may be tags."""
+    """Reads the messages of a conversation.
+
+    tags      layout B, in which tools may be tags
+    thoughts  logged before their answer
+    spoken    ids of calls that became text for the user
+    answered  ids of calls that have a result
+    """
 
     keys: CallKeys
     tags: bool
@@ -67,17 +74,15 @@ class ClineReading:
     answered: set[str] = field(default_factory=set)
 
     def take(self, item: dict[str, Json], place: str, turn: str | None) -> None:
-        """Adds a message; `place` stands for the id that calls written as tags lack."""
+        """Adds a message; `place` identifies calls without an id, which are written as tags."""
         if item.get("type") == "reasoning" and "role" not in item:
-            self.thoughts += _reasoning(item.get("text"))  # its answer follows
+            self.thoughts += _reasoning(item.get("text"))
         elif item.get("isTruncationMarker") is True:
-            words = tuple(Text(text, harness=True) for text in texts(item.get("content")))
-            self._append("user", words, turn)
+            self._append("user", as_harness(_words(item)), turn)
         elif item.get("isSummary") is True:
-            # The next request begins with it: context, whatever role is logged.
+            # The next request begins with it: it is context, whatever role is logged.
             self.changes["summary_as_context"] += 1
-            summary = tuple(Text(text, harness=True) for text in texts(item.get("content")))
-            self._append("user", summary, turn)
+            self._append("user", as_harness(_words(item)), turn)
         elif item.get("role") == "assistant":
             info = as_dict(item.get("modelInfo"))
             self.model = name_or_none(info.get("id") or info.get("modelId")) or self.model
@@ -85,8 +90,7 @@ class ClineReading:
         elif item.get("role") == "user":
             self._user(item, turn)
         else:
-            words = tuple(map(Text, texts(item.get("content"))))
-            self._append(as_str(item.get("role")), words, turn)
+            self._append(as_str(item.get("role")), _words(item), turn)
 
     def _append(self, role: str, parts: tuple[Part, ...], turn: str | None) -> None:
         if parts:
@@ -118,7 +122,7 @@ class ClineReading:
         self._append("assistant", tuple(parts), turn)
 
     def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
-        """Returns the call with its key, or the text that it says to the user."""
+        """Returns the call with its key, or its text for the user."""
         spoken = _SPOKEN.get(call.name) if self.tags else None
         words = as_dict(call.arguments).get(spoken[0]) if spoken else None
         if spoken is None or not isinstance(words, str):
@@ -133,7 +137,7 @@ class ClineReading:
     def _user(self, item: dict[str, Json], turn: str | None) -> None:
         results: list[ToolResult] = []
         user: list[Part] = []
-        head: str | None = None  # of the result, in the dialect of tags, that continues
+        head: str | None = None  # name in the head of the current result, in the tag dialect
         for block in _blocks(item.get("content")):
             match block.get("type"):
                 case "text":
@@ -143,7 +147,7 @@ class ClineReading:
                 case "file":
                     user.append(Data({k: v for k, v in block.items() if k != "type"}))
                 case _ if head is not None and head not in _SPOKEN:
-                    _extend(results, tuple(self._other(block)))
+                    _extend_last(results, tuple(self._other(block)))
                 case _:
                     user += self._other(block)
         self._append("tool", tuple(results), None)
@@ -152,7 +156,7 @@ class ClineReading:
     def _user_text(
         self, text: str, head: str | None, results: list[ToolResult], user: list[Part]
     ) -> str | None:
-        """Adds a text of the user, the program or a result; returns the head still in force."""
+        """Adds a text of the user, the program or a result; returns the current result's head."""
         if not self.tags:
             user += user_parts(text, self.changes)
             return None
@@ -167,7 +171,7 @@ class ClineReading:
         elif head in _SPOKEN:
             user += _reply(body, self.changes)
         elif body.strip():
-            _extend(results, (Text(body),), failed=_states_failure(body))
+            _extend_last(results, (Text(body),), failed=_states_failure(body))
         if context:
             user.append(Text(context, harness=True))
         return head
@@ -217,6 +221,10 @@ class ClineReading:
         return [unknown_part(kind or "nothing")]
 
 
+def _words(item: dict[str, Json]) -> tuple[Text, ...]:
+    return tuple(map(Text, texts(item.get("content"))))
+
+
 def _reasoning(value: Json) -> list[Part]:
     return [Reasoning(value)] if isinstance(value, str) and value else []
 
@@ -227,27 +235,22 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
     return [as_dict(block) for block in as_list(content)]
 
 
-def _extend(
+def _extend_last(
     results: list[ToolResult], content: tuple[Content, ...], *, failed: bool = False
 ) -> None:
-    """Extends the last result."""
     last = results[-1]
-    whole = (*last.content, *content)
-    results[-1] = replace(last, content=whole, is_error=last.is_error or failed)
+    is_error = last.is_error or failed
+    results[-1] = replace(last, content=(*last.content, *content), is_error=is_error)
 
 
 def _reply(text: str, changes: Counter[str]) -> list[Part]:
-    """Returns the user's reply to text of the model; without a user's tag it is the program's."""
+    """Returns the user's reply to the model's text; text without a tag is the program's."""
     found = list(user_parts(text, changes))
-    if len(found) == 1 and found[0].text == text:
-        return [replace(found[0], harness=True)]
-    return list(found)
+    return [*as_harness(found)] if len(found) == 1 and found[0].text == text else [*found]
 
 
 def _states_failure(text: str) -> bool:
-    if text.lstrip().startswith(_FAILED):
-        return True
-    return _not_successful(json_in_text(text))
+    return text.lstrip().startswith(_FAILED) or _not_successful(json_in_text(text))
 
 
 def _not_successful(value: Json) -> bool:

@@ -1,12 +1,12 @@
-"""Cline (SDK and CLI sessions; its VS Code extension), Roo Code and Kilo Code.
+"""Reads logs of Cline (SDK, CLI and VS Code extension), Roo Code and Kilo Code.
 
-Source: cline-roo.md. A: `<id>.messages.json`, whose blocks are Anthropic's and which contains the
-system prompt. B: `api_conversation_history.json`, in two dialects, distinguished in each message:
+Source: cline-roo.md. Layout A: `<id>.messages.json`, with Anthropic's blocks and the system prompt.
+Layout B: `api_conversation_history.json`, in two dialects that may change from message to message:
 native blocks, or tools written as tags in the text (`text`). Condensed and truncated histories of B
-are segments; answers that several contain are targets in the first. Tools are not recorded.
+are segments; an answer in several segments is a target in the first. Tools are not recorded.
 
-In B three tools are ways of talking to the user and become text: `attempt_completion` (the final
-answer), `ask_followup_question` and `plan_mode_respond`; what answers them is the user's turn.
+In B, three tools talk to the user and become text: `attempt_completion` (the final answer),
+`ask_followup_question` and `plan_mode_respond`. Their results are turns of the user.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROO_FIELDS = frozenset(
 )
 
 Rows = list[tuple[str, dict[str, Json]]]
-"""Messages, each with its place."""
+"""Messages with their places."""
 
 
 def recognise(source: Source) -> str | None:
@@ -65,7 +65,7 @@ def _is_message(item: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a session, or those of a task."""
+    """Yields the conversation of a session, or the conversations of a task."""
     document = source.document()
     if isinstance(document, Problem):
         source.count_records()
@@ -91,7 +91,7 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     if not items:
         return
     session = as_str(document.get("sessionId")) or source.name
-    # A fork copies the messages with their ids into another session.
+    # A fork copies the messages with their ids to another session.
     reading = ClineReading(CallKeys(name_or_none(items[0][1].get("id")) or session), tags=False)
     if system := name_or_none(document.get("system_prompt")):
         reading.messages.append(Message("system", (Text(system),)))
@@ -111,7 +111,7 @@ def _is_compacted(item: dict[str, Json]) -> bool:
 
 
 def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
-    """Returns the messages, and the Problems of elements that are none."""
+    """Returns the messages, and a Problem for each element that is not an object."""
     found: Rows = []
     lost: list[Problem] = []
     for record in source.counted(values):
@@ -163,7 +163,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
 
 
 def _segments(rows: Rows) -> Iterator[Rows]:
-    """Yields the contexts between the summaries and truncations that hid earlier messages."""
+    """Yields the context before each summary or truncation that hid messages, then the last one."""
     visible: Rows = []
     for where, row in rows:
         for own, parent in (("condenseId", "condenseParent"), ("truncationId", "truncationParent")):

@@ -1,7 +1,7 @@
-"""Texts of Cline and Roo: tools written as tags, user text mixed with harness text.
+"""Reads texts of Cline and Roo: tools written as tags, user text mixed with harness text.
 
-Source: cline-roo.md "B". The tags are no XML: values contain raw `<` and `&`, so that a scanner
-looks for known names only and, for the values that contain file text, for the last closing tag.
+Source: cline-roo.md "B". The tags are not XML, because values contain raw `<` and `&`. So the
+scanner looks only for known names and, in values that contain file text, for the last closing tag.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
         key = match[1]
         close = f"</{key}>"
         if key in _FILE_TEXT:
-            # The last closing tag inside the tool, whose own first one ended it for the program.
+            # The last closing tag before the first end of the tool, at which the program stops.
             limit = text.find(f"</{name}>", match.end())
             end = text.rfind(close, match.end(), limit if limit >= 0 else len(text))
         else:
@@ -132,9 +132,9 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
 def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
     """Separates the user's text from the program's in a user message.
 
-    Words in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` are the
-    user's, without the tags (`wrapper_removed`); the text around them is the program's, as
-    are blocks of context and notices. A text without any such tag is the user's.
+    Text in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` is the user's,
+    without the tags (`wrapper_removed`). The text around these tags is the program's, and so are
+    blocks of context and notices. A text without these tags is the user's.
     """
     matches = list(_WRAPPED.finditer(text))
     own = _PROGRAM.match(text) is not None or any(match["tag"] for match in matches)
