@@ -1,1 +1,1 @@
-"""Kimi CLI."""
+"""Reader of Kimi CLI sessions."""

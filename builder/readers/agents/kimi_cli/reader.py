@@ -1,13 +1,13 @@
-"""Kimi CLI sessions: the folder of a session (context.jsonl and wire.jsonl), or one old file.
+"""Reads Kimi CLI sessions: a session's folder (context.jsonl and wire.jsonl), or one old file.
 
 Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
 
-- `context.jsonl` contains the context of the model in OpenAI's shape, and control rows whose role
-  begins with an underscore; `_system_prompt` contains the prompt. Tool definitions are not stored.
-- A rewind or a compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a
-  new one. A rewind copies the messages that remain: the old file is then a conversation with the
-  problem `rewound`, in which the copied answers are repeats. A compaction copies nothing: the old
-  file is the previous segment.
+- `context.jsonl` contains the model's context in OpenAI's shape, and control rows with roles that
+  begin with an underscore; `_system_prompt` contains the prompt. Tool definitions are not stored.
+- A rewind or compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a new
+  one. A rewind copies the remaining messages: the old file becomes a conversation with the problem
+  `rewound`, in which the copied answers are repeats. A compaction copies nothing: the old file is
+  the previous segment.
 - `wire.jsonl` repeats everything for the screen; it is read only to find tools that failed.
 """
 
@@ -37,7 +37,7 @@ _CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether a folder is a session: a context with the screen's stream or its state."""
+    """Returns whether a folder is a session: a context with a wire or state file."""
     has_more = folder.is_file(_WIRE) or folder.is_file("state.json")
     return has_more and folder.is_file("context.jsonl")
 
@@ -59,7 +59,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each context with messages that the next context lacks."""
+    """Yields a conversation for each context that the next one does not contain entirely."""
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
         context = yield from _read_context(source, frozenset())
@@ -88,7 +88,7 @@ def _file(member: Source) -> str:
 
 
 def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
-    """Collects the ids of calls whose tools always report an error in the screen's streams."""
+    """Returns the ids of calls that have only failed results in the wire files."""
     reports: dict[str, set[bool]] = {}
     counts: Counter[str] = Counter()
     for member in source.members:
@@ -111,7 +111,7 @@ def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The content of one context file; `records` are the rows that its conversation counts."""
+    """The content of one context file; `records` is the number of rows of its conversation."""
 
     where: str
     system: str
@@ -122,9 +122,9 @@ class _Context:
 def _read_context(
     source: Source, failed: frozenset[str], file: str = ""
 ) -> Generator[Event, None, _Context]:
-    """Returns the context in a file; yields events for records outside it.
+    """Returns the context in a file; yields the events of other records.
 
-    `file` is the prefix of places in it.
+    `file` is the prefix of the records' places.
     """
     counts: Counter[str] = Counter()
     places: list[str] = []
@@ -168,7 +168,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
             if context.records:
                 yield Ignored("no_messages", context.records)
         elif kept and not any(message.role == "assistant" for message in left):
-            yield Used(context.records)  # the next one contains it all
+            yield Used(context.records)  # the next context contains all of its answers
         else:
             detail = f"rewound to its message {kept}"
             system = (Message("system", (Text(context.system),)),) if context.system else ()

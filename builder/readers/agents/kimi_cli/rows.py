@@ -1,4 +1,7 @@
-"""Rows of a Kimi CLI context as messages. Source: kimi-copilot-cursor-hermes.md "Kimi CLI"."""
+"""Converts rows of a Kimi CLI context to messages.
+
+Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def _lenient(line: bytes) -> Json:
 
 
 def row_message(row: Row, failed: frozenset[str]) -> Message:
-    """Returns the message of a row. `failed` are the ids of calls whose tools reported an error."""
+    """Returns the message of a row. `failed`: ids of calls with tools that reported an error."""
     role = as_str(row.get("role"))
     content = row.get("content")
     if role == "assistant":
@@ -69,7 +72,7 @@ def row_message(row: Row, failed: frozenset[str]) -> Message:
 
 
 def _marked(part: Text | Data | Media) -> Part:
-    """Marks text in `<system>` tags in a user's message as harness: a checkpoint, a notice."""
+    """Marks text in `<system>` tags in a user message (a checkpoint, a notice) as harness text."""
     if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
         return Text(part.text, harness=True)
     return part
