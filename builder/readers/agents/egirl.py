@@ -1,11 +1,11 @@
-"""egirl's `conversations.db`: sessions and messages in sqlite, content as JSON text.
+"""Reads egirl's `conversations.db`: sessions and messages in SQLite, content as JSON text.
 
-Reference: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
-src/safety/audit-log.ts (MIT). The agent keeps the newest messages only: a session may begin with a
-tool or an assistant row, which the normaliser cuts. System prompts and tool definitions are not
-stored. The column `summary` of `sessions` is the program's text about deleted messages: it is not
-a message and is not read. Transcripts and the audit log in the same folder are telemetry without
-the text of a conversation: recognised, and ignored by design.
+Source: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
+src/safety/audit-log.ts (MIT). The agent keeps only the newest messages: a session may begin with a
+tool or assistant row, which the normaliser cuts. System prompts and tool definitions are not
+stored. The column `summary` of `sessions` is the program's text about deleted messages, not a
+message, and is not read. Transcripts and the audit log in the same folder are telemetry without
+conversation text: they are recognised and ignored.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _TRANSCRIPT = frozenset({
 
 
 def recognise(source: Source) -> str | None:
-    """Claims the store by its tables and columns, transcripts and audit log by their entries."""
+    """Claims the database by its tables, transcripts and audit log by their entries."""
     if source.peek.kind == "sqlite":
-        # Tables only: a view could compute forever.
+        # Only tables count: a view could compute forever.
         columns = tables(source)
         known = columns.get("messages", frozenset()) >= {*_MESSAGES, "created_at"}
         if known and columns.get("sessions", frozenset()) >= _SESSIONS:
@@ -66,7 +66,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _telemetry(entry: dict[str, Json]) -> str | None:
-    """Returns which of egirl's JSONL files an entry belongs to: transcript, audit log, or None."""
+    """Returns which of egirl's JSONL files an entry is from: transcript, audit log, or None."""
     if isinstance(entry.get("session"), str) and as_str(entry.get("type")) in _TRANSCRIPT:
         return "transcript"
     if set(entry) >= {"timestamp", "tool", "args", "blocked"}:
@@ -76,7 +76,7 @@ def _telemetry(entry: dict[str, Json]) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the sessions of a database in which all have names."""
+    """Returns the sizes of the database's sessions; () if one has no name."""
     if source.peek.kind != "sqlite":
         return ()
     try:
@@ -98,7 +98,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 Row = tuple[Json, Json, Json, Json, Json, Json, int]
-"""The columns of `_MESSAGES`, and the size in bytes of text too long to be read, else 0."""
+"""The columns of `_MESSAGES`, and the size in bytes of text that is too long to be read, else 0."""
 
 
 def _sessions(source: Source) -> Iterator[Event]:
@@ -120,7 +120,7 @@ def _sessions(source: Source) -> Iterator[Event]:
                     rows = []
                 rows.append((*(_plain(value) for value in values[:6]), values[6]))
         except SQLITE_ERRORS:
-            if rows:  # its calls are known, its truncated text is not
+            if rows:  # keeps the calls that were read
                 detail = "the database cannot be read to its end"
                 broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
                 yield from _session(rows, names, (broken,))
@@ -130,7 +130,7 @@ def _sessions(source: Source) -> Iterator[Event]:
 
 
 def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | None]:
-    """Returns the parameters of the query: all sessions, or the first and last of a chunk."""
+    """Returns the query's parameters: all sessions, or the first and last one of a chunk."""
     values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
     if source.window is not None:
         own = source.own([name for (name,) in store.execute(_NAMES)]) or [None]
@@ -139,7 +139,7 @@ def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | 
 
 
 def _plain(value: object) -> Json:
-    """Returns a column's value; sqlite may give bytes where text is expected."""
+    """Returns a column's value; SQLite may return bytes where text is expected."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return value if isinstance(value, str | int | float | None) else str(value)
@@ -148,8 +148,8 @@ def _plain(value: object) -> Json:
 def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
     """Yields the conversation of one session.
 
-    A row that cannot be read leaves a gap, and the session is rejected. The readable calls of such
-    a row are kept for the ledger.
+    An unreadable row leaves a gap, and the session is rejected. The row's readable calls are kept
+    for the ledger.
     """
     session = str(rows[0][1])
     problems = list(broken)

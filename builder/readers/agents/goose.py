@@ -1,8 +1,8 @@
-"""Goose: its database of sessions, and its JSONL files from before 1.10.
+"""Reads Goose's database of sessions, and its JSONL files from before 1.10.
 
-Source: goose.md, which was derived from the program's source only. Both store one message in each
-row, with parts tagged in camelCase. A compaction hides older messages from the model and adds a
-summary that only the model sees; the messages on either side of it are segments. System prompt and
+Source: goose.md, which was derived only from the program's source. Both store one message in each
+row, with part types in camelCase. A compaction hides older messages from the model and adds a
+summary that only the model sees; the messages before and after it are segments. System prompt and
 tools are not recorded.
 """
 
@@ -36,6 +36,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.rows import gap
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -45,7 +46,7 @@ _SILENT = frozenset(
         "summarizationRequested", "systemNotification", "toolConfirmationRequest",
     }
 )  # fmt: skip
-"""Parts for the user interface, and thoughts that are encrypted."""
+"""Parts for the user interface, and encrypted thoughts."""
 _KNOWN = _SILENT | {
     "text", "image", "toolRequest", "toolResponse", "frontendToolRequest", "thinking",
 }  # fmt: skip
@@ -91,7 +92,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A message. `agent` and `user`: who sees it now."""
+    """A message. `agent`, `user`: whether the model and the user see it now."""
 
     where: str
     role: str
@@ -118,7 +119,7 @@ def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _R
 
 def _lines(source: Source) -> Iterator[Event]:
     found: list[_Row] = []
-    gaps: list[Problem] = []
+    lost: list[Problem] = []
     fault: Problem | None = None
     for record in source.records():
         if isinstance(record, Problem):
@@ -130,12 +131,12 @@ def _lines(source: Source) -> Iterator[Event]:
             yield Problem("not_object", record.where, f"a {type(item).__name__}")
         elif isinstance(item.get("content"), list) and "role" in item:
             if fault is not None and found:  # the lost record may have been a message
-                gaps.append(replace(fault, records=0))
+                lost.append(fault)
                 fault = None
             found.append(_row(record.where, item, item["content"], item.get("metadata")))
         else:
             yield Ignored("metadata")
-    yield from _conversations(source.name, found, len(found), None, tuple(gaps[:1]))
+    yield from _conversations(source.name, found, len(found), None, gap(lost))
 
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
@@ -151,7 +152,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         config = json_column(row.get("model_config_json") or "{}", session)
         model = name_or_none(as_dict(_or_none(config)).get("model_name"))
     found: list[_Row] = []
-    gaps: list[Problem] = []
+    lost: list[Problem] = []
     query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
     for row in rows(connection, query, session):
         source.count_records()
@@ -159,14 +160,14 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         content = json_column(row.get("content_json"), where)
         if isinstance(content, Problem):
             yield content
-            gaps.append(replace(content, records=0))
+            lost.append(content)
             continue
         metadata = json_column(row.get("metadata_json") or "{}", where)
-        if isinstance(metadata, Problem):  # it is not known who sees the message
-            gaps.append(replace(metadata, records=0))
+        if isinstance(metadata, Problem):  # it is unknown who sees the message
+            lost.append(metadata)
         records += 1
         found.append(_row(where, {**row, "id": None}, content, _or_none(metadata)))
-    yield from _conversations(session, found, records, model, tuple(gaps[:1]))
+    yield from _conversations(session, found, records, model, gap(lost))
 
 
 def _or_none(value: Json | Problem) -> Json:
@@ -187,7 +188,7 @@ def _conversations(
         if records:
             yield Ignored("empty_session", records)
         return
-    made = 0
+    number = 0
     targets: set[str] = set()
     for segment, hidden in _segments(found):
         reading = _Reading(CallKeys(session))
@@ -196,27 +197,25 @@ def _conversations(
         if not reading.messages:
             continue
         place = span(segment[0].where, segment[-1].where)
-        more = list(problems)
-        if hidden:
-            more.append(Problem("rewound", place, "hidden from the model later on", records=0))
-        made += 1
+        rewound = Problem("rewound", place, "hidden from the model later on", records=0)
+        number += 1
         yield Conversation(
-            id=session if made == 1 else f"{session}#{made}",
+            id=session if number == 1 else f"{session}#{number}",
             record=place,
             messages=tuple(mark_repeats(reading.messages, targets)),
             model=model,
-            records=records if made == 1 else 0,
-            problems=tuple(more),
+            records=records if number == 1 else 0,
+            problems=(*problems, rewound) if hidden else problems,
         )
-    if not made and records:
+    if not number and records:
         yield Ignored("no_turns", records)
 
 
 def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
-    """Yields the rows between summaries, and whether a summary replaced them.
+    """Yields the rows between summaries, and whether they were hidden from the model later.
 
-    After the last summary, rows hidden from the model were for the user only. Before it, the
-    summary hides all rows, so rows for the user only cannot be distinguished.
+    After the last summary, rows that the model does not see were only for the user. Before it, all
+    rows are hidden by the summary, so these rows cannot be distinguished.
     """
     segments: list[list[_Row]] = [[]]
     for before, row in zip([None, *found], found, strict=False):
@@ -240,13 +239,13 @@ def _calls(row: _Row) -> bool:
 
 @dataclass(slots=True)
 class _Reading:
-    """One pass over the rows of a segment."""
+    """Reads the rows of a segment."""
 
     keys: CallKeys
     messages: list[Message] = field(default_factory=list)
 
     def take(self, row: _Row) -> None:
-        """Adds the messages of a row; results are in messages of the user."""
+        """Adds the messages of a row; tool results are in user messages."""
         parts: list[Part] = []
         results: list[ToolResult] = []
         for item in _for_model(row.content):
@@ -254,7 +253,7 @@ class _Reading:
             if isinstance(part, ToolResult):
                 results.append(part)
             elif isinstance(part, Text) and not row.user:
-                parts.append(replace(part, harness=True))  # a summary, and the reply added after it
+                parts.append(replace(part, harness=True))  # a summary, or the reply added after it
             elif part is not None:
                 parts.append(part)
         if results:
@@ -262,15 +261,12 @@ class _Reading:
         if not parts:
             return
         at = len(self.messages) - 1
-        while row.role == "assistant" and at >= 0 and self.messages[at].role == "tool":
+        while at >= 0 and self.messages[at].role == "tool":
             at -= 1
         last = self.messages[at] if at >= 0 else None
-        if (
-            row.role == "assistant"
-            and row.id
-            and last
-            and (last.role, last.turn) == ("assistant", row.id)
-        ):  # streaming wrote one message in several rows
+        is_answer = row.role == "assistant" and row.id is not None
+        if is_answer and last and (last.role, last.turn) == (row.role, row.id):
+            # Streaming wrote one message in several rows.
             self.messages[at] = replace(last, parts=(*last.parts, *parts))
         else:
             self.messages.append(Message(row.role, tuple(parts), turn=row.id))
@@ -337,7 +333,7 @@ class _Reading:
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:
-    """Returns the blocks that the model saw; a block only for the user has a twin for the model."""
+    """Returns the blocks that the model saw: a tool may return separate blocks for the user."""
     blocks = [as_dict(item) for item in items]
     if not any("assistant" in _audience(block) for block in blocks):
         return blocks

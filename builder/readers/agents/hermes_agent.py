@@ -1,9 +1,9 @@
-"""Hermes Agent: its database, its older session files, its trajectories.
+"""Reads Hermes Agent's database, its older session files and its trajectories.
 
-Source: kimi-copilot-cursor-hermes.md "Hermes Agent"; the prefix of structured content and the
+Source: kimi-copilot-cursor-hermes.md "Hermes Agent"; for the prefix of structured content and the
 columns `active` and `compacted`: NousResearch/hermes-agent hermes_state.py @00025f69 (MIT).
-Database and session files keep OpenAI's messages and the system prompt (the files also the
-tools); trajectories keep calls, results and tools as tags in the text, without ids.
+Database and session files contain OpenAI's messages and the system prompt; the files also contain
+the tools. Trajectories contain calls, results and tools as tags in the text, without ids.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
 
 
 def _with_id(call: Json, answered: set[str]) -> Json:
-    """Returns the call, keyed by the one of its two ids that results use."""
+    """Returns the call with the one of its two ids that results use as its `id`."""
     item = as_dict(call)
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
@@ -161,7 +161,6 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         yield from [Ignored("empty_session", len(items))] if items else []
         return
     tools = document.get("tools")
-    gaps = gap(lost)
     yield Conversation(
         id=session,
         record=span("[0]", where),
@@ -169,7 +168,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(document.get("model")),
         records=len(items),
-        problems=gaps,
+        problems=gap(lost),
     )
 
 
@@ -198,32 +197,32 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         item = _decoded(row)
         if isinstance(item, Problem):
             yield item
-            lost.append(replace(item, records=0))
+            lost.append(item)
         else:
             records += 1
             items.append(item)
-    made = 0
-    for histories, code, detail in _histories(items):
-        system = name_or_none(info.get("system_prompt"))
-        messages = _messages(histories, session, system)
+    number = 0
+    system = name_or_none(info.get("system_prompt"))
+    for history, code, detail in _histories(items):
+        messages = _messages(history, session, system)
         if len(messages) <= bool(system):
             continue
-        made += 1
-        flaw = (Problem(code, f"session {session}", detail, records=0),) if code else ()
+        number += 1
+        removed = (Problem(code, f"session {session}", detail, records=0),) if code else ()
         yield Conversation(
-            id=session if made == 1 else f"{session}#{made}",
+            id=session if number == 1 else f"{session}#{number}",
             record=f"session {session}",
             messages=tuple(messages),
             model=name_or_none(info.get("model")),
-            records=records if made == 1 else 0,
-            problems=(*lost[:1], *flaw),
+            records=records if number == 1 else 0,
+            problems=(*gap(lost), *removed),
         )
-    if not made and records:
+    if not number and records:
         yield Ignored("empty_session", records)
 
 
 def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
-    """Yields the last context of the model, and each removed part with the code of its removal."""
+    """Yields the model's last context, and each abandoned one with the code and its meaning."""
     active = [item for item in items if item.get("active") != 0]
     yield active, "", ""
     compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
@@ -294,7 +293,7 @@ def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
 
 
 def _result(block: str) -> ToolResult:
-    """Returns the result in a block, into which Hermes writes {tool_call_id, name, content}."""
+    """Returns the result in a block; Hermes writes {tool_call_id, name, content}."""
     try:
         item = as_dict(loads(block))
     except JsonFault:

@@ -1,8 +1,8 @@
-"""Hugging Face session traces (STS): a line for the session, a line for each message.
+"""Reads Hugging Face session traces (STS): a line for the session, then a line for each message.
 
-Source: hf-session-traces.md, which was derived from the Hub's pages only. Some sessions contain
-results without their calls (`calls_unrecorded`). The Hub converts such files to columns that omit
-turns; rows of these columns are rejected (`unverified_format`).
+Source: hf-session-traces.md, which was derived only from the Hub's pages. Some sessions contain
+results without their calls (`calls_unrecorded`). The Hub converts these files to columns without
+some of the turns; rows of these columns are rejected (`unverified_format`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 
 
 def recognise(source: Source) -> str | None:
-    """Claims a session line with a harness, or the columns that the Hub converts it to."""
+    """Claims a session line with `harness`, or the columns that the Hub converts it to."""
     for item in source.peek.objects:
         if item.get("type") == "session" and isinstance(item.get("harness"), str):
             return "a session line with harness"

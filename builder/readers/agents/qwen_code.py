@@ -1,13 +1,13 @@
-"""Qwen Code: session files, a tree of JSONL records with Gemini contents.
+"""Reads Qwen Code sessions: a tree of JSONL records with Gemini contents.
 
-Source: gemini-cli.md "Qwen Code"; records that change the model's history: QwenLM/qwen-code
+Source: gemini-cli.md "Qwen Code"; for records that change the model's history: QwenLM/qwen-code
 packages/core/src/services/session-api-history.ts @03291a25 (Apache-2.0).
-The path from the first record to the last of the file is the session; a compression on it begins
-a new segment, which repeats the answers that it kept. Branches that the session left (a rewind) are
-conversations with the code `rewound`. System prompt, tools and the reminders that open a history
-are not recorded (but by `--openai-logging`: another format). A call without a result is sent again
-with an error (seen in 0.24). The first layout of the sessions was Gemini CLI's and is read by that
-reader.
+The path from the first record to the last one in the file is the session. A compression on it
+begins a new segment, in which the kept answers are repeats. Branches that the session left (a
+rewind) are conversations with the code `rewound`. System prompt, tools and the reminders that open
+a history are not recorded (except by `--openai-logging`, another format). A call without a result
+is sent again with an error (seen in 0.24). The reader of Gemini CLI reads the first layout of the
+sessions, which was the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from builder.conversation import (
     Event,
     Json,
     Message,
-    Part,
     Text,
     ToolCall,
     ToolResult,
@@ -33,16 +32,18 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini.contents import content_messages
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.repeats import without_key
 from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 _SILENT = frozenset({"realtime_message", "code_mode_tool_result"})
-"""Subtypes whose message never reaches the model."""
+"""Subtypes of records with messages that never reach the model."""
 _TYPED = frozenset({"", "mid_turn_user_message", "cron"})
-"""Subtypes of `user` whose text is the user's; under all others it is the program's."""
+"""Subtypes of `user` with text of the user; the text of all others is the program's."""
 _SYSTEM = frozenset({
     "agent_launch_prompt", "agent_retry", "agent_session_ready", "at_command",
     "attribution_snapshot", "background_task_completed", "branch_checkpoint", "cron",
@@ -52,7 +53,7 @@ _SYSTEM = frozenset({
     "session_model", "session_notes", "session_source", "session_sources_snapshot",
     "slash_command", "turn_attempt", "turn_result", "ui_telemetry", "user_text_elements",
 })  # fmt: skip
-"""Subtypes of `system` that put nothing into the context."""
+"""Subtypes of `system` that add nothing to the context."""
 
 
 def recognise(source: Source) -> str | None:
@@ -72,7 +73,7 @@ def recognise(source: Source) -> str | None:
 
 @dataclass(slots=True)
 class _Entry:
-    """A record of the tree; lines with an equal uuid are one. `used`: counted somewhere."""
+    """A record of the tree: all lines with its uuid. `used`: a conversation counts it."""
 
     where: str
     item: dict[str, Json]
@@ -112,30 +113,29 @@ class _Segment:
 
     def add(self, content: Json, turn: str | None) -> None:
         """Adds the messages of a Content."""
-        missing = tuple(sorted({*_MISSING, *self.hidden}))
+        context = Context.lacking({*_MISSING, *self.hidden}) if self.hidden else None
         for message in content_messages(content, self.keys):
-            if message.role == "assistant" and self.hidden:
-                message = replace(message, context=Context("partial", missing))  # noqa: PLW2901 - completed
-            self.messages.append(message if message.role == "tool" else replace(message, turn=turn))
+            name = None if message.role == "tool" else turn
+            lacking = context if message.role == "assistant" else None
+            self.messages.append(replace(message, turn=name, context=lacking))
 
-    def repeat(self, before: _Segment) -> None:
+    def mark_kept(self, before: _Segment) -> None:
         """Marks the messages that a compression kept: its summary, and earlier answers."""
         if self.messages and self.messages[0].role == "user":
             self.messages[0] = _by_program(self.messages[0])
-        answers = {repr(_bare(message)) for message in before.messages}
+        answers = {_comparable(message) for message in before.messages}
         for at, message in enumerate(self.messages):
             if message.role == "assistant":
-                code = REPEAT if repr(_bare(message)) in answers else "inserted"
+                code = REPEAT if _comparable(message) in answers else "inserted"
                 self.messages[at] = replace(message, untrained=code)
 
 
-def _bare(message: Message) -> list[Part]:
-    """Returns the parts of a message without the keys of calls."""
-    return [replace(p, key=None) if isinstance(p, ToolCall) else p for p in message.parts]
+def _comparable(message: Message) -> str:
+    return repr([without_key(part) for part in message.parts])
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a file: the sessions, then the branches that they left."""
+    """Yields the conversations of a file: the sessions, then the abandoned branches."""
     entries: dict[str, _Entry] = {}
     repeated = 0
     for record in source.records():
@@ -165,7 +165,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _merge(entry: _Entry, item: dict[str, Json]) -> None:
-    """Adds the parts of a record that was written again under its uuid, those that are new."""
+    """Adds the new parts of a record that was written again under its uuid."""
     old, new = as_dict(entry.item.get("message")), as_dict(item.get("message"))
     parts = as_list(old.get("parts"))
     if more := [part for part in as_list(new.get("parts")) if part not in parts]:
@@ -173,7 +173,7 @@ def _merge(entry: _Entry, item: dict[str, Json]) -> None:
 
 
 def _code(item: dict[str, Json]) -> str:
-    """Returns the code under which a record is ignored that is in no conversation."""
+    """Returns the code for ignoring a record that is in no conversation."""
     if item.get("type") == "system":
         subtype = item.get("subtype")
         return subtype if isinstance(subtype, str) and subtype in _SYSTEM else unknown_code(subtype)
@@ -204,7 +204,7 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
         if leaf in parents or leaf in covered:
             continue
         own = _path(entries, leaf, until=covered)
-        # A session whose beginning is lost did not abandon the records before the loss.
+        # If a session has lost its beginning, the records before the gap were not abandoned.
         left = entries[own[0]].parent in covered or not broken
         covered.update(own)
         if not any(entries[uuid].item.get("type") == "assistant" for uuid in own):
@@ -252,7 +252,7 @@ def _emit(
         records=len(fresh),
         problems=segment.problems,
         changes={"result_supplied": supplied} if supplied else {},
-        context=Context("partial", _MISSING),
+        context=Context.lacking(_MISSING),
     )
 
 
@@ -276,7 +276,7 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
                 segments[-1].hidden.add("history")
             for content in as_list(history):
                 segments[-1].add(content, None)
-            segments[-1].repeat(segments[-2])
+            segments[-1].mark_kept(segments[-2])
         elif item.get("type") == "system":
             _system(segments[-1], entry)
         elif item.get("message") is not None and as_str(item.get("subtype")) not in _SILENT:
@@ -306,10 +306,7 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
 
 
 def _by_program(message: Message) -> Message:
-    parts = (
-        replace(part, harness=True) if isinstance(part, Text) else part for part in message.parts
-    )
-    return replace(message, parts=tuple(parts))
+    return replace(message, parts=as_harness(message.parts))
 
 
 def _result_message(message: Message, status: str) -> Message:
@@ -337,7 +334,7 @@ def _system(segment: _Segment, entry: _Entry) -> None:
         return
     output = as_list(payload.get("outputHistoryItems"))
     last = segment.messages[-1]
-    # A command that the program answered itself: the model saw neither.
+    # The program answered a command itself: the model saw neither.
     if (
         payload.get("phase") == "result"
         and payload.get("sentToModel") is not True
