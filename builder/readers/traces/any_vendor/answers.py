@@ -1,6 +1,6 @@
-"""Answers of models in every form that platforms log them.
+"""Reads answers of models of any API, as platforms log them.
 
-A message of any API, a whole response, a list of parts or calls, or a text.
+An answer is a message, a whole response, a list of parts or calls, or a text.
 Sources: langfuse.md "Content dialects"; langsmith.md "LLM run payloads".
 """
 
@@ -13,7 +13,7 @@ from builder.conversation import Data, Json, Message, Part, Reasoning, Text, Too
 from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import (
     MAX_DECODED,
@@ -25,30 +25,30 @@ from builder.readers.traces.any_vendor.parts import (
 from builder.readers.traces.any_vendor.requests import system_text, tools_of
 from builder.readers.traces.langchain.messages import as_fields, is_message
 
-_INSIDE = ("output", "result", "response", "outputs")
+_WRAPPERS = ("output", "result", "response", "outputs")
 _TEXTS = ("completion", "text", "output_text", "generated_text", "response", "answer", "output")
 _FINISH = (
     "finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "unified",
 )  # fmt: skip
-_MEANT = frozenset(
+_MESSAGE_FIELDS = frozenset(
     {
         "role", "content", "parts", "message", "messages", "choices", "candidates", "generations",
         "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
     }
 )  # fmt: skip
-"""Fields of messages and responses: an object with one of them is not just a JSON answer."""
+"""Fields of messages and responses: an object with one of them is not an answer in JSON."""
 _MAX_WRAPPERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a request: its answers, and the turns that stood before them in the output.
+    """The logged output of a request.
 
-    before        an agent's loop logs all its turns as one output: those before the last
-    instructions  system text that only the response repeats (Responses API), or ""
-    tools         likewise, or None
+    before        turns before the answer, if the output has all turns of an agent's loop
+    instructions  system text, if the response repeats it (Responses API), else ""
+    tools         definitions, if the response repeats them, else None
     id            of the response, or None
-    previous      id of the response that the request went on from without repeating it, or None
+    previous      id of the response that the request continues without repeating it, or None
     """
 
     answers: tuple[ApiAnswer, ...] = ()
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def fault_of(reason: Json) -> str | None:
-    """Returns the code of a finish reason that spoils an answer, or None."""
+    """Returns the code of the fault that a finish reason (or its object) describes, or None."""
     if isinstance(reason, dict):
         reason = next((reason[key] for key in _FINISH if key in reason), None)
     return finish_fault(reason)
@@ -72,7 +72,7 @@ def _fault(value: dict[str, Json]) -> str | None:
 
 
 def read_outcome(value: Json, notes: PartNotes) -> Outcome:
-    """Returns the outcome that a logged output shows."""
+    """Returns the outcome that a logged output describes."""
     return _outcome(value, notes, 0)
 
 
@@ -83,19 +83,19 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
     if not isinstance(value, dict | list):
         return _answer([Text(_unquoted(raw, value))])
     if isinstance(value, list) and any(isinstance(decoded(item), dict) for item in value):
-        return _of_list(value, notes)
+        return _from_list(value, notes)
     if isinstance(value, list):
-        return _of_json(raw, value)
-    for read in (_of_response, _of_choices, _of_generations, _of_message):
+        return _from_json(raw, value)
+    for read in (_from_response, _from_choices, _from_generations, _from_message):
         found = read(value, notes)
         if found is not None:
             return found
-    return _of_wrapper(raw, value, notes, depth)
+    return _from_wrapper(raw, value, notes, depth)
 
 
-def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int) -> Outcome:
+def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int) -> Outcome:
     if isinstance(value.get("messages"), list):
-        return _of_list(as_list(value["messages"]), notes)
+        return _from_list(as_list(value["messages"]), notes)
     calls = as_list(value.get("toolCalls"))
     if calls or "finishReason" in value:  # the AI SDK's result of one step
         thought = as_str(value.get("reasoning")) or as_str(value.get("reasoningText"))
@@ -104,32 +104,29 @@ def _of_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int)
         parts += [Text(text)] if text else []
         parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls])
         return _answer(parts, _fault(value))
-    for key in _INSIDE:
-        if isinstance(value.get(key), dict | list) and not _MEANT & set(value):
+    for key in _WRAPPERS:
+        if isinstance(value.get(key), dict | list) and not _MESSAGE_FIELDS & set(value):
             return _outcome(value[key], notes, depth + 1)
     for key in _TEXTS:
-        if isinstance(value.get(key), str) and not _MEANT & set(value):
+        if isinstance(value.get(key), str) and not _MESSAGE_FIELDS & set(value):
             return _answer([Text(as_str(value[key]))], _fault(value))
-    if _MEANT & set(value):
+    if _MESSAGE_FIELDS & set(value):
         notes.unreadable.append("output")
         return Outcome()
     if "error" in value:
         return Outcome()
-    return _of_json(raw, value)
+    return _from_json(raw, value)
 
 
-def _of_json(raw: Json, value: Json) -> Outcome:
-    """Returns an answer that is JSON: as text if it was logged as text."""
+def _from_json(raw: Json, value: Json) -> Outcome:
+    """Returns an answer in JSON: as text if it was logged as text."""
     if not value:
         return Outcome()
     return _answer([Text(_unquoted(raw, value)) if isinstance(raw, str) else Data(value)])
 
 
 def _unquoted(raw: Json, value: Json) -> str:
-    """Returns the text whose JSON value this is.
-
-    What remains of `raw` when it is no longer quoted.
-    """
+    """Returns a logged text without the JSON quotes that platforms put around it."""
     text = raw
     for _ in range(MAX_DECODED):
         try:
@@ -143,29 +140,26 @@ def _unquoted(raw: Json, value: Json) -> str:
 
 
 def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
-    """Returns one answer of these parts.
-
-    None if there are none, or if they say that none was logged.
-    """
+    """Returns one answer of these parts; no answer if there are none or none was logged."""
     parts = without_missing(parts)
     if not parts or any(isinstance(p, Unparsed) and p.code == "no_output" for p in parts):
         return Outcome()
     return Outcome((ApiAnswer(Message("assistant", tuple(parts)), fault=fault),))
 
 
-def _of_list(items: list[Json], notes: PartNotes) -> Outcome:
+def _from_list(items: list[Json], notes: PartNotes) -> Outcome:
     """Returns messages, parts, calls, or generations, whichever the list contains."""
     values = [decoded(item) for item in items]
     first = as_dict(values[0] if values else None)
     if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
-        return _of_generations({"generations": [values]}, notes) or Outcome()
+        return _from_generations({"generations": [values]}, notes) or Outcome()
     named = any(key in first for key in ("toolName", "function")) and "role" not in first
     if named or (_is_part(first) and not is_message(first)):
         calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
         return _answer(read_parts(list(calls)))
     choices = [as_dict(value) for value in values]
     if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
-        answers = [_of_message(choice, notes) for choice in choices]
+        answers = [_from_message(choice, notes) for choice in choices]
         return Outcome(tuple(answer for one in answers if one for answer in one.answers))
     messages = read_messages(list(values), notes)
     return _last_turn(messages, _fault(choices[-1]) if choices else None)
@@ -179,14 +173,14 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _is_choice(item: dict[str, Json]) -> bool:
-    """Returns whether an item of a list is one of several answers: each of them has ended."""
+    """Returns whether an item of a list is one of several answers: each has a finish reason."""
     if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
         return False
     return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
 
 
 def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
-    """Returns the assistant messages at the end as one answer, and what stood before them."""
+    """Returns the last consecutive assistant messages as one answer, and the messages before."""
     end = len(messages)
     while end and messages[end - 1].role != "assistant":
         end -= 1
@@ -199,8 +193,8 @@ def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
     return replace(_answer(parts, fault), before=tuple(messages[:start]))
 
 
-def _of_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """Reads a response of the Responses API, which may be all that shows its request."""
+def _from_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads a response of the Responses API, including what it repeats of its request."""
     items = value.get("output")
     if not isinstance(items, list) or not ("status" in value or value.get("object") == "response"):
         return None
@@ -211,12 +205,12 @@ def _of_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
         _last_turn(read_messages(items, notes), fault),
         instructions=system_text(value.get("instructions")),
         tools=tools_of(value),
-        id=name_or_none(value.get("id")),
-        previous=name_or_none(value.get("previous_response_id")),
+        id=name_of(value, "id"),
+        previous=name_of(value, "previous_response_id"),
     )
 
 
-def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+def _from_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     """Returns the choices of a chat completion, or the candidates of Gemini."""
     for key, inner in (("choices", "message"), ("candidates", "content")):
         listed = value.get(key)
@@ -226,9 +220,9 @@ def _of_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
                 message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
                 if not message and isinstance(choice.get("text"), str):
                     message = {"content": choice["text"]}
-                found = _of_message({**message, "role": "assistant"}, notes) if message else None
+                found = _from_message({**message, "role": "assistant"}, notes) if message else None
                 answers += _with_fault(found, _fault(choice))
-            return Outcome(tuple(answers), id=name_or_none(value.get("id")))
+            return Outcome(tuple(answers), id=name_of(value, "id"))
     return None
 
 
@@ -238,7 +232,7 @@ def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
     return [replace(answer, fault=fault or answer.fault) for answer in answers]
 
 
-def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     """Reads LangChain's LLMResult: lists of generations, one for each prompt of the batch."""
     batches = value.get("generations")
     if not isinstance(batches, list):
@@ -247,7 +241,7 @@ def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     answers: list[ApiAnswer] = []
     for generation in map(as_dict, first if isinstance(first, list) else batches):
         if isinstance(generation.get("message"), dict):
-            found = _of_message(as_dict(generation["message"]), notes)
+            found = _from_message(as_dict(generation["message"]), notes)
         else:
             text = as_str(generation.get("text"))
             found = _answer([Text(text)] if text else [])
@@ -255,15 +249,14 @@ def _of_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     return Outcome(tuple(answers))
 
 
-def _of_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
-    """Returns one message of any API, bare or under `message` or `content`; None if it is none."""
-    inner = next((value[key] for key in ("message", "content") if _holds_message(value, key)), None)
-    if inner is None and isinstance(value.get("output"), dict):
-        wrapped = as_dict(value["output"])
-        inner = wrapped.get("message") if _holds_message(wrapped, "message") else None  # Bedrock
+def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads a message of any API, bare or in the field `message` or `content`, else None."""
+    output = as_dict(value.get("output"))  # Bedrock
+    places = ((value, "message"), (value, "content"), (output, "message"))
+    inner = next((fields for one, key in places if (fields := _message_in(one, key))), None)
     fault = _fault(value)
     if inner is not None:
-        message = as_dict(inner)
+        message = inner
     elif (
         is_message(value)
         or isinstance(value.get("parts"), list)
@@ -286,24 +279,24 @@ def _of_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     return _answer(parts, fault)
 
 
-def _holds_message(value: dict[str, Json], key: str) -> bool:
+def _message_in(value: dict[str, Json], key: str) -> dict[str, Json] | None:
     inner = as_dict(value.get(key))
-    return "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
+    found = "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
+    return inner if found else None
 
 
 def calls_by_columns(calls: Json, names: Json) -> list[Part]:
-    """Returns calls kept apart from the output.
+    """Returns calls logged separately from the output: a list of calls and a list of names.
 
-    Objects, or their JSON texts, with their names in another field.
+    The calls are objects or their JSON texts, whose own names take precedence.
     """
     found: list[Part] = []
-    listed = as_list(decoded(calls))
     named = as_list(decoded(names))
-    for number, item in enumerate(listed):
+    for number, item in enumerate(as_list(decoded(calls))):
         call = as_dict(decoded(item))
-        name = name_or_none(call.get("name"))
+        name = name_of(call, "name")
         if name is None and number < len(named):
             name = name_or_none(named[number])
         if name is not None:
-            found.append(ToolCall(name, call.get("arguments"), id=name_or_none(call.get("id"))))
+            found.append(ToolCall(name, call.get("arguments"), id=name_of(call, "id")))
     return found

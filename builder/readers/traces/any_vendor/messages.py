@@ -1,6 +1,6 @@
-"""Messages in every form that traces contain: OpenAI, Responses items, Gemini contents, LangChain.
+"""Reads messages of any API, as traces log them: OpenAI, Responses, Gemini, LangChain.
 
-A list has one dialect in practice, but nothing says which; each item is classified by its fields.
+In practice a list has one dialect, but nothing names it, so each item is classified by its fields.
 Sources: langfuse.md, langsmith.md, langchain-dumps.md.
 """
 
@@ -22,7 +22,8 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.parts import (
     PartNotes,
     decoded,
@@ -35,9 +36,7 @@ from builder.readers.traces.any_vendor.parts import (
 )
 from builder.readers.traces.langchain.messages import as_fields, is_message, lc_message
 
-ROLES = {
-    "human": "user", "model": "assistant", "ai": "assistant", "function": "tool",
-}  # fmt: skip
+ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
 _RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
 _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
@@ -47,13 +46,13 @@ _PREFIX = r"(?:system|developer|user|assistant|human|ai|model|tool|function): "
 _FLAT = re.compile(rf"({_PREFIX})[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
 """A whole conversation as one text."""
 _FLAT_SYSTEM = re.compile(rf"((?:system|developer): )[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
-"""The same, begun by its system text: no user writes so."""
+"""The same, beginning with a system text, which no user writes."""
 _REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]", re.IGNORECASE)
-"""The repr of a message (Agno, LangChain), and what JavaScript makes of one."""
+"""The repr of a message (Agno, LangChain), or the text that JavaScript writes for an object."""
 
 
 def read_messages(value: Json, notes: PartNotes) -> list[Message]:
-    """Reads the messages of a list, a batch of one list (LangChain), one message or a text."""
+    """Returns the messages of a list, a batch of one list (LangChain), one message or a text."""
     value = decoded(value)
     items = value if isinstance(value, list) else [value]
     if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
@@ -77,7 +76,7 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
 
 
 def _is_flat(message: Message) -> bool:
-    """Returns whether a user message that is the whole request is a conversation as one text."""
+    """Returns whether a request's only message is a user message with a whole conversation."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
 
@@ -89,15 +88,10 @@ def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) ->
     """
     if message.role in KNOWN_ROLES:
         return message
-    calls: list[ToolCall] = []
-    for earlier in reversed(before):
-        if earlier.role == "assistant":
-            calls = [part for part in earlier.parts if isinstance(part, ToolCall)]
-            break
-        if earlier.role != "tool":
-            break
+    last = next((one for one in reversed(before) if one.role != "tool"), None)
+    called = calls(last) if last is not None and last.role == "assistant" else []
     content = tuple(part for part in message.parts if isinstance(part, Content))
-    if message.role not in {call.name for call in calls} or len(content) != len(message.parts):
+    if message.role not in {call.name for call in called} or len(content) != len(message.parts):
         return message
     notes.changes["tool_name_as_role"] += 1
     return Message("tool", (ToolResult(content, name=message.role),))
@@ -105,7 +99,7 @@ def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) ->
 
 def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
     if isinstance(item, str):
-        if _FLAT.match(item) or _REPR.match(item):  # which part is whose is lost
+        if _FLAT.match(item) or _REPR.match(item):  # its messages cannot be distinguished
             notes.unreadable.append("flattened" if _FLAT.match(item) else "repr")
             return []
         return [Message("user", (Text(item),))] if item else []
@@ -133,12 +127,11 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
     body = next(listed, fields.get("content"))
     if role == "tool" and "parts" not in fields:
         if is_definition(body):
-            notes.tools.append(body)  # the platform's LangChain callback appends the tools so
+            notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
             return []
-        calls = calls_in_text(body)
-        if calls:  # Koog gives its calls the role of their results
+        if called := calls_in_text(body):  # Koog gives its calls the role of their results
             notes.changes["calls_in_text"] += 1
-            return [Message("assistant", tuple(calls))]
+            return [Message("assistant", tuple(called))]
         parts = as_list(body)
         if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
             result = read_result(fields)
@@ -152,18 +145,16 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
 
 
 def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
-    calls = calls_in_text(body)
-    if calls:
+    if called := calls_in_text(body):
         notes.changes["calls_in_text"] += 1
-        return calls
+        return called
     parts = read_parts(body)
     more = as_dict(fields.get("additional_kwargs"))
     if not any(isinstance(part, Reasoning) for part in parts):
-        for key in ("reasoning_content", "reasoning"):
-            text = as_str(fields.get(key)) or as_str(more.get(key))
-            if text:
-                parts.insert(0, Reasoning(text))
-                break
+        keys = ("reasoning_content", "reasoning")
+        texts = (name_of(place, key) for key in keys for place in (fields, more))
+        if text := next(filter(None, texts), None):
+            parts.insert(0, Reasoning(text))
     if refusal := as_str(fields.get("refusal")):
         parts.append(Text(refusal))
     listed = _calls(fields) or _calls(more)
@@ -177,15 +168,15 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
 
 
 def _calls(fields: dict[str, Json]) -> list[Json]:
-    """Returns what a message calls; a single call in place of a list counts as one."""
+    """Returns the calls of a message; a single call may be logged without a list."""
     value = decoded(fields.get("tool_calls"))
     return value if isinstance(value, list) else [value] if value else []
 
 
 def _split(message: Message) -> list[Message]:
-    """Returns the message with its results as messages of role tool of their own.
+    """Returns the message with its results in separate messages of role tool.
 
-    A client's results come before its words; a provider's are where the model saw them.
+    A client's results come before its text; a provider's stay where the model saw them.
     """
     parts = message.parts
     if message.role != "assistant":
@@ -195,14 +186,11 @@ def _split(message: Message) -> list[Message]:
 
 
 def _response_item(fields: dict[str, Json], kind: str) -> list[Message]:
-    """Returns an item of the Responses API.
-
-    Items of the model that follow one another are one turn.
-    """
+    """Returns an item of the Responses API; consecutive items of the model are one turn."""
     if kind in _RESULT_ITEMS:
         return [Message("tool", (read_result({**fields, "id": None}),))]
     if kind in _CALL_ITEMS:
-        if kind == "custom_tool_call":  # free text, no JSON: its one argument is that text
+        if kind == "custom_tool_call":  # free text instead of JSON becomes the only argument
             fields = {**fields, "arguments": {"input": fields.get("input")}}
         return [Message("assistant", (read_call(fields),), turn="items")]
     thought = thought_of(fields)

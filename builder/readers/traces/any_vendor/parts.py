@@ -1,9 +1,9 @@
-"""Content parts, calls and results in every form that traces contain, from whichever API they came.
+"""Reads the content parts, calls and results of any API, as traces log them.
 
-A platform logs what its instrumentation gave it, so parts of OpenAI, Anthropic, Gemini, the AI SDK,
-OpenTelemetry and LangChain are in the same field. Their types are disjoint, so one reading does.
-Sources: langfuse.md "Content dialects", langsmith.md "LLM run payloads", langchain-dumps.md,
-otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
+A platform logs what its instrumentation passes on, so the same field may contain parts of OpenAI,
+Anthropic, Gemini, the AI SDK, OpenTelemetry or LangChain. Their types do not overlap, so the same
+functions read all of them. Sources: langfuse.md "Content dialects", langsmith.md "LLM run
+payloads", langchain-dumps.md, otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
 _THOUGHTS = frozenset({"thinking", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"})
-_SEALED = frozenset({"redacted_thinking", "redacted-reasoning"})
+_ENCRYPTED = frozenset({"redacted_thinking", "redacted-reasoning"})
 _CALLS = frozenset({"tool_use", "tool_call", "tool-call", "function_call", "toolCall"})
 _RESULTS = frozenset(
     {"tool_result", "tool_call_response", "tool-result", "function_call_output", "toolResult"}
@@ -42,24 +42,26 @@ _MEDIA = {
     "file": "file", "document": "file", "input_file": "file", "media": "file", "blob": "file",
     "uri": "file",
 }  # fmt: skip
-_SILENT = frozenset({"tool-approval-request", "tool-approval-response", "step-start"})
-"""Types of parts that say nothing to a model."""
+_NOT_SENT = frozenset({"tool-approval-request", "tool-approval-response", "step-start"})
+"""Types of parts that no model receives."""
 _NAMES = ("name", "toolName", "tool_name")
-_NOTHING = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
+_CALL_IDS = ("toolCallId", "tool_call_id")
+_WITHOUT_CONTENT = frozenset({"thoughtSignature", "thought_signature", "thought", "index"})
 _BEDROCK = frozenset({"text", "json"})
-_TAGS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
+_OUTPUTS = frozenset({"text", "json", "content", "error-text", "error-json", "execution-denied"})
 """Types of the AI SDK's outputs since version 5: {"type": "text", "value": …}."""
 _MISSING = frozenset({"None", "null", "undefined"})
-"""What `str()` in Python and `String()` in JavaScript make of a missing value."""
+"""The texts that Python and JavaScript write for a missing value."""
 MAX_DECODED = 3
-"""How many times text that is JSON is decoded: platforms encode what was encoded before."""
+"""Maximum number of times that a text is decoded: platforms encode JSON that is encoded already."""
 
 
 @dataclass(slots=True)
 class PartNotes:
-    """What reading found apart from messages.
+    """Findings while messages are read, other than the messages.
 
-    unreadable  names of what was logged in place of messages
+    unreadable  descriptions of what was logged in place of messages
+    tools       definitions that were logged among the messages
     """
 
     unreadable: list[str] = field(default_factory=list)
@@ -68,16 +70,16 @@ class PartNotes:
 
 
 def decoded(value: Json) -> Json:
-    """Returns the value that JSON text contains up to three levels deep; other text stays text."""
+    """Decodes JSON text, up to MAX_DECODED times; returns any other value unchanged."""
     return json_in_text(value, beginnings='{["', levels=MAX_DECODED)
 
 
 def without_missing(parts: Sequence[Part]) -> list[Part]:
     """Returns the parts of an assistant message without texts such as "None".
 
-    Instrumentations write the content of an answer as text, also where it has none because the
-    model called a tool. If neither text nor call remains, the answer was not logged, and the part
-    that replaces it is `Unparsed` with the code `no_output`.
+    Instrumentations log such a text if an answer has no content because the model called a tool. If
+    neither text nor call remains, the answer was not logged: `Unparsed` with the code `no_output`
+    replaces it.
     """
     kept = [
         part for part in parts if not (isinstance(part, Text) and part.text.strip() in _MISSING)
@@ -91,20 +93,13 @@ def read_call(item: Json) -> ToolCall | Unparsed:
     """Returns a call in any vendor's form; one that names no function is `bad_call`."""
     call = as_dict(item)
     inner = as_dict(call.get("function")) or as_dict(call.get("custom"))
-    named = next((one for one in (inner, call) if _first(one, *_NAMES)), None)
-    if named is None:
+    named = inner if name_of(inner, *_NAMES) else call
+    name = name_of(named, *_NAMES)
+    if name is None:
         return Unparsed(dumps(item), "bad_call")
     keys = ("arguments", "args", "input", "parameters", "tool_kwargs")
     arguments = next((named[key] for key in keys if key in named), None)
-    call_id = _first(call, "call_id", "id", "toolCallId", "tool_call_id")
-    return ToolCall(_first(named, *_NAMES) or "", arguments, id=call_id)
-
-
-def _first(value: dict[str, Json], *keys: str) -> str | None:
-    for key in keys:
-        if (name := name_or_none(value.get(key))) is not None:
-            return name
-    return None
+    return ToolCall(name, arguments, id=name_of(call, "call_id", "id", *_CALL_IDS))
 
 
 def read_result(item: dict[str, Json]) -> ToolResult:
@@ -115,27 +110,23 @@ def read_result(item: dict[str, Json]) -> ToolResult:
     failed = item.get("is_error") is True or item.get("isError") is True
     failed = failed or item.get("status") == "error"
     typed = key == "content" or as_str(item.get("type")).endswith("_call_output")
+    call_id = name_of(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
+    name = name_of(item, "name", "toolName")
     wrapped = as_dict(value)
-    tag = as_str(wrapped.get("type"))
-    if tag in _TAGS and ("value" in wrapped or tag == "execution-denied"):
-        failed = failed or tag not in ("text", "json", "content")
-        value, typed = wrapped.get("value", wrapped.get("reason")), tag == "content"
-        if tag in ("json", "error-json"):
-            return ToolResult((Data(value),), *_call_reference(item), is_error=failed)
-    return ToolResult(result_content(value, typed), *_call_reference(item), is_error=failed)
-
-
-def _call_reference(item: dict[str, Json]) -> tuple[str | None, str | None]:
-    """Returns the call's id and the tool's name that a result gives."""
-    call_id = _first(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
-    return call_id, _first(item, "name", "toolName")
+    kind = as_str(wrapped.get("type"))
+    if kind in _OUTPUTS and ("value" in wrapped or kind == "execution-denied"):
+        failed = failed or kind not in ("text", "json", "content")
+        value, typed = wrapped.get("value", wrapped.get("reason")), kind == "content"
+        if kind in ("json", "error-json"):
+            return ToolResult((Data(value),), call_id, name, is_error=failed)
+    return ToolResult(result_content(value, typed), call_id, name, is_error=failed)
 
 
 def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
-    """Returns what a tool answered: text, parts, or any other JSON value.
+    """Returns the content of a result: text, parts, or any other JSON value.
 
-    `typed`: an API says that a list contains parts. Else only a list of texts is one: a tool's own
-    objects may have types of the same names.
+    `typed`: the API defines a list to contain parts. Otherwise only a list of texts is read as
+    parts, since a tool's own objects may have types of the same names.
     """
     if value is None or value == "":
         return ()
@@ -146,10 +137,9 @@ def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
         return (Data(value),)
     parts = [part for item in items for part in _result_part(item)]
     kept = tuple(part for part in parts if isinstance(part, Content))
-    texts = all(isinstance(part, Text) for part in parts)
-    if not typed and not texts:
+    if len(kept) < len(parts) or not (typed or all(isinstance(part, Text) for part in kept)):
         return (Data(value),)
-    return kept if len(kept) == len(parts) else (Data(value),)
+    return kept
 
 
 def _is_part(item: dict[str, Json]) -> bool:
@@ -157,12 +147,12 @@ def _is_part(item: dict[str, Json]) -> bool:
 
 
 def _result_part(item: dict[str, Json]) -> list[Part]:
-    """Returns a part of a result: Bedrock's may be a JSON value."""
+    """Returns a part of a result, which may be a JSON value in Bedrock."""
     return [Data(item["json"])] if set(item) == {"json"} else read_part(item)
 
 
 def read_parts(value: Json) -> list[Part]:
-    """Returns a message's content: text, a part, or a list of them."""
+    """Returns the parts of a message's content: a text, a part, or a list of them."""
     if value is None or value == "":
         return []
     if isinstance(value, str):
@@ -172,7 +162,7 @@ def read_parts(value: Json) -> list[Part]:
 
 
 def read_part(item: Json) -> list[Part]:
-    """Returns the parts that one part of a content stands for; none if it is sealed."""
+    """Returns the parts for one logged part; none if it is encrypted or has no content."""
     if isinstance(item, str):
         return [Text(item)] if item else []
     part = as_dict(item)
@@ -186,7 +176,7 @@ def read_part(item: Json) -> list[Part]:
     if kind in _THOUGHTS:
         words = thought_of(part)
         return [Reasoning(words)] if words else []
-    if kind in _SEALED or kind in _SILENT:
+    if kind in _ENCRYPTED or kind in _NOT_SENT:
         return []
     if kind in _CALLS or (not kind and "toolName" in part and "result" not in part):
         return [read_call(part)]
@@ -200,7 +190,7 @@ def read_part(item: Json) -> list[Part]:
 
 
 def _gemini_part(part: dict[str, Json]) -> list[Part]:
-    """Reads a part of Gemini or Bedrock, whose one field names its kind in either spelling."""
+    """Reads a part of Gemini (camel or snake case) or Bedrock, whose only field is its type."""
     for key in ("function_call", "functionCall", "toolUse"):
         if isinstance(part.get(key), dict):
             call = as_dict(part[key])
@@ -213,13 +203,13 @@ def _gemini_part(part: dict[str, Json]) -> list[Part]:
         return [read_result({**result, "id": result.get("toolUseId")})]
     if any(key in part for key in ("inline_data", "inlineData", "file_data", "fileData")):
         return [Media("file")]
-    if set(part) <= _NOTHING:
+    if set(part) <= _WITHOUT_CONTENT:
         return []
     return [unknown_part(next(iter(part)))]
 
 
 def thought_of(part: dict[str, Json]) -> str:
-    """Returns the clear text of a thought: its own, of its content, or of its summary's parts."""
+    """Returns the clear text of a thought: its own, of its content, or of its summary."""
     for key in ("thinking", "reasoning", "text", "content"):
         value = part.get(key)
         text = as_str(value) or as_str(as_dict(value).get("text"))

@@ -1,7 +1,7 @@
-"""Requests of model calls in every form that platforms log them.
+"""Reads requests of model calls of any API, as platforms log them.
 
-A platform keeps what its instrumentation saw: the whole body of a request, its messages alone, a
-prompt, or the arguments of a function that made it.
+A platform logs what its instrumentation saw: the whole body of a request, only its messages, a
+prompt, or the arguments of the function that sent it.
 Sources: langfuse.md "Content dialects", "Tools location"; langsmith.md "LLM run payloads".
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json, Message, Text
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, name_of
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded, read_parts
 from builder.readers.traces.langchain.messages import is_message
@@ -20,17 +20,17 @@ _LISTS = ("messages", "contents", "input", "prompt", "prompts")
 _SYSTEMS = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
 _TOOLS = ("tools", "functions", "function_declarations", "functionDeclarations")
 _DEFINES = (*_TOOLS, "function", "toolSpec", "json_schema")
-"""Fields of which one marks an object as a definition or a group of them, not as a map of them."""
+"""Fields that mark an object as a definition or a group of definitions, not a map of them."""
 _PARAMETERS = (
     "config", "model_parameters", "optional_params", "invocation_params", "kwargs", "toolConfig",
 )  # fmt: skip
-"""Places of tools outside the body itself: Gemini, LiteLLM, LangChain, Bedrock."""
+"""Fields of a body in which tools may be nested: Gemini, LiteLLM, LangChain, Bedrock."""
 _MAX_WRAPPERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a request says; `tools` is None if it names none, `model` None likewise."""
+    """The content of a request; `tools` and `model` are None if it names none."""
 
     messages: tuple[Message, ...]
     tools: tuple[Json, ...] | None = None
@@ -38,13 +38,13 @@ class Request:
 
 
 def read_request(value: Json, notes: PartNotes) -> Request:
-    """Returns what a logged input says; no messages if it is not a request."""
+    """Returns the request in a logged input; it has no messages if the input is not a request."""
     value = decoded(value)
-    body = _opened(value)
+    body = _unwrapped(value)
     if not isinstance(body, dict):
         return Request(tuple(read_messages(body, notes)))
     config = as_dict(body.get("config"))
-    model = next((name for one in (body, config) if (name := name_or_none(one.get("model")))), None)
+    model = name_of(body, "model") or name_of(config, "model")
     tools = tools_of(body)
     for place in _PARAMETERS:
         tools = tools_of(as_dict(decoded(body.get(place)))) if tools is None else tools
@@ -67,11 +67,8 @@ def read_request(value: Json, notes: PartNotes) -> Request:
     return Request(with_system(messages, system), tools, model)
 
 
-def _opened(value: Json) -> Json:
-    """Returns the body inside a logged function call's arguments (`{"args": […], "kwargs".
-
-    {…}}`).
-    """
+def _unwrapped(value: Json) -> Json:
+    """Returns the body in the logged arguments of a function: `{"args": […], "kwargs": {…}}`."""
     for _ in range(_MAX_WRAPPERS):
         body = as_dict(value)
         inner, given = as_dict(body.get("kwargs")), as_list(body.get("args"))
@@ -82,7 +79,7 @@ def _opened(value: Json) -> Json:
 
 
 def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Prepends a system text that is kept apart, unless a message has it already."""
+    """Prepends a system text that is logged separately, unless a message has it already."""
     parts = (message for message in messages if message.role in ("system", "developer"))
     if not text or not messages or any(message.parts == (Text(text),) for message in parts):
         return tuple(messages)
@@ -90,10 +87,7 @@ def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 
 
 def system_text(value: Json) -> str:
-    """Returns the system text that a field contains.
-
-    A text, parts, a content, or the JSON text of them.
-    """
+    """Returns the system text in a field: a text, parts, a content, or the JSON text of these."""
     value = decoded(value)
     if isinstance(value, dict) and isinstance(value.get("parts"), list):
         value = value["parts"]
@@ -127,11 +121,11 @@ def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
 
 
 def definitions(value: Json) -> list[Json]:
-    """Returns the tool definitions in any list of them: JSON texts, {name: definition}, groups."""
+    """Returns the definitions in a list of any form: JSON texts, {name: definition}, groups."""
     value = decoded(value)
     if isinstance(value, dict):
         if not isinstance(value.get("name"), str) and not any(key in value for key in _DEFINES):
-            # By name: the AI SDK's tools, Langfuse's column of JSON texts without the name.
+            # {name: definition}: the AI SDK's tools, Langfuse's column of JSON texts without a name
             listed = ((name, decoded(one)) for name, one in value.items())
             return [{"name": name, **one} for name, one in listed if isinstance(one, dict)]
         value = [value]
@@ -145,10 +139,8 @@ def definitions(value: Json) -> list[Json]:
         elif "json_schema" in fields:  # OpenInference: {"json_schema": "<definition>"}
             found.append(decoded(fields["json_schema"]))
         elif "parameters_json_schema" in fields:  # pydantic-ai
-            kept: dict[str, Json] = {
-                key: fields[key] for key in ("name", "description") if key in fields
-            }
-            found.append({**kept, "parameters": fields["parameters_json_schema"]})
+            named = {key: item for key, item in fields.items() if key in ("name", "description")}
+            found.append({**named, "parameters": fields["parameters_json_schema"]})
         elif fields:
             found.append(tool)
     return found

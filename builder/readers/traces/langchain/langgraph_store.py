@@ -1,9 +1,9 @@
-"""LangGraph's checkpoints in sqlite: the messages of a thread's states.
+"""Reads LangGraph's checkpoints in SQLite: the messages of a thread's states.
 
 Source: langchain-dumps.md "LangGraph checkpoints"; langgraph.checkpoint.sqlite for the tables,
-langgraph.channels.delta for states that leave their messages to the table of writes. A state
-contains all its messages, so the last one of a thread is its conversation; a state that none
-continues (a fork, messages taken out or edited since) is a conversation of its own.
+langgraph.channels.delta for states whose messages are only in the table of writes. A state contains
+all its messages, so the last state of a thread is its conversation. A state that no other continues
+(a fork, or messages that were removed or edited later) is a separate conversation.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _OTHER_WRITES = (
 
 @dataclass(frozen=True, slots=True)
 class _Checkpoint:
-    """A checkpoint without its state: its thread's key, its own id, its parent's."""
+    """A checkpoint without its state: the key of its thread, its id and its parent's id."""
 
     thread: tuple[object, object]
     id: object
@@ -68,7 +68,7 @@ class _Checkpoint:
 
     @property
     def name(self) -> str:
-        """The name of the thread."""
+        """Returns the name of the thread."""
         return f"thread {_display_text(self.thread[0])} {_display_text(self.thread[1])}".rstrip()
 
     @property
@@ -81,7 +81,7 @@ def _display_text(value: object) -> str:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the threads, none of which is read with another, and what is in none of them."""
+    """Returns the sizes of the threads, which are independent, and 0 for all other rows."""
     try:
         with open_sqlite(source) as connection:
             return [*(size or 0 for (size,) in listed(connection, _SIZES)), 0]
@@ -89,8 +89,8 @@ def item_sizes(source: Source) -> Sequence[int]:
         return ()
 
 
-class Store:
-    """A database of checkpoints. `tables` are its columns by table."""
+class CheckpointReader:
+    """Reads a database of checkpoints; `tables` are its columns by table."""
 
     def __init__(
         self, source: Source, connection: sqlite3.Connection, tables: dict[str, frozenset[str]]
@@ -112,7 +112,7 @@ class Store:
                 continue
             found = self.connection.execute(_ROWS, thread)
             yield from self._thread([_Checkpoint(thread, name, parent) for name, parent in found])
-        if self.writes:  # what steps wrote: the next state contains it
+        if self.writes:  # the next state contains what a step wrote
             self.source.count_records(written)
             used = sum(self.replayed.values())
             yield Ignored("write", written - used)
@@ -120,7 +120,7 @@ class Store:
                 yield Used(used)
 
     def _written_by(self, thread: tuple[object, object] | None) -> int:
-        """Returns how many writes are of the thread; None: of no thread that has checkpoints."""
+        """Returns the number of writes of a thread; None: of all threads without checkpoints."""
         if not self.writes or (thread is not None and not self.is_written_by_thread):
             return 0
         if thread is not None:
@@ -132,17 +132,14 @@ class Store:
         return int(count)
 
     def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
-        """Yields the conversations of a thread.
-
-        A path to each state that no other has as its parent.
-        """
+        """Yields the conversations of a thread: one path to each state without children."""
         by_id = {row.id: row for row in rows}
         children = Counter(row.parent for row in rows)
-        # States that several others continue: a fork may have only what it adds.
+        # The messages of states with several children, since a fork may contain only new ones.
         forks: dict[object, list[Fields]] = {row.id: [] for row in rows if children[row.id] > 1}
         seen: set[object] = set()
-        # The last first: what a fork shares with it is the thread's own. The rest are parents in a
-        # circle.
+        # The last state comes first and owns the states that it shares with forks. Going through
+        # all rows afterwards adds those whose parents form a cycle.
         for leaf in [*(row for row in reversed(rows) if not children[row.id]), *reversed(rows)]:
             path: list[_Checkpoint] = []
             node: _Checkpoint | None = leaf
@@ -156,13 +153,10 @@ class Store:
     def _path(
         self, path: list[_Checkpoint], forks: dict[object, list[Fields]], last: bool
     ) -> Iterator[Event]:
-        """Yields the conversations of a path.
-
-        Of its last state, and of each that lost messages after.
-        """
+        """Yields the conversations of a path: its last state, and states that lost messages."""
         before: list[Fields] = forks.get(path[0].parent, [])
         owner: _Checkpoint | None = None
-        held = 0
+        records = 0
         for row in path:
             state = self._state(row, before)
             if isinstance(state, Problem):
@@ -170,25 +164,25 @@ class Store:
                 continue
             if owner is not None and state[: len(before)] != before:
                 name = unique_name(owner.where, self.names)
-                yield from _ended(before, owner, name, held, rewound=_is_edited(before, state))
-                held = 0
+                yield from _ended(before, owner, name, records, rewound=_is_edited(before, state))
+                records = 0
             before, owner = state, row
-            held += 1
+            records += 1
             if row.id in forks:
                 forks[row.id] = state
         if owner is not None:
             name = unique_name(owner.name if last else owner.where, self.names)
-            yield from _ended(before, owner, name, held, rewound=not last)
+            yield from _ended(before, owner, name, records, rewound=not last)
 
     def _state(self, row: _Checkpoint, before: list[Fields]) -> list[Fields] | Problem:
         """Returns the messages of a state; [] if it has none.
 
-        Where a state leaves out a channel that it has a version of, what the step before wrote
-        into the channel is added to the state before.
+        If a state has only a version of the channel, the messages that the previous step wrote into
+        it are added to those of the previous state, `before`.
         """
         found = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
         self.source.count_records()
-        if found is None:  # a damaged index
+        if found is None:  # a corrupt index
             return Problem("unreadable", row.where, "the row of the checkpoint was not found")
         kind, blob = found
         state = _unpacked(kind, blob, row.where)
@@ -207,7 +201,7 @@ class Store:
         return [as_fields(item) for item in next((listed for listed in lists if listed), [])]
 
     def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
-        """Returns the messages that the step before a checkpoint wrote, by its tasks."""
+        """Returns the messages that the step before a checkpoint wrote, in order of its tasks."""
         if not self.writes >= _WRITES:
             return []
         key = (*row.thread, row.parent)
@@ -223,7 +217,7 @@ class Store:
 
 
 def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
-    """Returns a serialised value."""
+    """Deserialises a value."""
     try:
         if kind == "msgpack" and isinstance(blob, bytes):
             return unpack(blob)
@@ -237,19 +231,19 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:
-    """Returns whether a message was replaced by another of its id, so that it was undone."""
+    """Returns whether a message was replaced by another one with its id."""
     now = {name: one for one in after if isinstance(name := one.get("id"), str)}
     old = (one for one in before if isinstance(one.get("id"), str))
     return any(now.get(str(one["id"]), one) != one for one in old)
 
 
 def _ended(
-    messages: list[Fields], row: _Checkpoint, name: str, held: int, *, rewound: bool
+    messages: list[Fields], row: _Checkpoint, name: str, records: int, *, rewound: bool
 ) -> Iterator[Event]:
-    """Yields the conversation of a state that no other continues."""
+    """Yields the conversation of a state that no other state continues."""
     if not messages:
-        yield Ignored("no_messages", held)
+        yield Ignored("no_messages", records)
         return
     detail = "a later state of the thread took this back"
     problems = (Problem("rewound", row.where, detail, records=0),) if rewound else ()
-    yield from conversations(list(messages), name, row.where, held, problems=problems)
+    yield from conversations(list(messages), name, row.where, records, problems=problems)

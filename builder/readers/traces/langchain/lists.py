@@ -1,7 +1,7 @@
-"""Lists of LangChain messages, wherever a dump keeps them, as conversations.
+"""Finds lists of LangChain messages in dumps and turns them into conversations.
 
-Source: langchain-dumps.md "Pitfalls"; langgraph.graph.message.add_messages for what a repeated id
-and a RemoveMessage mean.
+Source: langchain-dumps.md "Pitfalls"; langgraph.graph.message.add_messages for the meaning of a
+repeated id and of a RemoveMessage.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from builder.conversation import Conversation, Json, Message, unknown_part
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import cut_off
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.langchain.messages import (
@@ -27,26 +27,23 @@ from builder.readers.traces.langchain.messages import (
 Fields = dict[str, Json]
 
 _LISTS = ("messages", "chat_history", "history")
-_HOLDERS = ("values", "channel_values", "checkpoint", "state", "kwargs", "output", "data")
+_CONTAINERS = ("values", "channel_values", "checkpoint", "state", "kwargs", "output", "data")
 _FINISH = ("finish_reason", "stop_reason", "finishReason", "done_reason", "status")
-_MAX_HOLDERS = 3
+_MAX_CONTAINERS = 3
 
 
 def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
-    """Returns the list of messages that a value is, or contains as a state does.
-
-    None if there is none.
-    """
+    """Returns a value's list of messages: itself, or inside a state; None if it has none."""
     value = decoded(value)
     if isinstance(value, list):
         items = [decoded(item) for item in value]
         return items if items and is_message(items[0]) else None
-    if not isinstance(value, dict) or depth > _MAX_HOLDERS or is_message(value):
+    if not isinstance(value, dict) or depth > _MAX_CONTAINERS or is_message(value):
         return None
     for key in _LISTS:
-        if key in value and (found := messages_in(value[key], _MAX_HOLDERS)) is not None:
+        if key in value and (found := messages_in(value[key], _MAX_CONTAINERS)) is not None:
             return found
-    for key in _HOLDERS:
+    for key in _CONTAINERS:
         if isinstance(value.get(key), dict):
             found = messages_in(value[key], depth + 1)
             if found is not None:
@@ -55,30 +52,30 @@ def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
 
 
 def final_messages(items: Sequence[Json]) -> tuple[list[Fields], list[Fields]]:
-    """Returns the messages left at the end of a list, and those that others replaced.
+    """Returns the messages that remain at the end of a list, and those that did not.
 
-    Chunks are joined. A message with the id of an earlier one takes its place, a RemoveMessage
-    takes it out.
+    Chunks are joined. A message replaces an earlier one with the same id; a RemoveMessage removes
+    it.
     """
     kept: list[Fields] = []
-    gone: list[Fields] = []
+    removed: list[Fields] = []
     for fields in joined_chunks(list(items)):
-        name = name_or_none(fields.get("id"))
+        name = name_of(fields, "id")
         kind = fields.get("type")
         at = next((n for n, one in enumerate(kept) if name and one.get("id") == name), None)
         if kind in ("remove", "RemoveMessage"):
             if name == REMOVE_ALL:
-                gone += kept
+                removed += kept
                 kept = []
             elif at is not None:
-                gone.append(kept.pop(at))
+                removed.append(kept.pop(at))
         elif at is None:
             kept.append(fields)
         else:
             if kept[at] != fields:
-                gone.append(kept[at])
+                removed.append(kept[at])
             kept[at] = fields
-    return kept, gone
+    return kept, removed
 
 
 def conversations(
@@ -90,8 +87,8 @@ def conversations(
     tools: tuple[Json, ...] | None = None,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation | Problem]:
-    """Yields the conversation of a list, and one of the calls that were removed from it."""
-    kept, gone = final_messages(items)
+    """Yields the conversation of a list, and one of the messages with calls removed from it."""
+    kept, removed = final_messages(items)
     messages = [message for fields in kept if (message := _message(fields))]
     if not messages:
         yield Problem("no_messages", where, "no message has any content", records)
@@ -106,9 +103,8 @@ def conversations(
         problems=problems,
     )
     remaining = {name for fields in kept for name in _call_ids(fields)}
-    lost = [fields for fields in gone if set(_call_ids(fields)) - remaining]
-    taken = [message for fields in lost if (message := _message(fields))]
-    if taken:
+    lost = [fields for fields in removed if set(_call_ids(fields)) - remaining]
+    if taken := [message for fields in lost if (message := _message(fields))]:
         detail = "messages with calls were removed or replaced later"
         yield Conversation(
             id=f"{name}~removed",
@@ -120,7 +116,7 @@ def conversations(
 
 
 def _message(fields: Fields) -> Message | None:
-    """Returns the message that the fields describe; one that was cut short is not a target."""
+    """Returns the message that the fields describe; a truncated answer is marked as such."""
     if not is_kind(fields):
         return Message("user", (unknown_part(as_str(fields.get("type")) or "message"),))
     message = lc_message(fields)
@@ -133,14 +129,13 @@ def _message(fields: Fields) -> Message | None:
 
 def _call_ids(fields: Fields) -> list[str]:
     listed = as_list(as_fields(fields).get("tool_calls"))
-    return [name for item in listed if (name := name_or_none(as_dict(item).get("id")))]
+    return [name for item in listed if (name := name_of(as_dict(item), "id"))]
 
 
 def _model(kept: Sequence[Fields]) -> str | None:
     """Returns the model of the last message that names one."""
     for fields in reversed(kept):
         meta = as_dict(fields.get("response_metadata"))
-        for key in ("model_name", "model", "model_id"):
-            if name := name_or_none(meta.get(key)):
-                return name
+        if name := name_of(meta, "model_name", "model", "model_id"):
+            return name
     return None

@@ -1,8 +1,8 @@
-"""LangChain messages in all their serialisations: langchain-dumps.md.
+"""Reads LangChain messages in all their serialisations (langchain-dumps.md).
 
 Constructors (`{"lc": 1, "type": "constructor", "id": […, class], "kwargs": {…}}`),
-`messages_to_dict` (`{"type", "data"}`), `model_dump` (fields at the top) and `[role, text]` pairs
-become the same fields; chunks of one streamed message are joined.
+`messages_to_dict` (`{"type", "data"}`), `model_dump` (fields at the top level) and `[role, text]`
+pairs become the same fields; chunks of one streamed message are joined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _ROLES = {
     "tool": "tool", "function": "tool",
 }  # fmt: skip
 TYPES = frozenset({*_CLASSES.values(), *(f"{name}Chunk" for name in _CLASSES)})
-_OWN = frozenset({"human", "ai", "remove", *_CLASSES})
+_UNMISTAKABLE = frozenset({"human", "ai", "remove", *_CLASSES})
+"""Types that records of other programs do not have."""
 _FIELDS = frozenset({"type", "content", "id", "name", "tool_call_id", "status", "artifact", "role"})
 _PAIRS = frozenset({"human", "ai", "system"})
 REMOVE_ALL = "__remove_all__"
@@ -43,7 +44,7 @@ def is_message(value: Json) -> bool:
         return len(value) == 2 and as_str(value[0]) in _PAIRS and isinstance(value[1], str)
     item = as_dict(value)
     if "lc" in item:
-        return item.get("type") == "constructor" and _class(item) in _CLASSES
+        return item.get("type") == "constructor" and _class(item).removesuffix("Chunk") in _CLASSES
     kind = as_str(item.get("type"))
     if kind not in TYPES:
         return False
@@ -51,22 +52,22 @@ def is_message(value: Json) -> bool:
         return True
     if isinstance(item.get("data"), dict):
         return set(item) <= {"type", "data"}
-    if "additional_kwargs" not in item and kind.removesuffix("Chunk") not in _OWN:
-        # Others' records have types of these names as well: one of ours has no further fields.
+    if "additional_kwargs" not in item and kind.removesuffix("Chunk") not in _UNMISTAKABLE:
+        # Other programs' records may have such a type; LangChain's have no further fields.
         return "content" in item and set(item) <= _FIELDS
-    # A plain dict of OpenAI's form may have a type as well, but never without its role.
+    # A message of OpenAI's form may have such a type, but always has a role.
     return ("content" in item and "role" not in item) or kind in ("chat", "remove")
 
 
 def is_kind(fields: dict[str, Json]) -> bool:
-    """Returns whether fields (see `as_fields`) are of a kind of message."""
+    """Returns whether fields (see `as_fields`) have the type of a message."""
     kind = as_str(fields.get("type"))
     return kind in TYPES or kind in _CLASSES
 
 
 def _class(item: dict[str, Json]) -> str:
     path = as_list(item.get("id"))
-    return as_str(path[-1] if path else None).removesuffix("Chunk")
+    return as_str(path[-1] if path else None)
 
 
 def as_fields(value: Json) -> dict[str, Json]:
@@ -75,10 +76,8 @@ def as_fields(value: Json) -> dict[str, Json]:
         return {"type": value[0], "content": value[1]} if is_message(value) else {}
     item = as_dict(value)
     if "lc" in item:
-        path = as_list(item.get("id"))
-        name = as_str(path[-1] if path else None)
-        kind = name if name.endswith("Chunk") else _CLASSES.get(name, name)
-        return {**as_dict(plain(item.get("kwargs"))), "type": kind}
+        name = _class(item)
+        return {**as_dict(plain(item.get("kwargs"))), "type": _CLASSES.get(name, name)}
     data = item.get("data")
     if isinstance(data, dict):
         return {**data, "type": item.get("type")}
@@ -86,7 +85,7 @@ def as_fields(value: Json) -> dict[str, Json]:
 
 
 def plain(value: Json) -> Json:
-    """Kwargs without the marks of the serialiser: escaped objects are opened."""
+    """Returns a serialised value with escaped objects unescaped."""
     if isinstance(value, dict):
         if set(value) == {"__lc_escaped__"}:
             return value["__lc_escaped__"]
@@ -97,9 +96,9 @@ def plain(value: Json) -> Json:
 
 
 def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
-    """Returns the fields of the messages, chunks of one streamed message as one.
+    """Returns the fields of the messages, with the chunks of each streamed message joined.
 
-    Chunks of one message follow one another and have one id (or none).
+    Chunks of one message are consecutive and have the same id (or none).
     """
     found: list[dict[str, Json]] = []
     for item in items:
@@ -107,14 +106,14 @@ def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
         last = found[-1] if found else {}
         chunk = as_str(fields.get("type")).endswith("Chunk")
         if chunk and last.get("type") == fields.get("type") and last.get("id") == fields.get("id"):
-            found[-1] = _added(last, fields)
+            found[-1] = _merged(last, fields)
         else:
             found.append(fields)
     return found
 
 
-def _added(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
-    """Returns one chunk with the next: what providers send in pieces is put together."""
+def _merged(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
+    """Merges two consecutive chunks, including the extra fields that providers send in pieces."""
     extras = [as_dict(item.get("additional_kwargs")) for item in (one, other)]
     extra: dict[str, Json] = {}
     if thought := "".join(as_str(item.get("reasoning_content")) for item in extras):
@@ -126,15 +125,15 @@ def _added(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
     pieces = [*as_list(one.get("tool_call_chunks")), *as_list(other.get("tool_call_chunks"))]
     meta = {**as_dict(one.get("response_metadata")), **as_dict(other.get("response_metadata"))}
     joined: dict[str, Json] = {
-        "content": _added_content(one.get("content"), other.get("content")),
+        "content": _merged_content(one.get("content"), other.get("content")),
         "additional_kwargs": extra, "response_metadata": meta,
         "tool_call_chunks": pieces, "tool_calls": [], "invalid_tool_calls": [],
     }  # fmt: skip
     return {**one, **joined}
 
 
-def _added_content(one: Json, other: Json) -> Json:
-    """Texts are one text; blocks of one index and type are one block."""
+def _merged_content(one: Json, other: Json) -> Json:
+    """Joins texts, and blocks of the same index and type."""
     if isinstance(one, str) and isinstance(other, str):
         return one + other
     found = _listed(one)
@@ -178,11 +177,11 @@ def lc_message(fields: dict[str, Json]) -> Message | None:
 
 
 def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
-    """Thoughts, words and calls. The same calls are in up to three places: once is enough.
+    """Returns reasoning, text and calls; calls that are logged in several fields are taken once.
 
-    `args` were decoded leniently; the provider's own text is preferred where it is logged.
+    LangChain parses `args` leniently, so the provider's own text is preferred if it is logged.
     """
-    parts = read_parts(_texts(fields.get("content")))
+    parts = read_parts(_without_call_chunks(fields.get("content")))
     extra = as_dict(fields.get("additional_kwargs"))
     thought = as_str(extra.get("reasoning_content"))
     if thought and not any(isinstance(part, Reasoning) for part in parts):
@@ -194,8 +193,9 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     calls: list[Part] = [*_chunked(fields)]
     for item in as_list(fields.get("tool_calls")) if not calls else ():
         call = read_call(item)
-        same = texts.get(call.id) if isinstance(call, ToolCall) and call.id else None
-        calls.append(same if same is not None and same.name == _name(call) else call)
+        if isinstance(call, ToolCall) and call.id in texts and texts[call.id].name == call.name:
+            call = texts[call.id]
+        calls.append(call)
     broken = as_list(fields.get("invalid_tool_calls"))
     if not calls and not broken:
         legacy = as_dict(extra.get("function_call"))
@@ -207,12 +207,8 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     return without_missing(parts)
 
 
-def _name(call: ToolCall | Unparsed) -> str | None:
-    return call.name if isinstance(call, ToolCall) else None
-
-
-def _texts(content: Json) -> Json:
-    """Content without the pieces of streamed calls, which `tool_call_chunks` contain as well."""
+def _without_call_chunks(content: Json) -> Json:
+    """Returns content without pieces of streamed calls, which are also in `tool_call_chunks`."""
     if not isinstance(content, list):
         return content
     streamed = ("input_json_delta", "tool_call_chunk")
@@ -220,13 +216,13 @@ def _texts(content: Json) -> Json:
 
 
 def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
-    """Returns the calls of the pieces of a streamed message, joined by their index."""
+    """Returns the calls of a streamed message, joined from their pieces by index."""
     found: dict[str, ToolCall] = {}
     key = ""
     for item in as_list(fields.get("tool_call_chunks")):
         piece = as_dict(item)
         index = piece.get("index")
-        if index is not None or piece.get("id"):  # else it continues the call before it
+        if index is not None or piece.get("id"):  # otherwise it continues the previous call
             key = repr(index if index is not None else piece.get("id"))
         name, args = as_str(piece.get("name")), as_str(piece.get("args"))
         before = found.get(key, ToolCall("", ""))

@@ -1,8 +1,7 @@
-"""MessagePack in LangGraph's checkpoints, read without making any object.
+"""Decodes the MessagePack of LangGraph's checkpoints into plain values.
 
 Source: the MessagePack specification; langgraph.checkpoint.serde.jsonplus for the extension types,
-which name a Python class and its arguments. They become plain values here: nothing is imported and
-nothing is called, whatever they name.
+which name a Python class and its arguments. Nothing that they name is imported or called.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from builder.conversation import Json
 
 MAX_DEPTH = 100
 CLASS = "__class__"
-"""Key under which an object's class is kept with its arguments."""
+"""The key of an object's class among its arguments."""
 
 _FIXED: dict[int, tuple[str, int]] = {
     0xCA: (">f", 4), 0xCB: (">d", 8), 0xCC: (">B", 1), 0xCD: (">H", 2), 0xCE: (">I", 4),
@@ -23,16 +22,16 @@ _FIXED: dict[int, tuple[str, int]] = {
 }  # fmt: skip
 _SIZES = {1: ">B", 2: ">H", 4: ">I"}
 _SNAPSHOT = 7
-"""Extension type of a channel's whole value (langgraph.channels.delta)."""
+"""The extension type of a channel's whole value (langgraph.channels.delta)."""
 _SIMPLE: dict[int, Json] = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 class MsgpackFault(ValueError):
-    """Bytes that are not MessagePack, are nested too deeply, or contain no JSON value."""
+    """Bytes that are not MessagePack, are nested too deeply, or have no equivalent in JSON."""
 
 
 def unpack(data: bytes) -> Json:
-    """Returns the one value that the bytes contain. Raises MsgpackFault, nothing else."""
+    """Returns the only value in the bytes. Raises MsgpackFault."""
     reader = _Reader(data)
     value = reader.value(0)
     if reader.at != len(data):
@@ -114,9 +113,9 @@ class _Reader:
         return found
 
     def _ext(self, size: int, depth: int) -> Json:
-        """Returns an object: its class's name with its arguments, or its only argument.
+        """Returns an object: its arguments and the name of its class, or its only argument.
 
-        The extension types contain [module, class, arguments, …]; other types are left unread.
+        LangGraph's extension types contain [module, class, arguments, …]; others are not decoded.
         """
         kind = self.take(1)[0]
         inner = _Reader(self.take(size))

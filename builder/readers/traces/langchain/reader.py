@@ -1,7 +1,7 @@
-"""LangChain messages in all their serialisations, and LangGraph's states and checkpoints.
+"""Reads LangChain messages in all their serialisations, and LangGraph's states and checkpoints.
 
 Source: langchain-dumps.md. A record is an element of a list, a line, a document, or a row of a
-database. Single messages in a file are one conversation, or one for each session that they name.
+database. Single messages form one conversation, or one for each session that they name.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import name_or_none
+from builder.readers.toolkit.narrow import name_of
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.any_vendor.requests import tools_of
 from builder.readers.traces.langchain import langgraph_store
-from builder.readers.traces.langchain.langgraph_store import COLUMNS, Store
+from builder.readers.traces.langchain.langgraph_store import COLUMNS, CheckpointReader
 from builder.readers.traces.langchain.lists import conversations, messages_in
 from builder.readers.traces.langchain.messages import is_message
 from builder.sources.source import Record, Source
@@ -53,9 +53,9 @@ def recognise(source: Source) -> str | None:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the threads of a database of checkpoints.
+    """Returns the sizes of a checkpoint database's threads.
 
-    The rows of a history's sessions are interleaved.
+    A chat history stays whole, since the rows of its sessions are interleaved.
     """
     return langgraph_store.item_sizes(source) if "checkpoints" in tables(source) else ()
 
@@ -66,20 +66,20 @@ def read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source, found))
         return
-    yield from collected(source.records(), _Reading())
+    yield from collected(source.records(), _Collector())
 
 
 def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
     with open_sqlite(source) as connection:
         if "checkpoints" in found:
-            yield from Store(source, connection, found).read()
+            yield from CheckpointReader(source, connection, found).read()
         else:
             yield from _histories(source, connection)
 
 
 def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
-    """Yields the sessions of SQLChatMessageHistory: a message in each row, as JSON text."""
-    reading = _Reading()
+    """Yields the sessions of SQLChatMessageHistory, with the JSON text of a message in each row."""
+    reading = _Collector()
     query = "SELECT id, session_id, message FROM message_store ORDER BY id"
     for row, session, text in connection.execute(query):
         source.count_records()
@@ -94,7 +94,7 @@ def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event
 
 
 def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
-    """Returns a row of a chat history: its session, and its message or messages."""
+    """Returns the session and the messages of a chat history's row; None for any other value."""
     session = next((row[key] for key in _SESSIONS if isinstance(row.get(key), str | int)), None)
     if session is None:
         return None
@@ -109,7 +109,7 @@ def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
 
 @dataclass(slots=True)
 class _Session:
-    """Messages that came one by one, and in how many records."""
+    """Messages that are separate records, with the places of the first and last record."""
 
     where: str
     items: list[Json] = field(default_factory=list)
@@ -117,28 +117,22 @@ class _Session:
     last: str = ""
 
 
-class _Reading:
-    """Records on their way to conversations: lists are whole, single messages are collected."""
+class _Collector:
+    """Collects single messages into conversations; a list of messages is a conversation already."""
 
     def __init__(self) -> None:
         self.names: Counter[str] = Counter()
         self.sessions: dict[str, _Session] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
-        """Yields one more record."""
+        """Reads one record."""
         value = decoded(record.value)
         if is_message(value):
             self._collect("messages", record.where, [value])
         elif (listed := messages_in(value)) is not None:
             row = value if isinstance(value, dict) else {}
-            name = next((name for key in _NAMES if (name := name_or_none(row.get(key)))), None)
-            yield from conversations(
-                listed,
-                unique_name((name or record.where)[:200], self.names),
-                record.where,
-                1,
-                tools=tools_of(row),
-            )
+            name = unique_name((name_of(row, *_NAMES) or record.where)[:200], self.names)
+            yield from conversations(listed, name, record.where, 1, tools=tools_of(row))
         elif isinstance(value, dict) and (found := _of_session(value)) is not None:
             self._collect(f"session {found[0][:200]}", record.where, found[1])
         elif isinstance(value, dict):
@@ -153,11 +147,10 @@ class _Reading:
         session.last = where
 
     def rest(self) -> Iterator[Event]:
-        """Yields the conversations of the messages that came one by one."""
+        """Yields the conversations of messages that are separate records."""
         for name, session in self.sessions.items():
-            where = session.where
-            if session.last != where:
-                where = f"{where} to {session.last}"
+            first, last = session.where, session.last
+            where = first if first == last else f"{first} to {last}"
             unique = unique_name(name, self.names)
             yield from conversations(session.items, unique, where, session.records)
 

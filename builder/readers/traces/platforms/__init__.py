@@ -1,1 +1,1 @@
-"""Observability platforms: Langfuse, LangSmith."""
+"""Observability platforms: Langfuse and LangSmith."""

@@ -1,8 +1,8 @@
-"""Langfuse: traces with their observations, pages of its API, blob exports.
+"""Reads Langfuse: traces with their observations, pages of its API, blob exports.
 
 Source: langfuse.md. A record is an observation, or the trace or page that contains observations;
-only generations are calls of a model. Traces are sorted by time, since exports are not, and
-generations whose messages extend one another become one conversation.
+only generations are model calls. Exports are unordered, so traces are sorted by time. Generations
+whose messages extend one another become one conversation.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ from collections.abc import Iterator
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    name_of,
+    unknown_code,
+)
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.parts import decoded
-from builder.readers.traces.platforms.langfuse_calls import of_row, read_step
-from builder.readers.traces.platforms.steps import Held
+from builder.readers.traces.platforms.langfuse_calls import read_step
+from builder.readers.traces.platforms.steps import TraceBuffer
 from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 
@@ -32,35 +39,35 @@ _COLUMNS = (
     frozenset({"traceId", "type", "startTime", "input", "output"}),
     frozenset({"trace_id", "type", "start_time", "input", "output"}),
 )
+_REASONS = {
+    "observation": "observations with trace ids",
+    "trace": "traces with trace ids",
+    "score": "scores with trace ids",
+    "page": "a page of observations or traces",
+    "view": "messages by observation id, as the platform shows them",
+}
+"""The reason to claim an object, by its kind."""
 _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claims sources with observations, traces or scores of the platform, or its view of them."""
+    """Claims sources with the platform's observations, traces or scores, or its view of them."""
     header = csv_header(source)
     if _COLUMNS[0] <= set(header) or _COLUMNS[1] <= set(header):
         return "a table of observations"
-    kinds = {"observation": "observations", "trace": "traces", "score": "scores"}
-    for value in source.peek.objects[:_PEEKED]:
-        kind = _kind(value)
-        if kind == "view":
-            return "messages by observation id, as the platform shows them"
-        if kind == "page":
-            return "a page of observations or traces"
-        if kind is not None:
-            return f"{kinds[kind]} with trace ids"
-    return None
+    kinds = map(_kind, source.peek.objects[:_PEEKED])
+    return next((_REASONS[kind] for kind in kinds if kind is not None), None)
 
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
     records = csv_rows(source) if csv_header(source) else source.records()
-    return collected(records, _Reading(source))
+    return collected(records, _Collector(source))
 
 
 def _kind(value: dict[str, Json]) -> str | None:
-    """Returns the kind of an object: observation, trace, score, page or view."""
-    trace_id = name_or_none(value.get("traceId")) or name_or_none(value.get("trace_id"))
+    """Returns the kind of an object, a key of `_REASONS`, or None."""
+    trace_id = name_of(value, "traceId", "trace_id")
     started = value.get("startTime") or value.get("start_time")
     if trace_id and started and as_str(value.get("type")) in TYPES:
         return "observation"
@@ -81,7 +88,7 @@ def _kind(value: dict[str, Json]) -> str | None:
 
 
 def _is_view(value: Json) -> bool:
-    """Returns whether a value is the platform's view of one observation's input and output."""
+    """Returns whether a value is the platform's view of an observation's input and output."""
     sides = as_dict(value)
     return bool(sides) and all(
         key in ("input", "output") and isinstance(as_dict(side).get("success"), bool)
@@ -89,12 +96,12 @@ def _is_view(value: Json) -> bool:
     )
 
 
-class _Reading:
+class _Collector(TraceBuffer):
     """Collects observations into their traces."""
 
     def __init__(self, source: Source) -> None:
+        super().__init__()
         self.source = source
-        self.held = Held()
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
@@ -110,7 +117,7 @@ class _Reading:
         elif kind == "trace":
             yield Ignored("trace")
             trace = as_dict(value.get("trace")) or value
-            facts = self.held.trace(as_str(trace.get("id")))
+            facts = self.trace(as_str(trace.get("id")))
             session = trace.get("sessionId") or trace.get("session_id")
             facts.session = facts.session or as_str(session)
             facts.add_scores(as_list(decoded(trace.get("scores"))))
@@ -126,8 +133,8 @@ class _Reading:
         elif kind == "view":
             yield Ignored("chatml_view")
         elif kind == "score":
-            trace_id = as_str(of_row(value, "traceId", "trace_id"))
-            self.held.trace(trace_id).add_scores([value])
+            trace_id = as_str(first_of(value, "traceId", "trace_id"))
+            self.trace(trace_id).add_scores([value])
             yield Ignored("score")
         else:
             yield Ignored(unknown_code(value.get("type", "record")))
@@ -141,16 +148,12 @@ class _Reading:
         yield from self._observation(record.where, record.value)
 
     def _observation(self, where: str, value: dict[str, Json]) -> Iterator[Event]:
-        name, kind = name_or_none(value.get("id")), as_str(value.get("type"))
+        name, kind = name_of(value, "id"), as_str(value.get("type"))
         where = unique_name(f"observation {name[:200]}" if name else where, self.names)
         step = read_step(where, value, kind.lower() if kind in TYPES else unknown_code(kind))
-        trace_id = as_str(of_row(value, "traceId", "trace_id"))
-        session = as_str(of_row(value, "sessionId", "session_id"))
-        yield from self.held.add(trace_id, session, step)
-
-    def rest(self) -> Iterator[Event]:
-        """Yields the conversations that are still open."""
-        yield from self.held.rest()
+        trace_id = as_str(first_of(value, "traceId", "trace_id"))
+        session = as_str(first_of(value, "sessionId", "session_id"))
+        yield from self.add(trace_id, session, step)
 
 
 READER = Reader(

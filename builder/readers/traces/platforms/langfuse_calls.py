@@ -1,7 +1,8 @@
-"""Reads the model call of a Langfuse generation.
+"""Reads Langfuse observations as steps, and the model calls of its generations.
 
 Source: langfuse.md "Tools location", "Content dialects". Newer instrumentations log the messages
-as input and output, and everything else as OpenTelemetry attributes in the metadata.
+as input and output, and everything else as OpenTelemetry attributes in the metadata. Fields have
+names in camel case in the API, in snake case in exports.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from builder.conversation import Json, Message
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.chat_messages import has_unknown_parts
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
 from builder.readers.traces.any_vendor.answers import (
     Outcome,
     calls_by_columns,
@@ -31,7 +32,7 @@ from builder.readers.traces.any_vendor.requests import (
 )
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 
-_AROUND = frozenset({"SPAN", "CHAIN"})
+_ENCLOSING = frozenset({"SPAN", "CHAIN"})
 """Types of enclosing steps that may log a model call's answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
 _FLAT = re.compile(
@@ -40,14 +41,6 @@ _FLAT = re.compile(
     r"(role|content|name|tool_call_id|id|function\.name|function\.arguments)"
 )
 _TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
-
-
-def of_row(row: dict[str, Json], camel: str, snake: str) -> Json:
-    """Returns a field of an observation.
-
-    The API uses camel case, exports use snake case.
-    """
-    return row.get(camel) if row.get(camel) is not None else row.get(snake)
 
 
 def read_step(where: str, row: dict[str, Json], code: str) -> Step:
@@ -61,15 +54,15 @@ def read_step(where: str, row: dict[str, Json], code: str) -> Step:
     texts = (system_text(attributes.get(key)) for key in _SYSTEMS)
     return Step(
         where=where,
-        id=name_or_none(row.get("id")),
-        parent=name_or_none(of_row(row, "parentObservationId", "parent_observation_id")),
-        order=as_str(of_row(row, "startTime", "start_time")),
+        id=name_of(row, "id"),
+        parent=name_or_none(first_of(row, "parentObservationId", "parent_observation_id")),
+        order=as_str(first_of(row, "startTime", "start_time")),
         code=code,
         nests=agent or kind == "TOOL",
         agent=agent,
         system=next((text for text in texts if text), ""),
         call=call,
-        output=row.get("output") if kind in _AROUND else None,
+        output=row.get("output") if kind in _ENCLOSING else None,
     )
 
 
@@ -77,7 +70,7 @@ def _call(
     row: dict[str, Json], metadata: dict[str, Json], attributes: dict[str, Json]
 ) -> ModelCall:
     notes, answer_notes = PartNotes(), PartNotes()
-    parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
+    parameters = as_dict(decoded(first_of(row, "modelParameters", "model_parameters")))
     request = read_request(row.get("input"), notes)
     readable = request.messages and not notes.unreadable
     if (not readable or has_unknown_parts(request.messages)) and (
@@ -88,36 +81,34 @@ def _call(
     outcome = read_outcome(row.get("output"), answer_notes)
     answers = outcome.answers
     if not answers:
-        names = of_row(row, "toolCallNames", "tool_call_names")
-        made = calls_by_columns(of_row(row, "toolCalls", "tool_calls"), names)
+        names = first_of(row, "toolCallNames", "tool_call_names")
+        made = calls_by_columns(first_of(row, "toolCalls", "tool_calls"), names)
         answers = (ApiAnswer(Message("assistant", tuple(made))),) if made else ()
     ends = decoded(attributes.get("gen_ai.response.finish_reasons"))
     reasons = list(ends) if isinstance(ends, list) else [ends]
     reasons += [attributes.get("ai.response.finishReason"), parameters.get("finishReason")]
     fault = next((code for reason in reasons if (code := fault_of(reason))), None)
     failed = row.get("level") == "ERROR"
-    if failed:
-        fault = fault or "error"
+    fault = fault or ("error" if failed else None)
     answers = tuple(replace(answer, fault=answer.fault or fault) for answer in answers)
-    model = name_or_none(row.get("model")) or name_or_none(row.get("provided_model_name"))
     return ModelCall(
         messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
         answer_notes=answer_notes,
         tools=_tools(row, metadata, attributes, request, outcome, notes, answer_notes),
-        model=model or request.model,
+        model=name_of(row, "model", "provided_model_name") or request.model,
         failed=failed,
-        error=as_str(of_row(row, "statusMessage", "status_message")) if failed else "",
-        response=outcome.id or name_or_none(attributes.get("gen_ai.response.id")),
-        previous=outcome.previous or name_or_none(attributes.get("gen_ai.conversation.id")),
+        error=as_str(first_of(row, "statusMessage", "status_message")) if failed else "",
+        response=outcome.id or name_of(attributes, "gen_ai.response.id"),
+        previous=outcome.previous or name_of(attributes, "gen_ai.conversation.id"),
     )
 
 
 def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
-    """Returns the request's messages from OpenInference's numbered attributes, in OpenAI's form.
+    """Returns a request's messages from OpenInference's numbered attributes, in OpenAI's form.
 
-    Instrumentations that log a Python repr as input (Agno) still log these attributes.
+    Instrumentations that log a Python repr as input (Agno) also log these attributes.
     """
     found: dict[int, dict[str, Json]] = {}
     calls: dict[tuple[int, int], dict[str, Json]] = {}
@@ -155,7 +146,7 @@ def _tools(
     numbered = sorted(
         (key for key in attributes if _TOOL.fullmatch(key)), key=lambda key: (len(key), key)
     )
-    parameters = as_dict(decoded(of_row(row, "modelParameters", "model_parameters")))
+    parameters = as_dict(decoded(first_of(row, "modelParameters", "model_parameters")))
     listed: Json
     for listed in (
         list(request.tools or ()),
@@ -166,7 +157,7 @@ def _tools(
         attributes.get("ai.prompt.tools"),
         pydantic,
         [attributes[key] for key in numbered],
-        of_row(row, "toolDefinitions", "tool_definitions"),
+        first_of(row, "toolDefinitions", "tool_definitions"),
     ):
         if found := definitions(listed):
             return tuple(found)

@@ -1,7 +1,7 @@
-"""LangSmith: exported runs, with their children nested or as runs of their own.
+"""Reads exported LangSmith runs, with child runs nested in them or as separate records.
 
 Source: langsmith.md. A record is a run, or the list or page that contains runs. Only runs of type
-llm show what the model saw; a trace is sorted by `dotted_order`, the order in which runs began.
+llm log what the model saw. Traces are sorted by `dotted_order`, the order in which runs began.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.answers import read_outcome
@@ -26,7 +26,7 @@ from builder.readers.traces.any_vendor.requests import (
 )
 from builder.readers.traces.langchain.messages import is_message
 from builder.readers.traces.platforms.model_call import ModelCall, Step
-from builder.readers.traces.platforms.steps import Held
+from builder.readers.traces.platforms.steps import TraceBuffer
 from builder.sources.source import Record, Source
 
 TYPES = frozenset(
@@ -40,7 +40,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claims objects that are runs, or lists of them."""
+    """Claims runs, and objects with lists of runs."""
     for value in source.peek.objects[:_PEEKED]:
         if _is_run(value):
             return "runs with run_type"
@@ -51,7 +51,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
-    return collected(source.records(), _Reading(source))
+    return collected(source.records(), _Collector(source))
 
 
 def _is_run(value: Json) -> bool:
@@ -69,12 +69,12 @@ def _page(value: dict[str, Json]) -> list[Json] | None:
     return None
 
 
-class _Reading:
+class _Collector(TraceBuffer):
     """Collects runs into their traces."""
 
     def __init__(self, source: Source) -> None:
+        super().__init__()
         self.source = source
-        self.held = Held()
         self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
@@ -98,45 +98,41 @@ class _Reading:
         `trace_id` and `parent` come from the enclosing run.
         """
         dotted = as_str(run.get("dotted_order"))
-        name = name_or_none(run.get("id")) or name_or_none(run.get("run_id")) or _id(dotted, -1)
-        trace_id = as_str(run.get("trace_id")) or trace_id or _id(dotted, 0) or name or ""
-        above = name_or_none(run.get("parent_run_id")) or parent or _id(dotted, -2)
+        name = name_of(run, "id", "run_id") or _id(dotted, -1)
+        trace_id = as_str(run.get("trace_id")) or trace_id or _id(dotted, 0) or name
+        parent = as_str(run.get("parent_run_id")) or parent or _id(dotted, -2)
         extra = as_dict(decoded(run.get("extra")))
         metadata = as_dict(decoded(extra.get("metadata")))
-        session = next((text for key in _SESSIONS if (text := as_str(metadata.get(key)))), "")
+        session = name_of(metadata, *_SESSIONS) or ""
         kind = as_str(run.get("run_type"))
-        facts = self.held.trace(trace_id)
-        if not above:
+        facts = self.trace(trace_id)
+        if not parent:
             facts.add("labels", [tag for tag in as_list(decoded(run.get("tags"))) if tag])
             facts.add("error", as_str(run.get("error")))
         facts.add("feedback", as_dict(decoded(run.get("feedback_stats"))))
         where = unique_name(f"run {name[:200]}" if name else where, self.names)
         pairs = _pairs(run) if kind in _CALLS else [None]
-        self.source.count_records(len(pairs) - 1)  # each prompt of a batch is a step
+        self.source.count_records(len(pairs) - 1)  # each prompt of a batch is a record
         for number, pair in enumerate(pairs):
             step = Step(
                 where=unique_name(f"{where} prompt {number}", self.names) if number else where,
                 id=None if number else name,
-                parent=above or None,
+                parent=parent or None,
                 order=dotted or as_str(run.get("start_time")),
                 code=kind if kind in TYPES else unknown_code(kind),
                 nests=kind == "tool",
                 call=None if pair is None else _call(pair, run, extra, metadata),
                 output=run.get("outputs") if kind == "chain" else None,
             )
-            yield from self.held.add(trace_id, session, step)
+            yield from self.add(trace_id, session, step)
         children = as_list(decoded(run.get("child_runs")))
         inside = where.replace("{", "{{").replace("}", "}}")
         for item in self.source.counted(children, f"{inside} child_runs[{{}}]"):
             if isinstance(item.value, dict):
-                yield from self._run(item.where, item.value, trace_id, name or "")
+                yield from self._run(item.where, item.value, trace_id, name)
             else:
                 found = type(item.value).__name__
                 yield Problem("not_object", item.where, f"a run is a {found}")
-
-    def rest(self) -> Iterator[Event]:
-        """Yields the conversations that are still open."""
-        yield from self.held.rest()
 
 
 def _id(dotted: str, at: int) -> str:
@@ -146,7 +142,7 @@ def _id(dotted: str, at: int) -> str:
 
 
 def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
-    """Yields input and output of each prompt of an llm run: a batch has several."""
+    """Returns the input and output of each prompt of an llm run; a batch has several."""
     inputs, outputs = decoded(run.get("inputs")), decoded(run.get("outputs"))
     for key in ("messages", "prompts"):
         prompts = as_list(as_dict(inputs).get(key))
@@ -164,7 +160,7 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
 
 
 def _is_chat(outputs: Json) -> bool:
-    """Returns whether outputs come from a chat model: its generations contain messages."""
+    """Returns whether outputs are those of a chat model, whose generations contain messages."""
     batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
     return any("message" in as_dict(generation) for generation in batch)
 
@@ -177,7 +173,7 @@ def _call(
     inputs, outputs = pair
     request, outcome = read_request(inputs, notes), read_outcome(outputs, answer_notes)
     if "prompts" in as_dict(inputs) and _is_chat(outputs):
-        notes.unreadable.append("flattened")  # messages as a single text without roles
+        notes.unreadable.append("flattened")  # all messages as one text without roles
         request = replace(request, messages=())
     failed = bool(run.get("error")) or run.get("status") == "error"
     fault = "error" if failed else None
@@ -193,19 +189,18 @@ def _call(
     )
     empty = next((listed for listed in places if listed is not None), None)
     tools = next((listed for listed in places if listed), empty)
-    named = (params.get("model"), params.get("model_name"), metadata.get("ls_model_name"))
-    model = request.model or next((name for one in named if (name := name_or_none(one))), None)
+    model = request.model or name_of(params, "model", "model_name")
     return ModelCall(
         messages=with_system(request.messages, outcome.instructions),
         outcome=replace(outcome, answers=answers),
         notes=notes,
         answer_notes=answer_notes,
         tools=None if tools is None else tuple(definitions(list(tools))),
-        model=model,
+        model=model or name_of(metadata, "ls_model_name"),
         failed=failed,
         error=as_str(run.get("error")),
         response=outcome.id,
-        previous=outcome.previous or name_or_none(as_dict(inputs).get("previous_response_id")),
+        previous=outcome.previous or name_of(as_dict(inputs), "previous_response_id"),
     )
 
 

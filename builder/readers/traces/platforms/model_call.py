@@ -1,4 +1,4 @@
-"""The steps of a platform's trace as its reader returns them, before they become conversations."""
+"""Defines the steps of a platform's trace, which become conversations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from builder.readers.traces.any_vendor.parts import PartNotes
 class ModelCall:
     """A model call as a step logs it.
 
-    messages      of the request, as logged
-    notes         problems found while reading the request; `answer_notes` those of the answer
-    failed        the platform marks the step as failed; `error` is its message
-    response      id of the response; `previous` is the id of the response it continues
+    messages      messages of the request, as logged
+    notes         findings while the request was read
+    answer_notes  findings while the answer was read
+    failed        whether the platform marks the step as failed; `error` is its message
+    response      id of the response; `previous` is the id of the response that it continues
     """
 
     messages: tuple[Message, ...]
@@ -35,14 +36,14 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a trace: an observation, a run.
+    """One step of a trace: an observation or a run.
 
     where   place of its record, unique in the source
-    order   texts that sort in the order in which the steps began
+    order   a text by which steps are sorted in the order in which they began
     code    the code under which it is ignored if it calls no model
-    nests   a tool or an agent: a call of a model below it is not the call above it
-    agent   its `system` text also applies to the calls below it
-    output  the logged result of a step without a model call, None if not needed
+    nests   whether it is a tool or an agent, so that model calls inside it and around it differ
+    agent   whether its `system` text also applies to the calls inside it
+    output  the logged result of a step without a model call; None if it is not needed
     """
 
     where: str

@@ -1,8 +1,8 @@
-"""Finds, among nested steps around one model call, those that contain its request and its answer.
+"""Merges nested steps that log the same model call.
 
-A framework's step contains its provider's step: both log the same call, each as its instrumentation
-saw it (Source: langfuse.md, "Pitfalls"). The inner one is closer to the request. Where its messages
-or its answer cannot be read (plain text, "None", nothing), those of the enclosing step are used.
+A framework's step contains its provider's step, and both log the call as their instrumentations saw
+it (langfuse.md, "Pitfalls"). The inner step is closer to the request. If its messages or its answer
+cannot be read (plain text, "None", nothing), those of the enclosing step are used.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
 
 
 def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
-    """Yields the steps around a call, innermost first.
-
-    A call made by a tool or an agent is separate from the call above that tool or agent.
-    """
+    """Yields the steps around a call, innermost first, up to the next tool or agent."""
     seen = {step.id}
     around = by_id.get(step.parent or "")
     while around is not None and not around.nests and around.id not in seen:
@@ -59,7 +56,7 @@ def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
 
 
 def _choose(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
-    """Chooses between a step and the innermost calls inside it; writes the result to `found`."""
+    """Chooses between a step and the innermost calls inside it, and updates `found`."""
     outer = found[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
         return
@@ -87,10 +84,7 @@ def _choose(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str
 
 
 def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:
-    """Returns the call that both steps log.
-
-    Request and answer are each taken from the inner step if they can be read there.
-    """
+    """Returns the call that both steps log, from the inner step as far as it can be read there."""
     asked = inner if _is_readable(inner) or not _is_readable(outer) else outer
     kept = bool(inner.outcome.answers) and _names(outer) <= _names(inner)
     answered = inner if kept or not outer.outcome.answers else outer
@@ -119,7 +113,7 @@ def _names(call: ModelCall) -> set[str]:
 def _logged_around(step: Step) -> Outcome | None:
     """Returns the tool calls that a step without a model call logs as its output.
 
-    Text is not taken, since a step may have changed it.
+    Returns None for text without calls, since the step may have changed it.
     """
     notes = PartNotes()
     outcome = read_outcome(step.output, notes) if step.output is not None else Outcome()

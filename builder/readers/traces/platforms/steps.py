@@ -1,7 +1,7 @@
-"""Orders the steps of platform traces and turns their model calls into conversations.
+"""Sorts the steps of platform traces and turns their model calls into conversations.
 
-Source: langfuse.md and langsmith.md, "Pitfalls". Both store a tree of steps; a step that calls a
-model contains what its instrumentation saw: the whole request, or only its new messages.
+Source: langfuse.md and langsmith.md, "Pitfalls". Both platforms store a tree of steps. A step that
+calls a model has what its instrumentation saw: the whole request, or only its new messages.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from builder.readers.traces.platforms.model_call import ModelCall, Step
 from builder.readers.traces.platforms.nesting import resolve
 from builder.readers.traces.platforms.outcomes import TraceFacts
 
-MAX_HELD = 20_000
+MAX_BUFFERED = 20_000
 """Maximum number of steps that are buffered until their trace is complete."""
 MAX_REMEMBERED = 2_000
-"""Answers whose history is remembered for later requests that contain only new messages."""
-_REPLACED = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
-"""Placeholders that instrumentations write instead of a text that they do not log."""
+"""Maximum number of answers whose history is kept for requests that log only new messages."""
+_PLACEHOLDERS = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
+"""Texts that instrumentations write in place of a text that they do not log."""
 _SYSTEMS = ("system", "developer")
 _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
-_KINDS = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class Traces:
@@ -42,7 +41,9 @@ class Traces:
     def __init__(self) -> None:
         self._logged = LoggedAnswers()
         self._histories = Histories(self._logged)
+        # Histories by ("", id of the response) and (trace id, id of a call in the answer).
         self._known: OrderedDict[tuple[str, str], tuple[Message, ...]] = OrderedDict()
+        # The places of answers with several calls, by (trace id, id of a call).
         self._turns: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def rest(self) -> Iterator[Event]:
@@ -50,7 +51,7 @@ class Traces:
         yield from self._histories.rest()
 
     def take(self, trace: TraceFacts, steps: Sequence[Step]) -> Iterator[Event]:
-        """Yields the events of one trace. Its session is the trace itself if it names none."""
+        """Yields the events of one trace; a trace without a session is a session of its own."""
         ordered = sorted(steps, key=lambda step: step.order)
         by_id = {step.id: step for step in ordered if step.id is not None}
         resolved = list(resolve(ordered))
@@ -73,7 +74,7 @@ class Traces:
             detail = "the request has only new messages; the response it continues is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
         messages = (*messages, *call.outcome.before)
-        if any(_is_replaced(message) for message in (*messages, *(a.message for a in answers))):
+        if any(map(_is_redacted, (*messages, *(answer.message for answer in answers)))):
             detail = "a text was taken out before it was logged"
             problems.append(Problem("redacted", step.where, detail, records=0))
         if not any(message.role in _SYSTEMS for message in messages):
@@ -85,7 +86,7 @@ class Traces:
             model=call.model,
             problems=tuple(problems),
             changes=call.notes.changes + call.answer_notes.changes,
-            session=(trace.session or trace.id) + _without(call.tools, messages),
+            session=(trace.session or trace.id) + _withdrawn_tools(call.tools, messages),
             outcome=trace.outcome_with(call.error),
         )
         self._remember(step, call, trace.id, messages)
@@ -93,7 +94,7 @@ class Traces:
         yield from self._histories.take(Exchange(step.where, response=error), history, answers)
 
     def _whole(self, call: ModelCall, trace_id: str) -> tuple[Message, ...]:
-        """Returns all messages of a request, even if it logs only the new ones."""
+        """Returns all messages of a request, also if only the new ones are logged."""
         new = tuple(message for message in call.messages if message.role not in _SYSTEMS)
         if not new or any(message.role == "assistant" for message in new):
             return call.messages
@@ -124,12 +125,12 @@ class Traces:
                 memory.popitem(last=False)
 
     def _joined(self, messages: Iterable[Message], trace_id: str) -> list[Message]:
-        """Returns the messages with the calls of one answer in one message, before their results.
+        """Merges messages with calls of the same answer into one, before the results.
 
         Some frameworks (Koog) send each parallel call separately, followed by its result.
         """
         found: list[Message] = []
-        joined: dict[str, int] = {}  # index of an answer's turn, by the answer's place
+        joined: dict[str, int] = {}  # index in `found`, by the answer's place
         for message in messages:
             turns = {self._turns.get((trace_id, call.id or "")) for call in calls(message)}
             turn = turns.pop() if len(turns) == 1 else None
@@ -145,47 +146,47 @@ class Traces:
         return found
 
 
-class Held:
-    """Buffers steps until their trace is complete, since exports are not ordered."""
+class TraceBuffer:
+    """Buffers the steps of traces, since exports are unordered."""
 
     def __init__(self) -> None:
         self._traces = Traces()
-        self._held: OrderedDict[str, list[Step]] = OrderedDict()  # least recent first
+        self._steps: OrderedDict[str, list[Step]] = OrderedDict()  # least recent first
         self._count = 0
         self._facts: dict[str, TraceFacts] = {}
 
     def trace(self, trace_id: str) -> TraceFacts:
-        """Returns the mutable facts about a trace."""
+        """Returns the facts about a trace, to be changed in place."""
         return self._facts.setdefault(trace_id, TraceFacts(trace_id))
 
     def add(self, trace_id: str, session: str, step: Step) -> Iterator[Event]:
-        """Adds a step. If too many are buffered, yields the events of the oldest trace."""
+        """Adds a step; if too many are buffered, yields the events of the oldest traces."""
         facts = self.trace(trace_id)
         facts.session = facts.session or session
-        self._held.setdefault(trace_id, []).append(step)
-        self._held.move_to_end(trace_id)
+        self._steps.setdefault(trace_id, []).append(step)
+        self._steps.move_to_end(trace_id)
         self._count += 1
-        while self._count > MAX_HELD and len(self._held) > 1:
-            yield from self._take(*self._held.popitem(last=False))
+        while self._count > MAX_BUFFERED and len(self._steps) > 1:
+            yield from self._take(*self._steps.popitem(last=False))
 
     def _take(self, trace_id: str, steps: Sequence[Step]) -> Iterator[Event]:
         self._count -= len(steps)
         yield from self._traces.take(self.trace(trace_id), steps)
 
     def rest(self) -> Iterator[Event]:
-        """Yields the events of the buffered traces in order of time, then those still open."""
-        order = {name: min(step.order for step in steps) for name, steps in self._held.items()}
-        for name in sorted(self._held, key=lambda name: order[name]):
-            yield from self._take(name, self._held[name])
-        self._held.clear()
+        """Yields the events of the buffered traces by time, then those of open conversations."""
+        order = {name: min(step.order for step in steps) for name, steps in self._steps.items()}
+        for name in sorted(self._steps, key=lambda name: order[name]):
+            yield from self._take(name, self._steps[name])
+        self._steps.clear()
         yield from self._traces.rest()
 
 
 def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> set[str]:
     """Returns the places of steps whose answer continues in the next step of the same parent.
 
-    Some instrumentations of agents log each block of one answer as a step, and only the first with
-    a request: the answer of the first step alone is then a turn whose calls are missing.
+    Some agent instrumentations log each block of an answer as a step, and the request only in the
+    first, whose answer is then a turn without its calls.
     """
     found: set[str] = set()
     last: dict[str | None, str] = {}
@@ -207,7 +208,7 @@ def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
 
 
 def _system(step: Step, by_id: dict[str, Step]) -> str:
-    """Returns the system text outside the messages: the step's own, or that of its agent."""
+    """Returns the system text logged outside the messages: of the step or of its agent."""
     seen: set[str | None] = set()
     node: Step | None = step
     while node is not None and node.id not in seen:
@@ -218,10 +219,10 @@ def _system(step: Step, by_id: dict[str, Step]) -> str:
     return ""
 
 
-def _without(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str:
-    """Returns a mark for a request that no longer offers a tool that was called before, or "".
+def _withdrawn_tools(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str:
+    """Returns a suffix for the session of a request without a tool that was called before, or "".
 
-    Frameworks ask for the result of a finished conversation this way, in a separate call.
+    Frameworks ask for the result of a finished conversation in such a separate request.
     """
     offered = {
         as_str(one.get("name")) or as_str(as_dict(one.get("function")).get("name"))
@@ -231,8 +232,8 @@ def _without(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str
     return f" without {sorted(missing)}" if offered and missing and "" not in offered else ""
 
 
-def _is_replaced(message: Message) -> bool:
-    return any(isinstance(part, Text) and part.text in _REPLACED for part in message.parts)
+def _is_redacted(message: Message) -> bool:
+    return any(isinstance(part, Text) and part.text in _PLACEHOLDERS for part in message.parts)
 
 
 def _with_media(message: Message) -> Message:
@@ -247,7 +248,7 @@ def _with_media(message: Message) -> Message:
         at = 0
         for match in _MEDIA.finditer(part.text):
             parts += [Text(before)] if (before := part.text[at : match.start()]) else []
-            parts.append(Media(_KINDS.get(as_str(match[1]), "file")))
+            parts.append(Media(match[1] if match[1] in ("image", "audio", "video") else "file"))
             at = match.end()
         parts += [Text(rest)] if (rest := part.text[at:]) else []
     return replace(message, parts=tuple(parts))

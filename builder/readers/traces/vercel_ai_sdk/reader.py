@@ -1,9 +1,9 @@
-"""Vercel AI SDK: chats as the user interface stores them, and the messages sent to models.
+"""Reads the Vercel AI SDK: chats as user interfaces store them, and the messages sent to models.
 
 Source: vercel-ai-sdk.md. A record is an element of a list, a line or a document: a chat, a message
 of a chat, or a row of a table of messages. Single messages form one conversation, or one for each
-chat that they name. The interface stores neither system text nor tools unless the application adds
-them to the messages. In its telemetry, a record is a span.
+chat that they name. Interfaces store neither system text nor tools unless the application adds them
+to the messages. In the SDK's telemetry, a record is a span.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_str, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.messages import read_messages
@@ -48,7 +48,7 @@ _PEEKED = 50
 
 
 def recognise(source: Source) -> str | None:
-    """Claims messages with UI parts or with tool-call parts."""
+    """Claims messages with UI parts or tool-call parts, and spans of the SDK's telemetry."""
     for value in source.peek.records[:_PEEKED]:
         if is_ui_message(value):
             return "UI messages with typed parts or toolInvocations"
@@ -62,12 +62,12 @@ def read(source: Source) -> Iterator[Event]:
     if first_dialect(source) == VERCEL:
         yield from read_spans(source)
         return
-    yield from collected(source.records(), _Reading())
+    yield from collected(source.records(), _Collector())
 
 
 @dataclass(slots=True)
 class _Chat:
-    """Messages that are records of their own, and the places of these records."""
+    """Messages that are separate records, with the places of the first and last record."""
 
     where: str
     last: str = ""
@@ -75,7 +75,7 @@ class _Chat:
     items: list[Json] = field(default_factory=list)
 
 
-class _Reading:
+class _Collector:
     """Collects records into conversations."""
 
     def __init__(self) -> None:
@@ -90,8 +90,7 @@ class _Reading:
             return
         row = as_dict(value)
         if "role" in row:
-            chat_id = next((name for key in _CHATS if (name := name_or_none(row.get(key)))), None)
-            chat = self.chats.setdefault(chat_id or "", _Chat(record.where))
+            chat = self.chats.setdefault(name_of(row, *_CHATS) or "", _Chat(record.where))
             chat.items.append(value)
             chat.last = record.where
             chat.records += 1
@@ -104,7 +103,7 @@ class _Reading:
             yield Ignored(unknown_code(row.get("type", "record")))
 
     def rest(self) -> Iterator[Event]:
-        """Yields the conversations of messages that are records of their own."""
+        """Yields the conversations of messages that are separate records."""
         for chat_id, chat in self.chats.items():
             where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
             name = unique_name(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
@@ -112,10 +111,7 @@ class _Reading:
 
 
 def _by_time(items: list[Json]) -> list[Json]:
-    """Returns the rows of a table sorted by time, if all have one.
-
-    A database dump need not be in that order.
-    """
+    """Returns the rows of a table sorted by time if all have one; dumps may be unordered."""
     for key in _TIMES:
         times = [as_dict(item).get(key) for item in items]
         for kind in (str, int):
@@ -135,7 +131,7 @@ def _conversation(
         message = as_dict(item)
         body = content_of(message)
         if message.get("role") == "data":
-            continue  # belongs to the application, never sent
+            continue  # for the application, never sent
         if "parts" in message or "toolInvocations" in message or isinstance(body, dict):
             messages += read_ui_message(message, number, notes)
         else:
@@ -149,7 +145,7 @@ def _conversation(
         record=where,
         messages=with_request_keys(messages),
         tools=None if tools is None else tuple(definitions(list(tools))),
-        model=name_or_none(chat.get("model")) or model_of(items),
+        model=name_of(chat, "model") or model_of(items),
         records=records,
         problems=unreadable_messages(sorted(set(notes.unreadable)), where),
         changes=notes.changes,

@@ -1,8 +1,8 @@
 """Reads spans of the AI SDK's telemetry: one for each model call, inside one for the whole loop.
 
-Source: vercel-ai-sdk.md "Telemetry spans". `ai.generateText.doGenerate` and similar spans contain
-the prompt that the provider received; `ai.generateText` repeats them; `ai.toolCall` is a run of a
-tool. Without a context manager, each span has a separate trace.
+Source: vercel-ai-sdk.md "Telemetry spans". Spans such as `ai.generateText.doGenerate` contain the
+prompt that the provider received; `ai.generateText` repeats it; `ai.toolCall` is a tool run.
+Without a context manager, each span has a trace of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from builder.conversation import (
 )
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes, read_call
@@ -53,8 +53,7 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _tool_run(given: dict[str, Json]) -> SpanReading:
-    name = name_or_none(given.get("ai.toolCall.name"))
-    call_id = name_or_none(given.get("ai.toolCall.id"))
+    name, call_id = name_of(given, "ai.toolCall.name"), name_of(given, "ai.toolCall.id")
     value = decoded(given.get("ai.toolCall.result"))
     content = Text(value) if isinstance(value, str) else Data(value)
     return SpanReading(
@@ -74,32 +73,26 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
             sent += _ran_by_provider(item) or read_messages([item], notes)
     elif isinstance(prompt, str):
         sent += read_request(prompt, notes).messages
-    model = first_of(given, "ai.response.model", "ai.model.id", "gen_ai.request.model")
-    answers = _answers(span, name_or_none(model))
+    model = name_or_none(
+        first_of(given, "ai.response.model", "ai.model.id", "gen_ai.request.model")
+    )
+    answers = _answers(span, model)
     listed = decoded(given.get("ai.prompt.tools"))
     tools = tuple(definitions(listed)) if listed is not None else None
     if tools is None and sent and kind == "model":
-        parts = (*sent, *(answer.message for answer in answers))
-        tools = None if any(calls(message) for message in parts) else ()  # written with the prompt
+        parts = [*sent, *(answer.message for answer in answers)]
+        tools = None if any(map(calls, parts)) else ()  # tools would be logged with the prompt
     if prompt is None and not answers:
         return SpanReading(kind, session=session)
+    cut, unreadable = is_cut(prompt), notes.unreadable
     history = history_of(
-        sent,
-        answers,
-        span,
-        tools=tools,
-        model=name_or_none(model),
-        unreadable=notes.unreadable,
-        cut=is_cut(prompt),
+        sent, answers, span, tools=tools, model=model, unreadable=unreadable, cut=cut
     )
     return SpanReading(kind, history, tuple(answers), session=session)
 
 
 def _ran_by_provider(item: Json) -> list[Message]:
-    """Returns a turn that contains its own results.
-
-    The provider ran the tools, so no client answered the calls.
-    """
+    """Returns the placeholder for a turn in which the provider ran tools, else []."""
     message = as_dict(item)
     parts = [as_dict(part) for part in as_list(message.get("content"))]
     if message.get("role") != "assistant" or not any(

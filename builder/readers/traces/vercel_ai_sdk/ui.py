@@ -1,8 +1,8 @@
 """Reads UI messages of the AI SDK: one assistant message contains a whole loop of steps.
 
-Source: vercel-ai-sdk.md "UIMessage"; vercel/ai convert-to-model-messages.ts for the messages that
-the model sees: the text and calls of a step, then its results, then the next step. Parts that only
-the interface shows (sources, data) are not sent.
+Source: vercel-ai-sdk.md "UIMessage". The model sees the text and calls of a step, then its results,
+then the next step (vercel/ai convert-to-model-messages.ts). Parts that are only displayed (sources,
+data) are not sent.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from builder.conversation import (
     Reasoning,
     Text,
     ToolCall,
+    ToolResult,
     Unparsed,
     unknown_part,
 )
-from builder.conversation import ToolResult as Result
 from builder.jsonio import dumps
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
 
 _ROLES = frozenset({"system", "user", "assistant", "data"})
-_PARTS = frozenset(
+_UI_PARTS = frozenset(
     {"step-start", "file", "source", "source-url", "source-document", "dynamic-tool"}
 )  # fmt: skip
-_SHOWN = ("source", "source-url", "source-document", "step-start")
+_DISPLAYED = ("source", "source-url", "source-document", "step-start")
 _STATES = {
     "partial-call": "input-streaming",
     "call": "input-available",
@@ -65,7 +66,7 @@ def has_sdk_messages(value: Json) -> bool:
 
 
 def content_of(message: dict[str, Json]) -> Json:
-    """Returns a message's content; tables store it as the JSON text of its parts."""
+    """Returns a message's content: the list of its parts if a table stores it as JSON text."""
     body = message.get("content")
     if isinstance(body, str) and body.startswith('[{"type"'):
         parts = decoded(body)
@@ -93,13 +94,13 @@ def _is_ui_part(value: Json) -> bool:
         return "toolInvocation" in part
     if kind.startswith("tool-"):
         return "toolCallId" in part and "state" in part
-    return kind in _PARTS or kind.startswith("data-")
+    return kind in _UI_PARTS or kind.startswith("data-")
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
-    """Returns the messages that the model saw: one for each step and one for its results.
+    """Returns the messages that the model saw: for each step, its answer and its results.
 
-    `number` is the index of the message in the chat, for turns without an id.
+    `number` is the index of the message in the chat; it replaces a missing id.
     """
     role = as_str(item.get("role"))
     inside = decoded(item.get("content"))
@@ -113,7 +114,7 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
         return [Message(role[:40], tuple(pieces))] if pieces else []
     name = as_str(item.get("id"))[:200] or str(number)
     found: list[Message] = []
-    for count, step in enumerate(_steps(_once(parts))):
+    for count, step in enumerate(_steps(_last_states(parts))):
         found += _step(step, f"{name} {count}", notes)
     return found
 
@@ -150,30 +151,21 @@ def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
     return None
 
 
-def _once(parts: list[Json]) -> list[Json]:
-    """Returns the parts; of a call that occurs more than once, only the last.
-
-    Each occurrence contains a later state of its result.
-    """
-    last: dict[str, int] = {}
-    for number, value in enumerate(parts):
-        tool = _tool(as_dict(value))
-        if tool is not None and (name := name_or_none(tool.get("toolCallId"))):
-            last[name] = number
-    kept = set(last.values())
+def _last_states(parts: list[Json]) -> list[Json]:
+    """Returns the parts with each call in its last state only, at the position of that state."""
+    ids = [name_of(_tool(as_dict(part)) or {}, "toolCallId") for part in parts]
+    last = {call_id: number for number, call_id in enumerate(ids)}
     return [
-        value
-        for number, value in enumerate(parts)
-        if number in kept
-        or (tool := _tool(as_dict(value))) is None
-        or not name_or_none(tool.get("toolCallId"))
+        part
+        for number, (part, call_id) in enumerate(zip(parts, ids, strict=True))
+        if call_id is None or last[call_id] == number
     ]
 
 
 def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
     """Yields the parts of each step.
 
-    Without step markers, a call with another step number or text after a call begins a new step.
+    Without step markers, a call with another step number or text after a call begins a step.
     """
     marked = any(as_dict(part).get("type") == "step-start" for part in parts)
     step: list[dict[str, Json]] = []
@@ -199,7 +191,7 @@ def _steps(parts: list[Json]) -> Iterator[list[dict[str, Json]]]:
 def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator[Message]:
     """Yields one answer of the model, then its results.
 
-    Text after a call that the provider executed is a new answer: it saw the result.
+    Text after a result from the provider is a new answer, since the model saw that result.
     """
     pieces: list[Part] = []
     results: list[Part] = []
@@ -226,7 +218,7 @@ def _step(parts: list[dict[str, Json]], turn: str, notes: PartNotes) -> Iterator
 
 
 def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
-    """Returns the content of a part other than a call; text that was still streaming is partial."""
+    """Returns the content of a part other than a call; unfinished text is marked as truncated."""
     kind = as_str(part.get("type"))
     if kind in ("text", "reasoning"):
         text = as_str(part.get("text")) or as_str(part.get("reasoning"))
@@ -241,47 +233,39 @@ def _content_of_part(part: dict[str, Json], notes: PartNotes) -> list[Part]:
         return [Media(named if named in ("image", "audio", "video") else "file")]
     if kind.startswith("data-"):
         notes.changes["data_part_ignored"] += 1
-    elif kind not in _SHOWN:
+    elif kind not in _DISPLAYED:
         return [unknown_part(kind or "part")]
     return []
 
 
-def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, Result | None]:
-    """Returns a call and its result; None for the result of an unanswered call."""
+def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, ToolResult | None]:
+    """Returns a call and its result, or None for the result of an unanswered call."""
     state = as_str(tool.get("state"))
-    name, call_id = name_or_none(tool.get("toolName")), name_or_none(tool.get("toolCallId"))
-    value = tool.get("input")
-    if value is None:
-        value = tool.get("rawInput")
+    name, call_id = name_of(tool, "toolName"), name_of(tool, "toolCallId")
+    value = first_of(tool, "input", "rawInput")
     if name is None:
         return Unparsed(dumps(tool), "bad_call"), None
     if state == "input-streaming":
         return Unparsed(value if isinstance(value, str) else dumps(value), "truncated"), None
     call = ToolCall(name, value, id=call_id)
     if state == "output-available":
-        return call, Result(_output(tool.get("output")), call_id, name)
+        return call, ToolResult(_output(tool.get("output")), call_id, name)
     if state == "output-error":
-        return call, Result(_output(tool.get("errorText")), call_id, name, is_error=True)
+        return call, ToolResult(_output(tool.get("errorText")), call_id, name, is_error=True)
     if state == "output-denied":
-        # Without a reason the SDK sends its own wording, which differs between versions.
+        # Without a reason, the SDK sends a text that differs between versions.
         reason = as_dict(tool.get("approval")).get("reason")
-        return call, Result(_output(reason), call_id, name, is_error=True)
+        return call, ToolResult(_output(reason), call_id, name, is_error=True)
     return call, None
 
 
 def _output(value: Json) -> tuple[Text | Data, ...]:
-    if value is None or value == "":
-        return ()
-    return (Text(value) if isinstance(value, str) else Data(value),)
+    return text_or_data(None if value == "" else value)
 
 
 def model_of(items: list[Json]) -> str | None:
-    """Returns the model that the metadata of the messages name most."""
-    names: Counter[str] = Counter()
-    for item in items:
-        metadata = as_dict(decoded(as_dict(item).get("metadata")))
-        for key in ("model", "modelId", "model_id"):
-            if name := name_or_none(metadata.get(key)):
-                names[name] += 1
-                break
+    """Returns the model that is named most often in the metadata of the messages, or None."""
+    metadata = (as_dict(decoded(as_dict(item).get("metadata"))) for item in items)
+    named = (name_of(fields, "model", "modelId", "model_id") for fields in metadata)
+    names = Counter(name for name in named if name is not None)
     return max(names, key=lambda name: names[name]) if names else None
