@@ -27,7 +27,7 @@ from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
-from builder.select.splits import session_key
+from builder.select.splits import session_digest
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
@@ -222,7 +222,7 @@ def _conversation(
         writer.reject(Problem(code, conversation.record, detail))
     kept = _calls_of(normalised, in_samples) if in_samples else frozenset()
     outcomes = call_outcomes(keys, dropped, kept, code)
-    session = session_key(conversation, name, task.origin)
+    session = session_digest(conversation.id, name, task.origin)
     model = conversation.model and scrubber.text(conversation.model)
     terms = _license(conversation, task, scrubber)
     writer.entry(

@@ -176,7 +176,7 @@ def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
     ledger = built.ledger
     calls = CallOutcomes()
     source = 0
-    for row, codes in choice.of_each(table):
+    for row, codes in choice.by_conversation(table):
         if row.source != source:
             calls.end_source()
             source = row.source
@@ -237,7 +237,7 @@ def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -
     """Counts the preference pairs of the written samples, and by code those left out."""
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
-    for row, codes in choice.of_each(table):
+    for row, codes in choice.by_conversation(table):
         built.pairs_left_out.update(dict(row.left_out))
         for count, code in zip(row.pairs, codes, strict=True):
             if code is None:

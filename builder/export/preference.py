@@ -39,7 +39,7 @@ class PreferencePairs:
     left_out: Counter[str] = field(default_factory=Counter)
     _known: set[bytes] = field(default_factory=set)
 
-    def of(self, row: DatasetRow, sample: Sample) -> Iterator[PreferencePair]:
+    def proven(self, row: DatasetRow, sample: Sample) -> Iterator[PreferencePair]:
         """Yields the proven pairs of a row."""
         listed = row.meta.get("preferences")
         for item in listed if isinstance(listed, list) else []:
@@ -47,16 +47,16 @@ class PreferencePairs:
             if sides is None:
                 self.left_out["bad_preference"] += 1
                 continue
-            pair = self._proven(*sides, late_system=row.late_system)
+            pair = self._prove(*sides, late_system=row.late_system)
             if isinstance(pair, str):
                 self.left_out[pair] += 1
             else:
                 yield pair
 
-    def _proven(
+    def _prove(
         self, reason: str, chosen: Sample, rejected: Sample, *, late_system: bool
     ) -> PreferencePair | str:
-        """Returns the pair, or the code that says why it is not one."""
+        """Returns the pair, or the code of the reason to leave it out."""
         if chosen.messages == rejected.messages:
             return "same_answer"
         verdicts = [self._verdict(one, late_system=late_system) for one in (chosen, rejected)]

@@ -1,4 +1,4 @@
-"""Computes token ids with labels: exactly the tokens of `meta.spans` are trained."""
+"""Computes labels for token ids, so that exactly the tokens of `meta.spans` are trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def labels(
 
     Raises BorderFault if a token crosses a border of a span.
     """
-    made = [IGNORED] * len(ids)
+    labelled = [IGNORED] * len(ids)
     at = 0
     for start, end in spans:
         while at < len(ids) and offsets[at][1] <= start:
@@ -31,6 +31,6 @@ def labels(
         while at < len(ids) and offsets[at][0] < end:
             if offsets[at][1] > end:
                 raise BorderFault(f"a token crosses the end of the span at {end}")
-            made[at] = ids[at]
+            labelled[at] = ids[at]
             at += 1
-    return made
+    return labelled

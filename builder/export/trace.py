@@ -1,7 +1,7 @@
 """Exports conversations for viewing: ATIF trajectories and Hugging Face session traces.
 
-Neither is for training: they omit what their format cannot represent. Each file is read again by
-this project's own reader and must give the messages of the sample.
+They are not for training, since their formats cannot represent everything. Each file is read back
+by this project's own reader and must give the messages of the sample.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from builder.conversation import Conversation, Json
 from builder.dataset.rows import DatasetRow
-from builder.export.variants import structured_messages
+from builder.export.variants import call_ids, structured_messages
 from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps
 from builder.normalize import NormalizeOptions, normalise
@@ -30,10 +30,10 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
     write, suffix = TRACES[to]
     exported = Exported()
     with folder_aside(out) as scratch:
-        made = scratch / "out"
-        made.mkdir()
+        folder = scratch / "out"
+        folder.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):
-            path = made / f"{exported.rows:06d}{suffix}"
+            path = folder / f"{exported.rows:06d}{suffix}"
             path.write_bytes(write(row, sample, to_dialogue(sample)))
             exported.rows += 1
             if _read_again(path, to) == _comparable(sample, to):
@@ -41,7 +41,7 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
             else:
                 exported.problems.append(f"{path.name}: reading it back gives different messages")
         if exported.rows and not exported.problems:
-            put_in_place(made, out)
+            put_in_place(folder, out)
     return exported
 
 
@@ -52,36 +52,27 @@ def _text(value: Json, default: str) -> str:
 def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     """Returns a trajectory of ATIF-v1.6 (atif.md, "Fields"), with results in the call's step."""
     steps: list[dict[str, Json]] = []
-    for message in structured_messages(dialogue):
-        if message["role"] == "tool":
-            observation = steps[-1].setdefault("observation", {"results": []})
-            assert isinstance(observation, dict)
-            results = observation["results"]
-            assert isinstance(results, list)
-            results.append(
-                {"source_call_id": message["tool_call_id"], "content": message["content"]}
-            )
+    ids: list[str] = []
+    for number, turn in enumerate(dialogue.turns):
+        if turn.role == "tool":
+            results: list[Json] = [
+                {"source_call_id": name, "content": text}
+                for name, text in zip(ids, turn.responses, strict=True)
+            ]
+            steps[-1]["observation"] = {"results": results}
             continue
-        source = "agent" if message["role"] == "assistant" else message["role"]
         step: dict[str, Json] = {
             "step_id": len(steps) + 1,
-            "source": source,
-            "message": message["content"],
+            "source": "agent" if turn.role == "assistant" else turn.role,
+            "message": turn.content,
         }
-        if "reasoning_content" in message:
-            step["reasoning_content"] = message["reasoning_content"]
-        if "tool_calls" in message:
-            calls = [call for turn in dialogue.turns for call in turn.calls]
-            first = sum(
-                len(found) for item in steps if isinstance(found := item.get("tool_calls"), list)
-            )
+        if turn.reasoning:
+            step["reasoning_content"] = turn.reasoning
+        if turn.calls:
+            ids = call_ids(number, turn)
             step["tool_calls"] = [
-                {
-                    "tool_call_id": call["id"],
-                    "function_name": call["function"]["name"],
-                    "arguments": calls[first + place].arguments,
-                }
-                for place, call in enumerate(message["tool_calls"])
+                {"tool_call_id": name, "function_name": call.name, "arguments": call.arguments}
+                for name, call in zip(ids, turn.calls, strict=True)
             ]
         steps.append(step)
     agent: dict[str, Json] = {
@@ -100,7 +91,7 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     return dumps(trajectory).encode("utf-8") + b"\n"
 
 
-def _traces(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
+def _session(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     """Returns a session trace (hf-session-traces.md): a session line, then a line per message."""
     harness = _text(row.meta.get("format"), "unknown")
     lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
@@ -118,13 +109,13 @@ Write = Callable[[DatasetRow, Sample, Dialogue], bytes]
 
 TRACES: dict[str, tuple[Write, str]] = {
     "atif": (_atif, ".json"),
-    "hf-session-traces": (_traces, ".jsonl"),
+    "hf-session-traces": (_session, ".jsonl"),
 }
 """By name: the function that writes a file, and the file's suffix."""
 
 
 def _comparable(sample: Sample, to: str) -> tuple[object, ...]:
-    """Returns the parts that the format can represent: session traces have no definitions."""
+    """Returns the parts that the format can represent: a session trace has no definitions."""
     tools = list(sample.definitions) if to == "atif" else []
     return (sample.messages, tools)
 
@@ -133,7 +124,7 @@ def _read_again(path: Path, to: str) -> tuple[object, ...] | None:
     options = NormalizeOptions(reasoning="keep", control_tokens="neutralise")
     for event in readers()[to].read(Source(path.name, path)):
         if isinstance(event, Conversation):
-            # A last turn with calls is what the sample trains.
+            # The last turn is a target even if it has calls, which have no results.
             dialogue = normalise(replace(event, complete=True), options).dialogue
             if dialogue is not None:
                 return _comparable(flatten(dialogue), to)

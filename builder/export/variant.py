@@ -1,4 +1,4 @@
-"""Defines a variant: its rows, and the text that a trainer makes of each."""
+"""Defines a variant: its rows, and the text that a trainer renders from each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ExportItem:
 
     targets  for each assistant turn, in order, whether it is trained
     prompt   the generation prompt of the inference mode that the spans are for
-    pairs    its preference pairs, for a variant of pairs
+    pairs    its preference pairs, if the variant consists of pairs
     """
 
     sample: Sample
@@ -53,13 +53,13 @@ class ExportItem:
     pairs: tuple[PreferencePair, ...] = ()
 
     def messages(self, sample: Sample) -> list[Row]:
-        """Returns the messages of `sample`, whose assistant turns are those of the item."""
+        """Returns the messages of `sample`, another form of the item's sample, with weights."""
         messages = as_messages(sample)
         self.weigh(messages)
         return messages
 
     def weigh(self, messages: list[Row]) -> None:
-        """Marks the assistant messages of a sample that has untrained ones."""
+        """Sets `weight` and `loss` of the assistant messages if any of them is untrained."""
         if all(self.targets):
             return
         answers = [message for message in messages if message["role"] == "assistant"]
@@ -70,14 +70,14 @@ class ExportItem:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A variant.
+    """A form in which datasets are exported.
 
     summary   one line for `builder export --help` and the card
     kind      jsonl or parquet
     features  the features that the card declares, so that loaders infer none
-    rows      the rows of a sample, each with the text that it must give
-    text      the text that a trainer makes of a loaded row
-    of_pairs  a row is a preference pair, not a sample or its turn
+    rows      yields the rows of a sample, each with the text that it must render to
+    text      returns the text that a trainer renders from a loaded row
+    of_pairs  whether a row is a preference pair and not a sample or one of its turns
     """
 
     name: str

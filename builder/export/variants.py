@@ -1,8 +1,8 @@
-"""Defines the variants: the rows, and the text that a trainer makes of each.
+"""Defines the variants: the rows, and the text that a trainer renders from each.
 
-`rows` turns a proven sample into rows; `text` returns what the tokenizer's template (or the
-trainer's own published rule, if it does not use the template) makes of a row as it is loaded. The
-two are written separately on purpose: a row is correct if `text` gives the bytes that were proven.
+`rows` turns a proven sample into rows; `text` renders a loaded row with the tokenizer's template,
+or by the trainer's own published rule if it does not use the template. The two are written
+separately on purpose: a row is correct if `text` gives the bytes that were proven.
 
 If a sample has assistant turns that are context only, the assistant messages of a row carry
 `weight` (0 or 1, as in OpenAI's fine-tuning format, read by axolotl) and `loss` (read by ms-swift).
@@ -43,7 +43,7 @@ def _plain_text(row: Row, target: Target) -> str:
 
 
 def _text_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    """Writes null without tools, because "" breaks TRL and axolotl, and "[]" LLaMA-Factory."""
+    """Writes null if there are no tools: "" breaks TRL and axolotl, "[]" LLaMA-Factory."""
     tools = dumps(list(item.sample.tools)) if item.sample.tools else None
     yield {"messages": item.messages(item.sample), "tools": tools}, item.text
 
@@ -68,11 +68,13 @@ def _system_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
     yield {"messages": item.messages(in_system(item.sample))}, item.text
 
 
-def structured_messages(dialogue: Dialogue) -> list[Row]:
-    """Returns messages with `tool_calls` and role tool.
+def call_ids(number: int, turn: Turn) -> list[str]:
+    """Returns an id for each call of a turn, made from positions: the flat form has no ids."""
+    return [f"call_{number}_{place}" for place in range(len(turn.calls))]
 
-    Ids are positions: the flat form has none.
-    """
+
+def structured_messages(dialogue: Dialogue) -> list[Row]:
+    """Returns messages with `tool_calls` and role tool; ids come from `call_ids`."""
     messages: list[Row] = []
     ids: list[str] = []
     for number, turn in enumerate(dialogue.turns):
@@ -86,7 +88,7 @@ def structured_messages(dialogue: Dialogue) -> list[Row]:
         if turn.reasoning:
             message["reasoning_content"] = turn.reasoning
         if turn.calls:
-            ids = [f"call_{number}_{place}" for place in range(len(turn.calls))]
+            ids = call_ids(number, turn)
             message["tool_calls"] = [
                 {
                     "id": name,
@@ -106,7 +108,7 @@ def _openai(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]]:
-    """Yields (sample that ends with a target, its rendering, the start of its trained text)."""
+    """Yields (sample that ends with a target, its rendering, start of the text to train)."""
     for piece, trained in zip(examples(item.dialogue, "turn"), item.targets, strict=True):
         if not trained:
             continue
@@ -145,10 +147,10 @@ def _text_completions_text(row: Row, _: Target) -> str:
 
 
 def _sharegpt(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    """Returns turns: with calls and no text `function_call`, otherwise their flat form as `gpt`.
+    """Yields one row. Turns with calls and no text become `function_call`, other answers `gpt`.
 
-    A function_call turn of LLaMA-Factory contains only JSON, which it renders with its own spacing:
-    a turn that it would not render to the same bytes stays text.
+    LLaMA-Factory renders the JSON of a function_call turn with its own spacing: a turn that it
+    would not render to the same bytes stays text.
     """
     system = None
     turns: list[Row] = []
@@ -236,11 +238,11 @@ def _preferences(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
 
 
 def _preferences_text(row: Row, target: Target) -> str:
-    sides = (target.render([*row["prompt"], *row[key]], row["tools"] or None) for key in _SIDES)
-    return "\0".join(sides)
+    return "\0".join(
+        target.render([*row["prompt"], *row[side]], row["tools"] or None)
+        for side in ("chosen", "rejected")
+    )
 
-
-_SIDES = ("chosen", "rejected")
 
 _TURN_LIST: Json = [{"name": "from", "dtype": "string"}, {"name": "value", "dtype": "string"}]
 _IDS: tuple[Feature, ...] = tuple(

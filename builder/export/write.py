@@ -1,4 +1,4 @@
-"""Writes a variant, loads it as a trainer does, and compares every row with the proven text."""
+"""Writes a variant, loads it like a trainer, and compares every row with the proven text."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Exported:
     samples   rows of the dataset that were read
     written   samples that were exported
     rows      rows written for them
-    equal     rows that, loaded again, gave the proven text
+    equal     rows that gave the proven text when they were loaded again
     left_out  {code: samples not exported}
-    problems  why nothing was put in place
+    problems  the reasons why nothing was put in place
     longest   tokens of the longest sample
     widest    as `builder.trainers.record.wider` counts them
     beyond    {trainer: samples longer than its default length}
@@ -135,7 +135,7 @@ class Exported:
 def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exported:
     """Writes the variant of every sample that is proven.
 
-    Nothing is put in place unless every row, loaded again, gives the text that was proven, and a
+    Nothing is put in place unless every row gives the proven text when it is loaded again, and a
     trainer that reads the variant leaves all context-only turns untrained. Raises UsageError if
     `dataset` or `out` cannot be used, or if no trainer of the variant can express the targets.
     """
@@ -186,7 +186,7 @@ def _write(
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
         item = _item(sample, verdict, verifier)
         if variant.of_pairs:
-            item = replace(item, pairs=tuple(pairs.of(found, sample)))
+            item = replace(item, pairs=tuple(pairs.proven(found, sample)))
             if not item.pairs:
                 continue
         try:
@@ -211,7 +211,7 @@ def _write(
 
 
 def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
-    """Returns a proven sample with its targets: the assistant turns at whose end a span ends."""
+    """Returns the item of a proven sample. Its targets are the turns that end where a span ends."""
     target = verifier.target
     ends = {end for _, end in verdict.spans}
     answers = render_sample(sample, target.style).answers
@@ -287,12 +287,12 @@ def _companions(
     trainers: Sequence[Trainer],
     folder: str,
 ) -> None:
-    """Writes the card that declares the features, and the trainers' configurations."""
+    """Writes the card, which declares the features, and the trainers' configurations."""
     front: Json = {
         "configs": [
             {
                 "config_name": "default",
-                # datasets' cache identifies a folder only by its name and its card
+                # the cache of `datasets` identifies a folder only by its name and its card
                 "description": f"sha256 {_digest(made)}",
                 "data_files": [
                     {"split": split, "path": f"data/{split}-*.{variant.kind}"}
@@ -302,8 +302,8 @@ def _companions(
         ],
         "dataset_info": {"features": variant.declared(weighted=exported.context > 0)},
     }
-    # Decoded again, because YAML would write shared objects as references, which loaders do not
-    # resolve.
+    # Copied through JSON, because YAML would write shared objects as references, which loaders do
+    # not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
     facts = exported.facts(hybrid=target.style.thoughts is Thoughts.hybrid)
     files = configurations(variant.name, variant.kind, trainers, facts, exported.splits, folder)
@@ -343,7 +343,7 @@ def _digest(made: Path) -> str:
 def _compare(
     variant: Variant, made: Path, target: Target, digests: Path, exported: Exported
 ) -> None:
-    """Loads the folder as trainers do; each row must give its text again."""
+    """Loads the folder as trainers do, and compares the text of each row with the proven one."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.disable_progress_bars()
@@ -351,7 +351,7 @@ def _compare(
     with tempfile.TemporaryDirectory(dir=made.parent) as cache, digests.open("rb") as texts:
         try:
             loaded = datasets.load_dataset(str(made), cache_dir=cache)
-        except Exception as error:  # any exception of the loader condemns the files
+        except Exception as error:  # any exception of the loader means that the files are at fault
             exported.problems.append(f"it cannot be loaded: {reason(error)}")
             return
         for split in exported.splits:
@@ -368,7 +368,7 @@ def _compare(
 
 
 def result(exported: Exported) -> dict[str, Json]:
-    """Returns the object that `--json` prints."""
+    """Returns the result as `--json` prints it."""
     return {
         "samples": exported.samples,
         "rows": exported.rows,

@@ -1,8 +1,8 @@
-"""Finds two continuations of one context in a log, the source of `export --to preference`.
+"""Finds two continuations of one context in a log, for `export --to preference`.
 
 An alternative is an abandoned conversation (rewound, answered again, not preferred). It belongs to
 a written sample if one of its turns answers the same messages as a turn of the sample, with the
-same tools, and differs from it. Uncertain cases are left out and counted by code
+same tools, but differs from it. Uncertain cases are left out and counted by code
 (docs/preference.md).
 """
 
@@ -28,7 +28,7 @@ REASONS = {
 """{code of an abandoned conversation: the reason of its pairs}."""
 
 WITHIN_SESSION = frozenset({"rewound"})
-"""Reasons whose successor is in the same session; for the others it is in the same source."""
+"""Reasons for which the successor is in the same session; for others, in the same source."""
 
 MUST_CONTINUE = frozenset({"retry"})
 """Reasons for which only the messages after the answer show which one was used."""
@@ -36,11 +36,11 @@ MUST_CONTINUE = frozenset({"retry"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A turn of the model that may be the other answer.
+    """An assistant turn, as one side of a possible pair.
 
     context   digest of the messages before it, without thoughts
-    content   its message as it is written without its thought
-    thought   its message with the thought, "" if it has none
+    content   its message without its thought
+    thought   its message with its thought, "" if it has none
     calls     its calls: name and arguments
     """
 
@@ -56,9 +56,9 @@ class Alternative:
 
     reason   why it was abandoned
     record   its location in its source
-    fault    why no pair can be made of it, "" if there is no obstacle
+    fault    the code of the reason why it gives no pair, "" if there is none
     tools    digest of the definitions, b"" if they depend on the calls
-    answers  its turns of the model, in order
+    answers  its assistant turns, in order
     """
 
     reason: str
@@ -92,7 +92,7 @@ class Alternative:
 
 
 def answers_of(dialogue: Dialogue) -> tuple[Answer, ...]:
-    """Returns the turns of the model in a dialogue, each with the digest of its context."""
+    """Returns the assistant turns of a dialogue, each with the digest of its context."""
     digest = bytes(_DIGEST_BYTES)
     found = []
     for turn in dialogue.turns:
@@ -112,7 +112,7 @@ def calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:
 
 
 def tools_digest(definitions: Sequence[str] | None) -> bytes:
-    """Returns the digest of tool definitions, b"" if they do not count (None)."""
+    """Returns the digest of tool definitions, b"" for None: they must not be compared."""
     if definitions is None:
         return b""
     text = "\n".join(definitions).encode()
@@ -124,7 +124,7 @@ def alternative_of(
 ) -> Alternative:
     """Returns the alternative made from an abandoned conversation.
 
-    `usable` says for each of its turns of the model whether it answers exactly its context.
+    `usable` says for each of its assistant turns whether it answers exactly its context.
     """
     answers = zip(answers_of(dialogue), usable, strict=True)
     return Alternative(reason, record, "", tools, tuple(item for item, fits in answers if fits))
@@ -134,8 +134,8 @@ def alternative_of(
 class Successor:
     """A turn of a written sample that may have replaced another answer.
 
-    number   of the sample
-    ordinal  of the turn among the sample's turns of the model
+    number   the number of the sample
+    ordinal  the position of the turn among the sample's assistant turns
     """
 
     number: int
@@ -148,7 +148,7 @@ class Successor:
 
 
 class Successors:
-    """The turns of written samples of one session or source, by their contexts."""
+    """The turns in the written samples of one session or source, by context."""
 
     def __init__(self) -> None:
         self._by_context: dict[bytes, list[Successor]] = {}
@@ -157,39 +157,40 @@ class Successors:
         """Adds a turn."""
         self._by_context.setdefault(successor.answer.context, []).append(successor)
 
-    def pair(self, left: Alternative) -> tuple[Successor, Answer] | str:
+    def pair(self, abandoned: Alternative) -> tuple[Successor, Answer] | str:
         """Returns the turn that replaced an answer of an abandoned conversation, and that answer.
 
-        Otherwise returns the code that says why there is no such pair.
+        If there is no certain pair, returns the code of the reason.
         """
-        if left.fault:
-            return left.fault
+        if abandoned.fault:
+            return abandoned.fault
         if not self._by_context:
             return "no_successor"
         code = "other_context"
-        for answer in left.answers:
+        for answer in abandoned.answers:
             same = self._by_context.get(answer.context, [])
             if any(item.answer.content == answer.content for item in same):
-                code = "same_answer"  # up to this turn: they may differ later
+                code = "same_answer"  # so far; a later turn may differ
             elif same:
-                return _certain(left, answer, same)
+                return _certain(abandoned, answer, same)
             elif code == "same_answer":
                 return "other_query"
         return code
 
 
 def _certain(
-    left: Alternative, answer: Answer, others: Sequence[Successor]
+    abandoned: Alternative, answer: Answer, others: Sequence[Successor]
 ) -> tuple[Successor, Answer] | str:
+    """Returns the pair of an answer and its successor, or the code of what makes it uncertain."""
     if len({item.answer.content for item in others}) > 1:
         return "several_answers"
     usable = [item for item in others if item.is_target]
     if not usable:
         return "no_target"
-    if left.reason in MUST_CONTINUE and not any(item.is_continued for item in others):
+    if abandoned.reason in MUST_CONTINUE and not any(item.is_continued for item in others):
         return "not_continued"
     chosen = usable[0]
-    if left.tools and chosen.tools and left.tools != chosen.tools:
+    if abandoned.tools and chosen.tools and abandoned.tools != chosen.tools:
         return "other_tools"
     if any(name not in chosen.names for name, _ in answer.calls):
         return "tool_not_defined"
@@ -201,7 +202,7 @@ def _certain(
 def preference(
     reason: str, ordinal: int, *, chosen: str | None, rejected: str | None, record: Json
 ) -> dict[str, Json]:
-    """Returns an entry of `preferences` in meta/; None stands for the sample's own turn."""
+    """Returns an entry of `preferences` in meta/; a side of None is the sample's own turn."""
     return {
         "reason": reason,
         "turn": ordinal,
@@ -211,9 +212,13 @@ def preference(
     }
 
 
-def replaced(left: Alternative, successor: Successor, answer: Answer) -> dict[str, Json]:
-    """Returns the entry for an abandoned answer; with its thought if the other answer has one."""
+def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> dict[str, Json]:
+    """Returns the entry for an abandoned answer, with its thought if the successor has one too."""
     rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
     return preference(
-        left.reason, successor.ordinal, chosen=None, rejected=rejected, record=left.record
+        abandoned.reason,
+        successor.ordinal,
+        chosen=None,
+        rejected=rejected,
+        record=abandoned.record,
     )

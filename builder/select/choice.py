@@ -16,15 +16,14 @@ DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near_duplicate"
 
 FindNear = Callable[[Sequence[bool]], Mapping[int, int]]
-"""Takes whether each sample is selected so far; returns {near duplicate: the sample kept for it}.
-"""
+"""Takes whether each sample is selected so far; returns {near duplicate: sample that is kept}."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceOptions:
     """The parameters of the selection.
 
-    in_pieces  a sample is less than a conversation
+    in_pieces  whether samples may be parts of conversations
     shares     the target shares by pattern (`builder.select.mix`)
     select     the user's conditions, shares by another field, and the budget of tokens
     split      the shares of the splits, and the seed of all draws
@@ -40,16 +39,18 @@ class ChoiceOptions:
 class Choice:
     """The decision on each sample, by its number in the table.
 
-    codes   why it is left out; None: it is written
+    codes   the reason why it is left out; None: it is written
     splits  the split that it is written to; None: it is left out
-    near    for a near duplicate the sample that is kept in its place
+    near    {near duplicate: the sample that is kept in its place}
     """
 
     codes: Sequence[str | None]
     splits: Sequence[str | None]
     near: Mapping[int, int]
 
-    def of_each(self, table: Table) -> Iterator[tuple[ConversationRow, Sequence[str | None]]]:
+    def by_conversation(
+        self, table: Table
+    ) -> Iterator[tuple[ConversationRow, Sequence[str | None]]]:
         """Yields each conversation with the codes of its samples."""
         number = 0
         for row in table:

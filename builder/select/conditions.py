@@ -1,7 +1,7 @@
 """Selects samples by conditions on meta/, and limits how many of them are written.
 
-Conditions are data, not code: a field, and the permitted values. A sample that does not meet one is
-left out with the code of the condition, so that the ledger shows the cost of each.
+Conditions are data, not code: a field and its permitted values. A sample that does not meet one is
+left out with the code of that condition, so that the ledger shows what each condition costs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOTAL = "select_max_tokens_total"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The permitted values of a field; all that are given must hold.
+    """The permitted values of a field; a value must meet every given key.
 
     min, max  a number within these bounds, both included
     in        one of these; a text may be a pattern with `*`, `?` and `[…]`; null: no value
@@ -96,11 +96,11 @@ class SelectOptions:
         return None
 
     def group(self, values: Mapping[str, Json]) -> str:
-        """Returns the value that counts for `shares`."""
+        """Returns the value that `shares` groups by."""
         return "".join(_text(value_of(values, name)) for name in self.shares)
 
     def stratum(self, values: Mapping[str, Json]) -> str:
-        """Returns the values that count for `stratify`."""
+        """Returns the values that `stratify` groups by."""
         return "\n".join(_text(value_of(values, name)) for name in self.stratify)
 
     def contradictions(self) -> Iterator[str]:
@@ -124,7 +124,7 @@ class SelectOptions:
 
 
 def value_of(values: Mapping[str, Json], name: str) -> Json:
-    """Returns the value of a field; dots separate nested keys. None: there is none."""
+    """Returns the value of a field, or None; dots in its name separate nested keys."""
     found: Json = values.get(name)
     if found is None and "." in name:
         first, rest = name.split(".", 1)

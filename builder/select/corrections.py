@@ -1,7 +1,7 @@
-"""Finds calls that failed or were refused and then made again: pairs within one conversation.
+"""Finds failed or refused calls that the model then corrected: pairs within one conversation.
 
-Only a call that the log itself shows to be the correction of the previous one counts: the same
-tool, at once, alone, without text, and successful (docs/preference.md).
+A pair counts only if the log shows that the second call corrects the first: it calls the same tool
+in the next turn, alone and without text, and succeeds (docs/preference.md).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ REASONS = {"denied": "denied", "error": "corrected"}
 """{outcome of the failed call: the reason of its pair}."""
 
 _PLACES = frozenset({"cwd", "workdir", "working_dir", "working_directory", "workingDirectory"})
-"""Arguments that say where a tool runs: equal values do not show that it is the same task."""
+"""Arguments that say where a tool runs: equal values do not show that the task is the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A turn that failed and the next one, by their ordinals among the turns of the model.
+    """A turn that failed and the next one, by their ordinals among the assistant turns.
 
-    `fault` is why they are not a pair, "" if they are.
+    `fault` is the code of the reason why they are not a pair, "" if they are one.
     """
 
     rejected: int
@@ -39,7 +39,7 @@ def corrections(
     answered: Sequence[bool],
     violations: Collection[int],
 ) -> Iterator[Correction]:
-    """Yields the turns whose calls all failed in the same way and that another turn follows.
+    """Yields each turn whose calls all failed in the same way, with the next assistant turn.
 
     `failures` are those of `Normalised`, for the turns of `dialogue`; `answered` says for each
     whether its calls have results, even if the dialogue ends before them; `violations` are the
@@ -75,7 +75,7 @@ def _fault(one: Turn, other: Turn, *, is_next: bool, succeeded: bool, refused: b
     if other.content or other.reasoning:
         return "refers_back"
     if one.content:
-        return "other_form"  # text that only one side has would be what is learnt
+        return "other_form"  # a model would learn the text that only one side has
     if not succeeded:
         return "not_succeeded"
     if not refused and not _is_same_task(first.arguments, second.arguments):

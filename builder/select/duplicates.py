@@ -1,4 +1,4 @@
-"""Finds exact duplicates: conversations that equal another, or the beginning of another."""
+"""Finds exact duplicates: conversations equal to another one or to its beginning."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from builder.select.table import DIGEST_BYTES, Table, split_digests
 
 
 def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool) -> set[int]:
-    """Returns the numbers of the samples that repeat others; none of those already `left_out`.
+    """Returns the numbers of the samples that repeat others, without those in `left_out`.
 
     A conversation whose messages equal those of another, or the beginning of another, is a
-    duplicate: the longest is kept, the first among equals. If a sample is less than a conversation
+    duplicate: the longest is kept, the first among equals. If samples may be parts of conversations
     (`in_pieces`), a turn that two conversations share is also kept only once.
     """
     conversations: list[tuple[range, bytes, bytes]] = []
@@ -19,7 +19,7 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
     for row in table:
         own = range(number, number + row.samples)
         number = own.stop
-        if not all(left_out[at] for at in own):  # as for a rejected conversation, which has none
+        if not all(left_out[at] for at in own):  # true for a rejected conversation, which has none
             conversations.append((own, row.prefixes, row.ends))
     whole = {prefixes[-DIGEST_BYTES:] for _, prefixes, _ in conversations}
     beginnings = {
@@ -29,16 +29,16 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
         if prefix in whole
     }
     found: set[int] = set()
-    taught: set[bytes] = set()
+    kept_ends: set[bytes] = set()
     for own, prefixes, ends in conversations:
         last = prefixes[-DIGEST_BYTES:]
         is_duplicate = last not in whole or last in beginnings
         chosen = [
             (at, end) for at, end in zip(own, split_digests(ends), strict=True) if not left_out[at]
         ]
-        found.update(at for at, end in chosen if is_duplicate or end in taught)
+        found.update(at for at, end in chosen if is_duplicate or end in kept_ends)
         if not is_duplicate:
             whole.discard(last)  # the next equal conversation is a duplicate
             if in_pieces:
-                taught.update(end for _, end in chosen)
+                kept_ends.update(end for _, end in chosen)
     return found

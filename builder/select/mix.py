@@ -1,10 +1,10 @@
 """Down-samples to target shares: decides which conversations are kept.
 
-Shares are of the samples, by behaviour (`mix`) or by the value of a field (`select.shares`). Groups
-without a share of their own divide the rest in their natural proportions. The dataset becomes as
-large as the scarcest group allows; a group without any sample is ignored. Conversations are kept or
-dropped as a whole, in the order of a digest of the seed and their content, so that neither the
-order of the inputs nor the number of workers matters.
+Shares count samples, by behaviour (`mix`) or by the value of a field (`select.shares`). Groups
+without a share of their own divide the rest in their natural proportions. The scarcest group limits
+the size of the dataset; a group without samples is ignored. Conversations are kept or dropped as a
+whole, in the order of a digest of the seed and their content, so neither the order of the inputs
+nor the number of workers matters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 REST = "\0rest"
-"""The group of all values that have no share of their own; no value equals this text."""
+"""The group of all values without a share of their own; no value equals this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A conversation: the group that it counts for, its samples, the digest of its content."""
+    """A conversation: its group, the number of its samples, the digest of its content."""
 
     group: str
     samples: int

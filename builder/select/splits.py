@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from builder.conversation import Conversation
 from builder.options import at_least
 
 SPLITS = ("train", "validation", "test")
@@ -24,7 +23,7 @@ _UNIQUE = re.compile(r"(?=.*\d)[0-9A-Za-z_-]{16,}")
 class SplitOptions:
     """Shares of the sessions for validation and test, and the seed of the draw.
 
-    `by` is what stays together in one split: the parts of a session (sub-agents, segments, forks).
+    `by` is what stays together in one split: all parts of a session (sub-agents, segments, forks).
     """
 
     validation: float = 0.0
@@ -33,17 +32,12 @@ class SplitOptions:
     by: Literal["conversation"] = "conversation"
 
 
-def session_key(conversation: Conversation, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term
-    """Returns 8 bytes that the conversations of one session share.
+def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noqa: A002 - the field's term
+    """Returns 8 bytes that the conversations of one session share, from a conversation's id.
 
-    A session's parts are named after it: `ID/sub-agent`, `ID#segment`, `ID~branch`. An id that is
-    unique anywhere (a UUID) names the session in all files, any other only in its own.
+    A session's parts are named after it: `ID/sub-agent`, `ID#segment`, `ID~branch`. A globally
+    unique id (a UUID) identifies the session in all files, any other only within its own.
     """
-    return session_digest(conversation.id, format, origin)
-
-
-def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noqa: A002 - as above
-    """Returns the same for the id of a conversation."""
     root = re.split(r"\s*[/#~]", conversation, maxsplit=1)[0]
     place = "" if _UNIQUE.fullmatch(root) else origin
     text = "\n".join((format, place, root)).encode("utf-8", "surrogatepass")
@@ -56,10 +50,10 @@ def is_taken(session: bytes, weight: float, seed: int) -> bool:
 
 
 def assign(groups: Sequence[tuple[bytes, bytes]], options: SplitOptions) -> list[str]:
-    """Returns the split of each conversation, given as (session key, digest of its beginning).
+    """Returns the split of each conversation, given as (session digest, digest of its beginning).
 
-    Conversations that share either belong to one group. The split of a group follows from the hash
-    of its smallest key with the seed.
+    Conversations that share either of them form a group. The seed and the smallest key of a group
+    determine its split.
     """
     if not (options.validation or options.test):
         return ["train"] * len(groups)

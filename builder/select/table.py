@@ -1,4 +1,4 @@
-"""Defines the table that samples are selected from: digests, counts and codes, never texts."""
+"""Defines the table from which samples are selected: digests, counts and codes, never texts."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ DIGEST_BYTES = 16
 class ConversationRow:
     """One conversation, and its proven samples.
 
-    source    the number of its source's result; keys of calls known only by position are unique
-              within it
+    source    the number of its source's result; keys of calls that only their position identifies
+              are unique within it
     code      why it, or one of its samples, was rejected; None: nothing was
-    weight    the share of its input's sessions to select
+    weight    the share of the sessions to select from its input
     session   a digest that the conversations of one session share (`builder.select.splits`)
     prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
     ends      for each sample the digest of the messages up to its end, joined
     tokens    for each sample its tokens
     calls     for each sample its calls: the number of the first, and the one after the last
     levels    for each sample the number of its targets at each level of context (`LEVELS`)
-    missing   for each sample (code of `MISSING`, number of its targets that miss it)
+    missing   for each sample (code of `MISSING`, number of its targets whose context lacks it)
     weighted  for each sample whether it has weights
     patterns  for each sample its behaviour; empty unless the options need it
     refusals  for each sample the code of the user's condition that it does not meet, or None;
               empty without conditions
-    reviews   for each sample the code with which a review leaves it out, or None; empty without one
+    reviews   for each sample the code with which a review leaves it out, or None; empty without a
+              review
     group, stratum  values of the fields for shares and budget
     call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
     call_codes   for each call why it was dropped, or None
-
+    tools_source, format, model, license  the origins of the tool definitions and the conversation
     alternative  the abandoned answer that it may contribute; None: it was not abandoned
     left_out     (code, number) of corrections that are not certain pairs
     pairs        for each sample the number of preference pairs within it
-
-    The four fields before these say where the conversation and its tool definitions come from.
     """
 
     source: int

@@ -116,4 +116,4 @@ def test_a_session_stays_in_one_split():
 def test_the_codes_come_conversation_by_conversation():
     table = [row("ab", ["a", "ab"]), row("", []), row("c")]
     choice = Choice(["x", None, "y"], [None] * 3, {})
-    assert [codes for _, codes in choice.of_each(table)] == [["x", None], [], ["y"]]
+    assert [codes for _, codes in choice.by_conversation(table)] == [["x", None], [], ["y"]]
