@@ -62,7 +62,7 @@ def pooled_tasks(monkeypatch, submitted):
     """Submits the tasks of a build to a pool one by one, however small; like `submitted`."""
     from builder.build import engine
 
-    monkeypatch.setattr(engine, "holds_more", lambda paths: True)
+    monkeypatch.setattr(engine, "are_large", lambda paths: True)
     monkeypatch.setattr(engine, "BATCH_TASKS", 1)
     return submitted
 

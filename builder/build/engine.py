@@ -15,7 +15,7 @@ from builder.build.convert import Task
 from builder.build.preload import preloading
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job, failed_result, run_task
-from builder.parallel.pool import OpenPool, holds_more
+from builder.parallel.pool import OpenPool, are_large
 from builder.problem import Problem
 
 AHEAD = 2
@@ -58,7 +58,7 @@ def run_local(
     memory, the unfinished tasks of the submitted batches run one at a time; a task whose worker is
     killed twice becomes the reject `worker_died`.
     """
-    if workers <= 1 or len(tasks) <= 1 or not holds_more(_paths(tasks)):
+    if workers <= 1 or len(tasks) <= 1 or not are_large(_paths(tasks)):
         for index, task in enumerate(tasks):
             # The caches that reading fills are freed with the copy.
             copy = replace(task, source=task.source.unread_copy())

@@ -84,8 +84,10 @@ def publish(
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
-    is_worth = workers > 1 and is_much(sum(result.sizes[0] for result in results))  # the samples
-    with in_background(preloading(config.verify.target), is_worth=is_worth) as start:
+    is_worthwhile = workers > 1 and is_much(
+        sum(result.sizes[0] for result in results)
+    )  # the samples
+    with in_background(preloading(config.verify.target), is_worthwhile=is_worthwhile) as start:
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
         run.phase("write", None)

@@ -1,1 +1,1 @@
-"""Datasets of any origin: their files, rows and meta lines. Rows are walked here only."""
+"""Reads datasets of any origin: their files, rows and meta lines. No other room reads rows."""

@@ -1,4 +1,4 @@
-"""Lists the files of a dataset: those with rows, of which split, and those that describe them."""
+"""Lists the files of a dataset, with their splits and their files of meta/."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 
 DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
-"""Suffixes of files that count as data in a folder that `build` did not make."""
+"""Suffixes of data files in a folder that `build` did not make."""
 
 _DESCRIPTIONS = frozenset(
     {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
 )
-"""JSON files of a dataset's folder that contain no rows."""
+"""JSON files in a dataset's folder that contain no rows."""
 
 _SPLITS = ("train", "validation", "test")
 
 REVIEW_SUFFIX = ".review.jsonl"
-"""Suffixes of the names of reviews (`builder.dataset.review`)."""
+"""The suffix of review files (`builder.dataset.review`)."""
 
 NOT_A_FILE = "neither a file nor a folder"
 
@@ -50,8 +50,8 @@ def dataset_files(dataset: str) -> list[DataFile]:
     """Returns the files of a file or folder; [] if neither exists.
 
     A folder that `build` made may have its samples in several formats: only files of the first
-    format are returned, so that no sample comes twice. Raises UsageError if a folder contains no
-    data, or something that is not a file.
+    format are returned, so that no sample is read twice. Raises UsageError if a folder contains no
+    data, or data that is not in a regular file.
     """
     path = dataset_path(dataset)
     if path.is_file():
@@ -71,7 +71,7 @@ def dataset_files(dataset: str) -> list[DataFile]:
 
 
 def data_file(folder: Path, name: str) -> DataFile:
-    """Returns the file of that name in a folder, with its lines of meta/ if it has any."""
+    """Returns the file of that name in a folder, with its file of meta/ if there is one."""
     path = folder / name
     named = (path.name.partition(".")[0].partition("-")[0], path.parent.name)
     split = next((part for part in named if part in _SPLITS), "train")
@@ -86,7 +86,7 @@ def is_built(folder: Path) -> bool:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Returns the data files below a folder, by name, including pipes with such a name.
+    """Returns the data files below a folder, sorted, including pipes with the name of one.
 
     JSON documents are data only if there is no other data file; a review never is.
     """
@@ -103,12 +103,12 @@ def specials(folder: Path) -> Iterator[Path]:
 
 
 def is_special(path: Path) -> bool:
-    """Returns whether it is a pipe, a socket or a device: reading those may not end."""
+    """Returns whether it is a pipe, a socket or a device, from which reading may not end."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def dataset_path(dataset: str) -> Path:
-    """Returns the path that a dataset of that name has on this machine.
+    """Returns the local path of the dataset that a user named.
 
     Raises UsageError for an empty name, and for anything that is neither a file nor a folder.
     """

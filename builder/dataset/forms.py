@@ -1,8 +1,8 @@
-"""Reads rows in other forms than that of `build`: recognised by file, converted one by one.
+"""Reads rows in forms other than that of `build`: recognised by file, converted one by one.
 
 Only independent rows are converted: forms that the chat template or a trainer reads (structured
 calls, prompt and completion, rendered text), and rows of a format whose reader treats lines
-independently. Everything else is a log: `build` reads it, and a UsageError says so.
+independently. Everything else is a log, for which a UsageError refers to `build`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AS_LOGGED = NormalizeOptions(
     missing_tools="reject",
     allow_eval=True,
 )
-"""Conversion infers no definitions and leaves out as little as the template allows."""
+"""Conversion infers no definitions and leaves out no more than the template requires."""
 
 _ANSWER = re.compile(r"<\|im_start\|>assistant\n.*?<\|im_end\|>", re.DOTALL)
 
@@ -49,12 +49,12 @@ class RowReading:
     sample    the sample, or every reason why there is none
     form      the form that it was converted from; "" for the form of `build`
     reader    the reader that converted it, if one did
-    code      of the problem for which there is no sample; "" if there is one
-    dialogue  the structured form that the sample was made from, if a reader gave it
-    text      the rendering that the row states, if it contains rendered text
-    messages  the messages as the row has them, if a template could render those; and its `tools`
-    exact     those must render to the same text: only then are the control tokens harmless that the
-              conversion escaped
+    code      the code of the problem for which there is no sample; "" if there is one
+    dialogue  the structured form that the sample was made from, if a reader gave one
+    text      the row's own rendering, if it contains rendered text
+    messages  the row's own messages if a template could render them, with its `tools`
+    exact     whether `messages` must render to the same text, which shows that the control tokens
+              that the conversion escaped were harmless
     changes   {code: count} of changes by the conversion
     """
 
@@ -73,13 +73,13 @@ class RowReading:
 def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowReading:
     """Reads a row of a dataset that `build` did not make.
 
-    `encoded_tools` as in `read_sample`; `reader` is the one that recognised the row's file.
+    `encoded_tools` has the meaning that it has in `read_sample`; `reader` recognised the file.
     """
     found = read_sample(value)
     row = as_dict(value)
     if isinstance(found, Sample):
         if not encoded_tools and is_encoded(row.get("tools")):
-            return _written(found, "messages-str", row)
+            return _flat_reading(found, "messages-str", row)
         inside = _tools_in_system(found)
         return RowReading(found) if inside is None else RowReading(inside, "tools-in-system")
     if "prompt" in row and "completion" in row:
@@ -95,15 +95,15 @@ def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowRead
 def no_sample(
     *findings: Finding, form: str = "", reader: str | None = None, code: str = ""
 ) -> RowReading:
-    """Returns the reading of a row without a sample; `code` is by default that of a finding."""
+    """Returns the reading of a row without a sample; `code` defaults to that of a finding."""
     return RowReading(findings, form, reader, code or findings[0].code)
 
 
 def reader_for(source: Source, name: str, dataset: str) -> str | None:
     """Returns the reader that converts rows of the file; None if they need none.
 
-    Examines the beginning of the file. Raises UsageError, naming the command that reads it, if the
-    file is a log or its rows have no known form. `name` is that of the file, `dataset` what the
+    Examines the beginning of the file. If the file is a log or its rows have no known form, raises
+    a UsageError that names the command that reads it. `name` is the file's name, `dataset` what the
     user specified.
     """
     peek = source.peek
@@ -120,14 +120,14 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
         )
     if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
         claims = recognise(source)
-        known = [reader for reader in claims if _is_of_rows(reader, source)]
+        known = [reader for reader in claims if _reads_rows_alone(reader, source)]
         return known[0] if len(claims) == len(known) == 1 else None
     if any(isinstance(row.get("text"), str) for row in rows):
         return None
     claims = recognise(source)
     if len(claims) == 1:
         ((reader, why),) = claims.items()
-        if _is_of_rows(reader, source):
+        if _reads_rows_alone(reader, source):
             return reader
         raise UsageError(
             f"dataset {name!r}: is in the format {reader} ({why}); `builder build"
@@ -148,11 +148,11 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
 
 
 def reader_of_rows(rows: Iterable[Json], dataset: str) -> str | None:
-    """Does the same for the first rows of a dataset that is not a file."""
+    """Returns the reader of a dataset that is not a file, by its first rows (`reader_for`)."""
     return reader_for(_as_lines(dataset, rows), dataset, dataset)
 
 
-def _is_of_rows(reader: str, source: Source) -> bool:
+def _reads_rows_alone(reader: str, source: Source) -> bool:
     """Returns whether the reader treats each record of the source independently."""
     splits = readers()[reader].splits
     if splits is None:
@@ -161,24 +161,24 @@ def _is_of_rows(reader: str, source: Source) -> bool:
 
 
 def _as_lines(name: str, rows: Iterable[Json]) -> Source:
-    """Returns a JSONL source of rows. They are in it twice, since one line would be a document."""
+    """Returns the rows, twice, as a JSONL source: a single line would be a JSON document."""
     return Source(name, data=2 * b"".join(map(_line, rows)))
 
 
 def _line(value: Json) -> bytes:
     try:
         return dumps(value).encode("utf-8", "surrogatepass") + b"\n"
-    except ValueError:  # not a number
+    except ValueError:  # NaN or Infinity
         return b""
 
 
-def _written(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
+def _flat_reading(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
     messages = tuple(map(as_dict, as_list(row.get("messages"))))
     return RowReading(sample, form, messages=messages, tools=row.get("tools"))
 
 
 def _tools_in_system(sample: Sample) -> Sample | None:
-    """Returns the sample with the tools in its system turn; None if it has none."""
+    """Returns the sample with the tools taken from its system turn; None if there are none."""
     if sample.tools or not sample.messages or sample.messages[0][0] != "system":
         return None
     system, tools = split_tools(sample.messages[0][1])
@@ -210,7 +210,7 @@ def _completion(row: dict[str, Json]) -> RowReading:
     whole: dict[str, Json] = {"messages": messages, "tools": row.get("tools")}
     found = read_sample(whole)
     if isinstance(found, Sample):
-        return _written(found, "prompt-completion", whole)
+        return _flat_reading(found, "prompt-completion", whole)
     return _converted(whole, CHAT, "prompt-completion")
 
 
@@ -219,7 +219,7 @@ def _weighed(message: dict[str, Json], weight: int) -> dict[str, Json]:
 
 
 def _rendered(text: str, prompt: str, form: str) -> RowReading:
-    """Reads rendered text back; the answers that end in `prompt` are not targets."""
+    """Parses rendered text; answers that are complete within `prompt` are not targets."""
     try:
         sample = parse(text)
     except ParseFault as fault:
@@ -238,7 +238,7 @@ def _rendered(text: str, prompt: str, form: str) -> RowReading:
 
 
 def _is_structured(row: dict[str, Json]) -> bool:
-    """Returns whether the messages are more than role and text, and no content is a list.
+    """Returns whether a message has more than role and text, and no content is a list.
 
     The template renders a list as nothing: that is a fault of the row, not another form.
     """
@@ -253,8 +253,8 @@ def _is_structured(row: dict[str, Json]) -> bool:
     )
 
 
-def _holds_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
-    """Returns whether a ShareGPT row has each answer as the template renders it."""
+def _has_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
+    """Returns whether a ShareGPT row contains each answer as the template renders it."""
     turns = map(as_dict, as_list(row.get("conversations")))
     values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
     answers = flatten(dialogue).messages if dialogue is not None else ()
@@ -262,7 +262,7 @@ def _holds_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
 
 
 def _without_escapes(normalised: Normalised) -> dict[str, int]:
-    """Returns the changes without control tokens in calls: the row has them escaped as well."""
+    """Returns the changes without control tokens in calls, which the row has escaped already."""
     pattern = token_pattern(_AS_LOGGED.added_tokens)
     turns = normalised.dialogue.turns if normalised.dialogue is not None else ()
     calls = [call for turn in turns for call in turn.calls]
@@ -273,15 +273,11 @@ def _without_escapes(normalised: Normalised) -> dict[str, int]:
 
 
 def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
-    """Converts a row with a reader, as `build` would with the options that leave out least."""
+    """Converts a row with a reader, like `build` with the options that leave out least."""
     source = Source("row", data=_line(row))
-    conversations: list[Conversation] = []
-    problems: list[Problem] = []
-    for event in read_events(readers()[reader], source):
-        if isinstance(event, Conversation):
-            conversations.append(event)
-        elif isinstance(event, Problem):
-            problems.append(event)
+    events = list(read_events(readers()[reader], source))
+    conversations = [event for event in events if isinstance(event, Conversation)]
+    problems = [event for event in events if isinstance(event, Problem)]
     fit = [item for item in conversations if not item.problems]
     if len(fit) > 1:
         message = f"{form}: the row contains {len(fit)} conversations: `builder build` reads it"
@@ -296,9 +292,9 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
     problem = normalised.problem
     escaped = problem is not None and problem.code == "control_tokens"
     exact = escaped and reader == CHAT
-    if escaped:  # they may be escaped already, inside arguments that are JSON text
+    if escaped:  # the tokens may be harmless: escaped in arguments that are JSON text
         neutralised = normalise(fit[0], replace(_AS_LOGGED, control_tokens="neutralise"))
-        if exact or _holds_answers(row, neutralised.dialogue):
+        if exact or _has_answers(row, neutralised.dialogue):
             normalised = replace(neutralised, changes=_without_escapes(neutralised))
     if normalised.dialogue is None:
         problem = normalised.problem

@@ -1,8 +1,7 @@
 """Reads and writes reviews: people's decisions on the samples of a dataset, by sample id.
 
-A review is a JSONL file of `{"id", "decision", "note"}`, sorted by id. An id is the digest of a
-sample's line, so a decision applies in every later build that makes the same sample, and to no
-other text.
+A review is a JSONL file of `{"id", "decision", "note"}`, sorted by id. The id is the digest of a
+sample's line, so a decision applies to the same sample in every later build, and to no other text.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ UNREVIEWED = "unreviewed"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision on a sample: "accept", "reject" or "" (only noted), and the note."""
+    """A decision on a sample: "accept", "reject" or "" (only a note), and the note."""
 
     decision: str = ""
     note: str = ""
@@ -36,7 +35,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Decisions by the id of the sample, and the sha256 of the file that they were read from."""
+    """Decisions by sample id, and the sha256 of the file that they were read from."""
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     sha256: str = ""
@@ -52,7 +51,7 @@ class Review:
         return None if unreviewed or decided == ACCEPT else UNREVIEWED
 
     def counts(self) -> dict[str, Json]:
-        """Returns the manifest's entry on the review."""
+        """Returns the manifest's entry about the review."""
         counts = Counter(item.decision for item in self.decisions.values())
         return {
             "sha256": self.sha256,
@@ -82,7 +81,7 @@ def read_review(path: Path) -> Review:
 
 
 def review_lines(decisions: Mapping[str, Decision]) -> bytes:
-    """Returns the file's text: a line for each sample with a decision or a note, sorted by id."""
+    """Returns the content of a review: a line per sample with a decision or note, sorted by id."""
     lines = [
         dumps({"id": sample, "decision": item.decision or None, "note": item.note}) + "\n"
         for sample, item in sorted(decisions.items())

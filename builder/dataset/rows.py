@@ -1,4 +1,4 @@
-"""Reads and decodes rows of datasets of any origin; no other module does."""
+"""Reads and decodes the rows of datasets of any origin; no other module does."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class DatasetRow:
 
     split, file  its location; `file` is relative to the dataset
     number       of the line or row in its file, from 1
-    line         its bytes, in a JSONL file
-    stored       its value, in any other file
+    line         its bytes, if the file is JSONL
+    stored       its value, if the file is not JSONL
     fault        why it could not be read
     meta_line    its line of meta/; a Problem if that cannot be read; None if there is none
-    foreign      `build` did not make it: it may be in another form
-    reader       the reader that recognised its file, for rows of other forms
+    foreign      whether it may be in another form, since `build` did not make it
+    reader       the reader that recognised its file, for rows in another form
     """
 
     split: str
@@ -75,7 +75,7 @@ class DatasetRow:
 
     @cached_property
     def reading(self) -> RowReading:
-        """Returns its sample, and the form that this was converted from."""
+        """Returns its sample, and the form that the sample was converted from."""
         if isinstance(self.decoded, Problem):
             finding = Finding("format", f"{self.decoded.code}: {self.decoded.detail}")
             return no_sample(finding, code=self.decoded.code)
@@ -116,19 +116,19 @@ class DatasetRow:
 
     @property
     def late_system(self) -> bool:
-        """Returns whether it was built with a system message after the first turn."""
+        """Returns whether it was built with a system message that is not the first message."""
         changes = self.meta.get("changes")
         return isinstance(changes, dict) and "late_system_kept" in changes
 
     def targets(self, sample: Sample, unit: str | None = None) -> tuple[int, ...]:
-        """Returns the ordinals of the assistant turns that are trained, by `unit` or by meta/."""
+        """Returns the ordinals of the trained assistant turns, according to `unit` or meta/."""
         turns = self.meta.get("assistant_turns")
         known = unit is None and self.unit != CONVERSATION and isinstance(turns, int)
         return targets(sample, unit or self.unit, max(int(str(turns)), 0) if known else None)
 
     @property
     def written(self) -> bytes | Problem:
-        """Returns its line in a JSONL file, whatever kind of file it is in."""
+        """Returns its line as in a JSONL file, whatever kind of file contains it."""
         if self.line is not None or self.fault is not None:
             return self.line or self.fault or b""
         sample = self.sample
@@ -185,15 +185,15 @@ def file_rows(item: DataFile) -> Iterator[DatasetRow]:
 def reader_of(item: DataFile) -> str | None:
     """Returns the reader that converts the rows of a foreign file; None if they need none.
 
-    Raises OSError and UsageError as `file_rows` does.
+    Raises OSError and UsageError like `file_rows`.
     """
     return reader_for(_source(item.path), str(item.path), str(item.folder or item.path))
 
 
 def unindexed_rows(item: DataFile) -> Iterator[Json] | None:
-    """Returns the values of a file's rows; None if they are lines, or of Parquet.
+    """Returns the values of a file's rows; None for JSONL and Parquet files.
 
-    Those two can be read from any row on; the others only from the first.
+    Those can be read from any row on, other files only from the first.
     """
     source = _source(item.path)
     if is_parquet(source):
@@ -278,7 +278,7 @@ def _table_rows(path: Path) -> Iterator[tuple[int, Json]]:
 def hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
     """Yields the rows of a Hub dataset as the loader streams them. Raises UsageError.
 
-    `as_is` as in `dataset_rows`.
+    For `as_is` see `dataset_rows`.
     """
     import datasets  # noqa: PLC0415 - two seconds of import
 
@@ -300,7 +300,7 @@ def hub_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
 
 
 def plain_row(value: Any) -> Json:
-    """Returns a row as JSON values; a value of another type becomes one that the checks refuse."""
+    """Returns a row as JSON; a value of another type becomes a list, which the checks refuse."""
     if isinstance(value, dict):
         return {str(key): plain_row(item) for key, item in value.items()}
     if isinstance(value, list):

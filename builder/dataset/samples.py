@@ -5,6 +5,7 @@ from __future__ import annotations
 from builder.conversation import Json
 from builder.finding import Finding
 from builder.jsonio import JsonFault, loads, loads_text
+from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 
 
@@ -14,7 +15,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
     may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template` would
     refuse the loader's result. An assistant message may have a `weight` of 0 or 1; null, which
-    Arrow writes for a message without one, counts as none. Other columns are ignored.
+    Arrow writes for a message without one, counts as missing. Other columns are ignored.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is not a JSON object")]
@@ -25,24 +26,22 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     if not isinstance(raw, list):
         findings.append(Finding("format", "messages: is not a list"))
         raw = []
-    for index, item in enumerate(raw):
-        role = item.get("role") if isinstance(item, dict) else None
-        content = item.get("content") if isinstance(item, dict) else None
+    for index, item in enumerate(map(as_dict, raw)):
+        role, content, weight = item.get("role"), item.get("content"), item.get("weight")
         if not isinstance(role, str):
             findings.append(Finding("format", f"messages[{index}].role: is not a string", index))
         elif not isinstance(content, str):
             what = "is not a string (the template renders lists as nothing)"
             message = f"messages[{index}].content: {what}"
             findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and set(item) - {"role", "content", "weight"}:
-            extra = ", ".join(sorted(set(item) - {"role", "content", "weight"}))
-            message = f"messages[{index}]: unknown keys {extra}: not the flat form"
+        elif extra := item.keys() - {"role", "content", "weight"}:
+            keys = ", ".join(sorted(extra))
+            message = f"messages[{index}]: unknown keys {keys}: not the flat form"
             findings.append(Finding("format", message, index))
-        elif isinstance(item, dict) and not _is_weight(item.get("weight"), role):
+        elif not _is_weight(weight, role):
             message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
             findings.append(Finding("format", message, index))
-        elif isinstance(item, dict):
-            weight = item.get("weight")
+        else:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
     tools = value.get("tools")
@@ -68,7 +67,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
 
 
 def is_encoded(tools: Json) -> bool:
-    """Returns whether definitions, or some of them, are JSON text."""
+    """Returns whether the definitions, or some of them, are JSON text."""
     return isinstance(tools, str) or (
         isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
     )

@@ -1,4 +1,4 @@
-"""Makes files and folders appear complete or not at all: written elsewhere, then renamed."""
+"""Makes files and folders appear complete or not at all: writes them elsewhere, then renames."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 def folder_aside(out: Path) -> Iterator[Path]:
     """Yields a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
 
-    It is next to `out`, with a name derived from it, so that the next run removes the remains of a
-    killed one. It is removed at the end. Raises UsageError if `out` is not an empty folder, cannot
-    be written, or is being written by another process.
+    It is next to `out` and its name depends only on `out`, so that the next run removes the remains
+    of a killed one. It is removed at the end. Raises UsageError if `out` is not an empty folder,
+    cannot be written, or is being written by another process.
     """
     scratch = out.absolute().parent / f".{out.name}.partial"
     with _write_faults(out):
@@ -46,14 +46,14 @@ def folder_aside(out: Path) -> Iterator[Path]:
 
 
 def put_in_place(made: Path, out: Path) -> None:
-    """Moves a complete folder to its place, which is free or an empty folder."""
+    """Moves a complete folder to its final path, where there is nothing or an empty folder."""
     if out.is_dir():
         out.rmdir()
     made.replace(out)
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file such that an earlier one of that name stays until the new one is complete.
+    """Writes a file; an earlier one of that name stays until the new one is complete.
 
     Raises UsageError if it cannot be written.
     """
@@ -75,10 +75,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _write_faults(out: Path, scratch: Path | None = None) -> Iterator[None]:
-    """Reports errors of the system as usage errors.
+    """Turns errors of the system into usage errors.
 
-    With a scratch folder, errors that concern neither it nor the space on the disk are passed on:
-    they come from reading, or are bugs.
+    If there is a scratch folder, errors about other paths are passed on, unless they concern the
+    space on the disk: they come from reading, or are bugs.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Manages the output folder: written next to its final place, moved there, locked meanwhile."""
+"""Manages the output folder: locks it, and moves finished files to their final names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ else:
     from backports import zstd
 
 ZSTD_LEVEL = 3
-"""Writes 225 MB/s (library-measurements.md "Files"); a higher one saves little."""
+"""Writes 225 MB/s (library-measurements.md "Files"); a higher level saves little."""
 
 STATE = ".state"
 MANIFEST = "manifest.json"
@@ -36,7 +36,7 @@ MANIFEST = "manifest.json"
 def output_folder(out: Path) -> Iterator[Path]:
     """Locks `out` and yields a folder inside it for unfinished work, which is removed at the end.
 
-    Finished results (`builder.build.results`) are stored next to it and are kept.
+    Finished results (`builder.build.results`) are stored next to that folder and are kept.
 
     Raises UsageError if `out` is a file, contains files that are not ours, is used by another run,
     or cannot be written.
@@ -68,7 +68,7 @@ def output_folder(out: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file of the output: path relative to it, bytes, sha256."""
+    """A file of the output: its path in the folder, size in bytes, sha256."""
 
     path: str
     bytes: int
@@ -99,7 +99,7 @@ class Writer:
         self.files.append(Written(path, size, digest.hexdigest()))
 
     def take(self, path: str) -> None:
-        """Records a file that other code has written into the folder."""
+        """Flushes a file that other code has written into the folder, and records it."""
         with (self.folder / path).open("rb+") as stream:
             os.fsync(stream.fileno())
             digest = hashlib.file_digest(stream, "sha256")
@@ -107,9 +107,9 @@ class Writer:
         self.files.append(Written(path, size, digest.hexdigest()))
 
     def publish(self, out: Path, manifest: dict[str, Json]) -> None:
-        """Moves all files to their final names, the manifest last, and removes what it replaces.
+        """Moves all files to their final names, the manifest last.
 
-        Of an earlier run, only files that its own manifest lists are removed.
+        Removes the files of an earlier run, but only those that its own manifest lists.
         """
         old = _listed(out)
         text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
@@ -126,21 +126,29 @@ class Writer:
 def _listed(out: Path) -> set[str]:
     """Returns the paths that the manifest of an earlier run lists, if they are inside `out`."""
     try:
-        manifest = json.loads((out / MANIFEST).read_bytes())
-        paths = {item["path"] for item in manifest["files"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = (out / MANIFEST).read_bytes()
+    except OSError:
         return set()
-    return {path for path in paths if isinstance(path, str) and _is_inside(out, path)}
+    return {path for path in listed_paths(manifest) if _is_inside(out, path)}
+
+
+def listed_paths(manifest: bytes) -> set[str]:
+    """Returns the paths in a manifest, which may be hostile; none if it is not a manifest."""
+    try:
+        paths = {item["path"] for item in json.loads(manifest)["files"]}
+    except (ValueError, KeyError, TypeError):
+        return set()
+    return {path for path in paths if isinstance(path, str)}
 
 
 def _is_inside(out: Path, path: str) -> bool:
-    """Returns whether it is a file in `out` outside its state; the manifest is not trusted."""
+    """Returns whether it is a file in `out`, outside of the state."""
     final = file_inside(out, path)
     return final is not None and not final.is_relative_to(out.resolve() / STATE)
 
 
 def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
-    """Creates a file of the kind that its name indicates."""
+    """Creates a file of the kind that its suffix names."""
     if path.suffix == ".parquet":
         return ParquetFile(path, weighted=weighted)
     if path.suffix == ".zst":
@@ -151,8 +159,8 @@ def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.Zstd
 class SplitWriter:
     """Writes the samples of one split: data/ in every requested kind, and meta/.
 
-    A shard is closed once its lines reach `shard_bytes`. The number of shards is part of their
-    names, so they are named at the end.
+    A shard is closed once its lines reach `shard_bytes`. The shards are named at the end, since
+    their names contain their number.
     """
 
     def __init__(
@@ -182,7 +190,7 @@ class SplitWriter:
         self._size += len(line)
 
     def close(self) -> list[str]:
-        """Names the files; returns the paths of those in data/, the first kind first."""
+        """Names the files; returns the paths of those in data/, in the order of the kinds."""
         self._end()
         paths = [
             self._name("data", number, kind)

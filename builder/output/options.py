@@ -10,7 +10,7 @@ from typing import Literal
 class OutputOptions:
     """Options of `output:` in the configuration.
 
-    formats   kinds of files in data/; loaders read the first one
+    formats   kinds of files in data/; loaders read those of the first kind
     shard_mb  a file is closed once its samples reach this many MB (2^20 bytes)
     compress  applies to the JSONL in data/: Parquet has its own compression, and meta/ must be
               readable by page

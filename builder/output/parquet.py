@@ -1,4 +1,4 @@
-"""Writes samples as Parquet: the same rows as in the JSONL files, for loaders that prefer it."""
+"""Writes samples as Parquet, with the same rows as the JSONL files."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def _features(*, weighted: bool) -> dict[str, Any]:
 class ParquetFile:
     """A Parquet file being written: messages as structs, each tool definition as its JSON text.
 
-    `weighted`: messages have a weight, null where a line has none.
+    `weighted`: messages have a weight, which is null if the line has none.
     """
 
     def __init__(self, path: Path, *, weighted: bool = False) -> None:
-        import pyarrow  # noqa: PLC0415 - only where asked for
+        import pyarrow  # noqa: PLC0415 - only for Parquet
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
         columns = [("role", pyarrow.string()), ("content", pyarrow.string())]

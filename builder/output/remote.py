@@ -1,11 +1,11 @@
-"""Writes an output folder in a store of fsspec.
+"""Writes an output folder to an object store through fsspec.
 
-The dataset is made in a local folder, complete and under its lock, then uploaded: the old manifest
-is removed first, then the files are written, the manifest last. A folder in a store without a
-manifest is being written, or was left unfinished by a run; the same command resumes it.
+The dataset is completed in a local folder, under its lock, and then uploaded: the old manifest is
+removed first, then the files are written, the new manifest last. If a folder in a store has no
+manifest, a run is writing it or left it unfinished; the same command resumes it.
 
-`.state` in the store is the program's own: the marker that the folder is ours, and, if several
-machines work, finished results. No store has locks: two machines must not write to one address.
+`.state` in the store contains the marker that the folder is ours and, if several machines work, the
+finished results. Stores have no locks: two runs must not write to one address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from builder.output.folder import MANIFEST, STATE
+from builder.output.folder import MANIFEST, STATE, listed_paths
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.sources.store import connect, faults
@@ -28,7 +28,7 @@ MARK = "made-by-builder"
 
 @dataclass(frozen=True, slots=True)
 class RemoteOutput:
-    """`url` of the folder; `shares`: workers on other machines also store their results there."""
+    """The folder at `url`; `shares`: workers on other machines store their results there too."""
 
     url: str
     shares: bool = False
@@ -37,7 +37,7 @@ class RemoteOutput:
     def here(self) -> Path:
         """Returns the local folder in which the dataset is made.
 
-        Raises UsageError if there is no home.
+        Raises UsageError if there is no home folder.
         """
         cache = expand_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
         if cache.parts[:1] == ("~",):
@@ -51,7 +51,7 @@ class RemoteOutput:
         return self._at(STATE) if self.shares else None
 
     def check(self) -> None:
-        """Raises UsageError if it cannot be written to or was not made by this program."""
+        """Raises UsageError if the folder cannot be written or was not made by this program."""
         with faults(self.url, "written"):
             system, path = connect(self.url)
             system.invalidate_cache()
@@ -64,7 +64,7 @@ class RemoteOutput:
                 system.put_file(empty.name, self._path(f"{STATE}/{MARK}"))
 
     def upload(self, folder: Path) -> None:
-        """Uploads the finished dataset, then removes it on this machine. Raises UsageError."""
+        """Uploads the finished dataset, then removes the local copy. Raises UsageError."""
         files = [item["path"] for item in json.loads((folder / MANIFEST).read_bytes())["files"]]
         old = self._listed()
         with faults(self.url, "written"):
@@ -86,16 +86,12 @@ class RemoteOutput:
         return connect(self._at(name))[1]
 
     def _listed(self) -> set[str]:
-        """Returns the paths in the manifest of the store, if they are below the folder."""
+        """Returns the paths in the store's manifest that are below the folder."""
         with faults(self.url, "read"):
             system, _ = connect(self.url)
             path = self._path(MANIFEST)
-            text = system.cat_file(path) if system.exists(path) else b"{}"
-        try:
-            names = {item["path"] for item in json.loads(text)["files"]}
-        except (ValueError, KeyError, TypeError):
-            return set()
-        return {name for name in names if isinstance(name, str) and _is_below(name)}
+            manifest = system.cat_file(path) if system.exists(path) else b""
+        return {name for name in listed_paths(manifest) if _is_below(name)}
 
     def _remove(self, names: set[str]) -> None:
         system, _ = connect(self.url)

@@ -1,6 +1,6 @@
-"""Settings of the garbage collector for a program that creates many small values and few cycles.
+"""Sets up the garbage collector for a program that creates many small values and few cycles.
 
-With its defaults it traverses decoded logs again and again, a third of the time of a build.
+With its defaults it traverses decoded logs over and over, which takes a third of a build's time.
 """
 
 from __future__ import annotations

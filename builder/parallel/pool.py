@@ -1,4 +1,4 @@
-"""Runs worker processes that share what is loaded: imports and the tokenizer."""
+"""Runs worker processes that share what they load: imports and the tokenizer."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ BATCH_ROWS = 256
 """A batch of rows ends at either limit."""
 
 FEW, FEW_WITHOUT_PRELOAD = 4, 16
-"""Fewer items are handled in one process. Without preloading each worker imports what it needs: two
-of them took 9 % of a build's CPU for the audits of 13 batches."""
+"""Fewer items are handled in this process. Without preloading, each worker imports what it needs:
+for the audits of 13 batches, two workers took 9 % of a build's CPU time."""
 
 LITTLE_BYTES = 1 << 20
-"""Less input than this is handled in one process: workers would take longer to start."""
+"""Less input is handled in this process: starting workers would take longer."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Preload:
-    """What the fork server loads for all workers: it calls `function(argument)` of `module`."""
+    """The preloading for all workers: the fork server calls `function(argument)` of `module`."""
 
     module: str
     function: str
@@ -52,7 +52,7 @@ class Preload:
 
 
 class WorkersNotStarted(BuilderError):
-    """Worker processes could not be started: the system lacks memory, or killed a helper."""
+    """Worker processes cannot be started: the system lacks memory, or killed a helper process."""
 
 
 class OpenPool(Protocol):
@@ -68,7 +68,7 @@ class Start(Protocol):
     """Starts work in another process (`in_background`)."""
 
     def __call__(self, work: Callable[[], Result], /) -> Callable[[], Result]:
-        """Starts it; calling the returned function waits for its result or raises its exception."""
+        """Starts it; the returned function waits and returns its result or raises its exception."""
 
 
 def default_workers() -> int:
@@ -79,14 +79,14 @@ def default_workers() -> int:
 
 
 def is_much(size: int) -> bool:
-    """Returns whether this many bytes justify worker processes."""
+    """Returns whether an input of this many bytes justifies worker processes."""
     return size >= LITTLE_BYTES
 
 
-def holds_more(paths: Iterable[Path | None]) -> bool:
-    """Returns whether these files and folders have LITTLE_BYTES or more; stops as soon as they do.
+def are_large(paths: Iterable[Path | None]) -> bool:
+    """Returns whether these files and folders justify worker processes by their size.
 
-    None stands for an input that is not on disk; its size is unknown and counts as large.
+    Stops counting once they do. None is an input that is not on disk, which counts as large.
     """
     size = 0
     for path in paths:
@@ -101,7 +101,7 @@ def holds_more(paths: Iterable[Path | None]) -> bool:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Yields the file, or all files below the folder; errors are left to the readers."""
+    """Yields the file, or all files below the folder; ignores errors, which readers report."""
     with contextlib.suppress(OSError, ValueError):  # ValueError: a NUL in the name
         if not stat.S_ISDIR(path.stat().st_mode):
             yield path
@@ -127,24 +127,24 @@ def prepare(preload: Preload | None) -> None:
         {
             "load": asdict(preload) if preload else None,
             "driver": os.getpid(),
-            # The kernel treats the end of the thread that started a process as that of its parent.
+            # For the kernel, a process loses its parent when the thread that started it ends.
             "dies": threading.current_thread() is threading.main_thread(),
         }
     )
     multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
-    # A resource tracker that was killed is started again as well: one line instead of a warning for
-    # developers.
+    # A resource tracker that was killed is started again too; `check_resource_tracker` reports it
+    # in one line, instead of Python's warning for developers.
     warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
     follow_resource_tracker()
     with sigint_blocked(), _starting():
-        check_resource_tracker()  # which unblocks SIGINT once it has started its process
+        check_resource_tracker()  # unblocks SIGINT after it has started its process
     with sigint_blocked(), _starting():
         forkserver.ensure_running()
 
 
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
-    """Raises WorkersNotStarted for an error of the system, or a killed helper, while starting."""
+    """Turns errors of starting processes, or of a killed helper process, into WorkersNotStarted."""
     try:
         yield
     except (OSError, EOFError) as error:
@@ -164,8 +164,8 @@ class _Workers(ProcessPoolExecutor):
 
 
 def prepare_for(paths: Iterable[Path | None], workers: int, preload: Preload | None) -> None:
-    """Starts the fork server if these files and folders justify workers (`holds_more`)."""
-    if workers > 1 and holds_more(paths):
+    """Starts the fork server if these files and folders justify workers (`are_large`)."""
+    if workers > 1 and are_large(paths):
         prepare(preload)
 
 
@@ -173,9 +173,9 @@ def prepare_for(paths: Iterable[Path | None], workers: int, preload: Preload | N
 def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoolExecutor]:
     """Opens a pool of worker processes; after an exception they are killed, not waited for.
 
-    Where the system can fork, workers are forked from a server that has done the preloading: N
-    workers cost one start and share its memory. Raises WorkersNotStarted, also when work is
-    submitted.
+    If the system can fork, workers are forked from a server that has done the preloading: N workers
+    cost one start and share its memory. Opening the pool or submitting work may raise
+    WorkersNotStarted.
     """
     prepare(preload)
     method = "spawn" if sys.platform == "win32" else "forkserver"
@@ -186,7 +186,7 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
         yield executor
     except BaseException:
         for worker in multiprocessing.active_children():
-            worker.kill()  # not `terminate`: a worker has nothing to clean up, and may be stuck
+            worker.kill()  # not `terminate`: a worker has nothing to clean up and may hang
         executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
@@ -197,10 +197,10 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
 
 
 class SharedPool:
-    """An `OpenPool` whose workers stay for the next step of a job, with what they have cached.
+    """An `OpenPool` that keeps its workers, and their caches, for the next step of a job.
 
     A step that needs other workers, or that follows an exception or a killed worker, gets new ones.
-    Used as a context manager; at its end the workers stop.
+    It is a context manager, at whose end the workers stop.
     """
 
     def __init__(self) -> None:
@@ -216,7 +216,7 @@ class SharedPool:
 
     @contextlib.contextmanager
     def __call__(self, workers: int, preload: Preload | None, /) -> Iterator[ProcessPoolExecutor]:
-        """Opens the workers of the last step, or new ones; after an exception they are killed.
+        """Yields the workers of the last step, or new ones; after an exception they are killed.
 
         Raises WorkersNotStarted.
         """
@@ -227,7 +227,7 @@ class SharedPool:
             raise
 
     def _usable(self, workers: int, preload: Preload | None) -> ProcessPoolExecutor | None:
-        """Returns the workers of the last step if they are as wanted and alive."""
+        """Returns the workers of the last step if they are alive and fit the request."""
         if self._kept is None:
             return None
         number, loaded, executor = self._kept
@@ -246,13 +246,13 @@ class SharedPool:
 
 
 @contextlib.contextmanager
-def in_background(preload: Preload | None, *, is_worth: bool) -> Iterator[Start]:
-    """Opens one other process and yields the function that starts work in it.
+def in_background(preload: Preload | None, *, is_worthwhile: bool) -> Iterator[Start]:
+    """Opens a second process and yields the function that starts work in it.
 
-    If the work does not justify a process (`is_worth`) or it was killed, the work is done in this
-    process when its result is requested. Exceptions are raised only when the result is requested.
+    If the work is too small for a process (not `is_worthwhile`) or the process was killed, the work
+    is done in this process when its result is requested. Exceptions are raised only then, too.
     """
-    if not is_worth:
+    if not is_worthwhile:
         yield lambda work: work
         return
     with worker_pool(1, preload) as executor:
@@ -284,12 +284,12 @@ def _start_worker() -> None:
     die_with_parent()
     driver = multiprocessing.parent_process()
     if driver is not None and not driver.is_alive():
-        os._exit(1)  # it ended before the request to the kernel: no signal will come
+        os._exit(1)  # it ended before `die_with_parent`: no signal will come
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 
 def _end_with_driver() -> None:
-    """Ends this worker when the driver is gone, since a killed driver cannot end it."""
+    """Ends this worker when the driver has ended, since a killed driver cannot do so."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
@@ -306,9 +306,9 @@ def imap(
 ) -> Iterator[Result]:
     """Yields `work(item)` for each item, in order, computed by worker processes.
 
-    Items are read as they are needed. A few are handled in this process, since they do not justify
-    a pool. If a worker is killed, its item and the remaining ones run in this process. Raises what
-    `work` raises.
+    Reads items as they are needed. A few items are handled in this process, since they do not
+    justify a pool. If a worker is killed, its item and the remaining ones run in this process.
+    Passes on the exceptions of `work`.
     """
     rest = iter(items)
     few = FEW if preload else FEW_WITHOUT_PRELOAD
@@ -340,12 +340,12 @@ def imap(
 def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Yields the items in order, in batches; `size` gives the bytes of an item."""
     batch: list[Item] = []
-    held = 0
+    batch_bytes = 0
     for item in items:
         batch.append(item)
-        held += size(item)
-        if held >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
+        batch_bytes += size(item)
+        if batch_bytes >= BATCH_BYTES or len(batch) >= BATCH_ROWS:
             yield batch
-            batch, held = [], 0
+            batch, batch_bytes = [], 0
     if batch:
         yield batch

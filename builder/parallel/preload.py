@@ -1,7 +1,7 @@
 """Does the preloading that `builder.parallel.pool` requests, when the fork server imports it.
 
-No thread may remain here, because a fork would lose it. Failures are left to the workers, which
-report them.
+It must leave no thread running, since forked processes would lack it. Failures are ignored here:
+the workers meet them again and report them.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from builder.parallel.garbage import keep_loaded
 from builder.parallel.signals import PRELOAD, die_with_parent
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
-# There are as many workers as cores: their libraries need no threads of their own.
+# There are as many workers as cores, so their libraries need no threads of their own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
@@ -23,7 +23,7 @@ with contextlib.suppress(Exception):
     if instructions["dies"]:
         die_with_parent()
     if os.getppid() != instructions["driver"]:
-        os._exit(1)  # it ended before the kernel was asked: no signal will come
+        os._exit(1)  # it ended before `die_with_parent`: no signal will come
     if wanted := instructions["load"]:
         load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
         load(wanted["argument"])

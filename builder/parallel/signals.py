@@ -15,17 +15,18 @@ from builder.parallel import watchdog
 
 PRELOAD = "BUILDER_PRELOAD"
 """The environment variable with the instructions for the fork server, as JSON: what to `load`
-(`builder.parallel.pool.Preload`), the pid of the `driver`, and if the server `dies` with it."""
+(`builder.parallel.pool.Preload`), the pid of the `driver`, and whether the server `dies` with it.
+"""
 
 _PR_SET_PDEATHSIG = 1
-"""prctl(2): the signal that the kernel sends to a process when its parent ends."""
+"""prctl(2): sets the signal that the kernel sends to a process when its parent ends."""
 
 
 def interrupt_on_sigterm(*, is_watched: bool = True) -> None:
     """Makes SIGTERM end the run like Ctrl-C: finished work is kept, nothing is half-written.
 
-    Python runs signal handlers between two of its own instructions, so a long call into a library
-    would delay them; if `is_watched`, the watchdog then kills the process, also after Ctrl-C. Does
+    Python runs signal handlers only between its own instructions, so a long call into a library
+    delays them. If `is_watched`, the watchdog then kills the process, also after Ctrl-C. Does
     nothing outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -45,7 +46,7 @@ def _watchdog(driver: int) -> tuple[subprocess.Popen[bytes], int]:
     """Starts the watchdog; returns it and the pipe to which Python writes signal numbers."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    # In a session of its own, since Ctrl-C reaches all processes of the terminal's group.
+    # In a session of its own, since Ctrl-C reaches all processes in the terminal's group.
     process = subprocess.Popen(  # noqa: S603 - this interpreter and a script of our own
         [sys.executable, "-I", "-S", watchdog.__file__, str(driver)],
         stdin=reading,
@@ -58,10 +59,10 @@ def _watchdog(driver: int) -> tuple[subprocess.Popen[bytes], int]:
 
 @contextlib.contextmanager
 def sigint_blocked() -> Iterator[None]:
-    """Blocks SIGINT in this thread, and in the processes started meanwhile for good.
+    """Blocks SIGINT in this thread, and for good in the processes that it starts meanwhile.
 
-    A helper process would otherwise print a traceback if Ctrl-C came before it can ignore it. The
-    signal reaches this process afterwards.
+    Otherwise a helper process would print a traceback if Ctrl-C came before it ignores SIGINT. This
+    process receives the signal afterwards.
     """
     if sys.platform == "win32":
         yield

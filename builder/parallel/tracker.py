@@ -1,8 +1,8 @@
-"""Handles a resource tracker that the system kills: a line for the user, and no traceback.
+"""Handles a resource tracker that the system kills: one line for the user, and no traceback.
 
 Python's `multiprocessing` registers each semaphore with a helper process, the resource tracker, and
-starts a new one if that was killed. Results do not depend on it: it only removes semaphores that a
-process leaves behind. The new tracker prints the traceback of a KeyError when it is asked to
+starts a new one if it was killed. Results do not depend on it: it only removes semaphores that a
+process leaves behind. But the new tracker prints the traceback of a KeyError when it is asked to
 unregister a semaphore that was registered with the old one.
 """
 
@@ -23,9 +23,9 @@ _last: list[int | None] = []
 
 
 def check_resource_tracker() -> int | None:
-    """Returns the process id of the tracker, which is started if it is not running.
+    """Returns the process id of the tracker, and starts it if it is not running.
 
-    Prints one line if the previously known tracker is gone.
+    Prints one line if the last known tracker is gone.
     """
     resource_tracker.ensure_running()
     pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
@@ -37,7 +37,7 @@ def check_resource_tracker() -> int | None:
 
 @cache
 def follow_resource_tracker() -> None:
-    """Makes unregistering ignore what was registered with a tracker that no longer exists."""
+    """Makes unregistering ignore objects that were registered with a tracker that is gone."""
     register, unregister = resource_tracker.register, resource_tracker.unregister
     trackers: dict[tuple[Any, str], int | None] = {}
 

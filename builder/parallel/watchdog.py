@@ -1,8 +1,8 @@
-"""Kills a process that got SIGTERM or SIGINT and has not ended in time: `watchdog.py PID`.
+"""Kills a process that received SIGTERM or SIGINT and has not ended in time: `watchdog.py PID`.
 
 Standard input is the pipe to which that process's C code writes the numbers of its signals
-(`signal.set_wakeup_fd`); its end means that the process is gone. Run as a script, isolated, so that
-it starts in milliseconds: it imports nothing of the package.
+(`signal.set_wakeup_fd`); it ends when the process does. To start within milliseconds, it runs as an
+isolated script and imports nothing of the package.
 """
 
 import os
@@ -17,7 +17,7 @@ MESSAGE = "builder: {}; finished work is kept, the same command resumes\n"
 
 
 def main() -> None:
-    """Waits for one of the signals, then for the end of the process, at most GRACE_SECONDS."""
+    """Waits for a signal, then for the end of the process; kills it after GRACE_SECONDS."""
     driver = int(sys.argv[1])
     while data := os.read(0, 64):
         received = next((name for number, name in SIGNALS.items() if number in data), None)

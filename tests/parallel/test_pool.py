@@ -10,7 +10,7 @@ import pytest
 
 from builder import cli
 from builder.parallel import pool
-from builder.parallel.pool import SharedPool, holds_more, imap, in_background
+from builder.parallel.pool import SharedPool, are_large, imap, in_background
 from builder.problem import UsageError
 from builder.verify.preload import preloading
 
@@ -115,7 +115,7 @@ def test_an_exception_ends_shared_workers():
 
 
 def test_background_work_runs_in_one_other_process():
-    with in_background(preloading("qwen3"), is_worth=True) as start:
+    with in_background(preloading("qwen3"), is_worthwhile=True) as start:
         results = [start(partial(where, number)) for number in range(3)]
         found = [result() for result in results]
         with pytest.raises(UsageError, match="forty"):
@@ -126,7 +126,7 @@ def test_background_work_runs_in_one_other_process():
 
 def test_small_work_runs_when_its_result_is_requested():
     done = []
-    with in_background(preloading("qwen3"), is_worth=False) as start:
+    with in_background(preloading("qwen3"), is_worthwhile=False) as start:
         result = start(lambda: done.append(1))
         assert done == []
         result()
@@ -134,7 +134,7 @@ def test_small_work_runs_when_its_result_is_requested():
 
 
 def test_work_of_a_killed_background_process_runs_here():
-    with in_background(preloading("qwen3"), is_worth=True) as start:
+    with in_background(preloading("qwen3"), is_worthwhile=True) as start:
         killed = start(partial(die_elsewhere, os.getpid(), 1))
         behind = start(partial(where, 2))
         assert killed() == 1
@@ -147,14 +147,14 @@ def test_little_work_is_measured_in_bytes(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"x" * 60)
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "b").write_bytes(b"x" * 39)
-    assert not holds_more([tmp_path])
-    assert not holds_more([tmp_path / "a", tmp_path / "below"])
+    assert not are_large([tmp_path])
+    assert not are_large([tmp_path / "a", tmp_path / "below"])
     (tmp_path / "below" / "c").write_bytes(b"x")
-    assert holds_more([tmp_path])
-    assert holds_more([tmp_path / "a", tmp_path / "below"])
-    assert holds_more([None]), "what lies on no disk may be of any size"
+    assert are_large([tmp_path])
+    assert are_large([tmp_path / "a", tmp_path / "below"])
+    assert are_large([None]), "what lies on no disk may be of any size"
     for name in ("absent", "n" * 300, "a\0b"):
-        assert not holds_more([tmp_path / name])
+        assert not are_large([tmp_path / name])
 
 
 def test_a_name_that_is_too_long_is_the_users_mistake(tmp_path, capsys):

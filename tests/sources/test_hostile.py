@@ -280,7 +280,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
     for number in range(75):
         text = b"".join(row(f"{number} {n}".encode()) + b" " * 800 + b"\n" for n in range(20))
         (folder / f"{number}.jsonl").write_bytes(text)
-    assert pool.holds_more([folder]), "a pool is interrupted"
+    assert pool.are_large([folder]), "a pool is interrupted"
     out = tmp_path / "out"
     command = [sys.executable, "-m", "builder", "build", str(folder), "-o", str(out)]
     with subprocess.Popen(
