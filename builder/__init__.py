@@ -1,7 +1,7 @@
 """Converts raw agent logs to proven Qwen3 fine-tuning data.
 
 `from builder import …` gives the public API: the functions of `builder.api` and the types below.
-They are imported on first use, so that importing the package costs nothing.
+They are imported on first use, so that importing the package itself costs no time.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Any:
     """Imports a public name from its room on first use."""
     if name not in _PLACES:
         raise AttributeError(f"module 'builder' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - the package itself imports nothing
+    from importlib import import_module  # noqa: PLC0415 - see above
 
     value = getattr(import_module(f"builder.{_PLACES[name]}"), name)
     globals()[name] = value

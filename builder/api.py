@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a job: `done` of `total` units of a phase; `total` None: it is not known.
+    """The progress of a job: `done` of `total` units of a phase; `total` None: not known.
 
-    phase  read (units: inputs or chunks of them), verify, audit (rows)
+    phase  read (units: inputs or chunks of them), verify or audit (units: rows)
     """
 
     phase: str
@@ -56,8 +56,8 @@ def find_sources(path: str | Path) -> Iterator[Source | Problem]:
 def read(source: Source, format: str | None = None) -> Iterator[Event]:  # noqa: A002 - as the option
     """Yields the conversations of a source, and the outcome of its other records.
 
-    `format` names a reader; None: the reader that recognises the source. Raises UsageError if there
-    is no such reader, or not exactly one that recognises it.
+    `format` names a reader; None chooses the reader that recognises the source. Raises UsageError
+    if there is no such reader, or not exactly one that recognises the source.
     """
     from builder.readers import read_events, readers, recognise
 
@@ -80,7 +80,7 @@ def verify_sample(
     tokenizer: str = "qwen3",
     options: VerifyOptions | None = None,
 ) -> Verdict:
-    """Returns the verdict of all checks on one sample; it is proven if it has no findings.
+    """Returns the verdict of all checks on a sample, which is proven if there are no findings.
 
     `dialogue` is the structured form that it was flattened from; None: it is parsed from the text.
     Raises UsageError if the tokenizer (qwen3, a folder or a Hub id) cannot be loaded.
@@ -126,9 +126,9 @@ def build_dataset(
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none. More than one worker starts
-    processes, for which a script needs its `if __name__ == "__main__":`. An interrupted run is
-    resumed, unless `fresh`. Raises UsageError (input, configuration, tokenizer, output folder),
-    LedgerFault (a bug of ours).
+    processes, so a script needs its `if __name__ == "__main__":`. An interrupted run is resumed,
+    unless `fresh`. Raises UsageError (input, configuration, tokenizer, output folder), LedgerFault
+    (a bug of ours).
     """
     from builder.build.engine import Done, local
     from builder.build.job import build
@@ -178,7 +178,7 @@ def audit_dataset(
 def export_dataset(
     dataset: str | Path, to: str, out: str | Path, *, tokenizer: str = "qwen3"
 ) -> Exported:
-    """Writes the dataset in a form for trainers (docs/export.md), every row loaded again.
+    """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
     Raises UsageError if there is no such dataset, variant or tokenizer, or if the output folder is
     not empty.
@@ -205,8 +205,8 @@ def push_dataset(
 ) -> PushReport:
     """Pushes a built folder to the Hugging Face Hub and reads it back (docs/push.md).
 
-    The report says what stopped it: a closed gate or a fault raises no exception. Raises UsageError
-    if the folder or the repository cannot be used.
+    A closed gate or a fault raises no exception: the report names it. Raises UsageError if the
+    folder or the repository cannot be used.
     """
     import time
 

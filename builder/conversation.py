@@ -1,8 +1,8 @@
-"""Defines the Conversation: what was logged, faithfully and independent of any model.
+"""Defines the Conversation: the content of a log, unaltered and independent of any model.
 
-Readers make these values and the normaliser reads them. They contain what the log contains and
-nothing else: reasoning, errors, order, the raw text of arguments, text that could not be parsed.
-They are independent of files, configurations and training formats.
+Readers make these values and the normaliser reads them. They contain only what the log contains:
+reasoning, errors, order, the raw text of arguments, text that could not be parsed. They are
+independent of files, configurations and training formats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 class Text:
     """Text. `harness=True`: the agent program put it into the request, not the user or the model.
 
-    Text that only the interface shows, and that no request contained, is not part of a
+    Text that only the interface displayed, and that no request contained, is not part of a
     conversation.
     """
 
@@ -31,7 +31,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The model's thoughts in clear text. Encrypted or signed blobs never become one."""
+    """The model's thoughts in clear text, never an encrypted or signed blob."""
 
     text: str
 
@@ -40,11 +40,11 @@ class Reasoning:
 class ToolCall:
     """A call as the model made it.
 
-    `arguments` is as logged: a `str` if the log has JSON text (OpenAI's wire form, possibly empty
-    or invalid), else the decoded value. `id` is the log's own id and may repeat or be missing.
-    `key` identifies the call across the whole log if the log's ids show that two records are one
-    call (a replay after resume, a preserved message after compaction): equal keys are logged once
-    in the ledger. Without a key, position and content decide.
+    `arguments` has the logged form: a `str` if the log has JSON text (OpenAI's wire form, possibly
+    empty or invalid), else the decoded value. `id` is the log's own id and may repeat or be
+    missing. `key` identifies the call across the whole log if the log's ids show that two records
+    are one call (a replay after resume, a preserved message after compaction): the ledger counts
+    calls with equal keys once. A call without a key is identified by its position.
     """
 
     name: str
@@ -55,14 +55,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A JSON value where text is usual (a tool result that is an object)."""
+    """A JSON value in place of text (a tool result that is an object)."""
 
     value: Json
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, sound or document. The bytes are not kept; `kind` is image, audio, video, file."""
+    """An image, sound or document, without its bytes; `kind`: image, audio, video or file."""
 
     kind: str
     detail: str = ""
@@ -72,9 +72,9 @@ class Media:
 class Unparsed:
     """Something that could not be understood: its text, and why (`code`).
 
-    In an assistant message: the sample ends before that turn. Code `unknown_part` (its text names
-    the type) may occur in any message and result: the part is left out, and the answers after it
-    lack `unknown_part` in their context.
+    If it is in an assistant message, the sample ends before that turn. Code `unknown_part` (its
+    text names the type) may occur in any message and result: the part is left out, and the context
+    of the answers after it lacks `unknown_part`.
     """
 
     text: str
@@ -82,7 +82,7 @@ class Unparsed:
 
 
 Content: TypeAlias = Text | Data | Media | Unparsed
-"""What a user or a tool may say."""
+"""A part of a user message or of a tool result."""
 
 
 def unknown_part(kind: str) -> Unparsed:
@@ -110,7 +110,7 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unpa
 
 
 LEVELS = ("partial", "logged", "rendered", "proven")
-"""The levels of a `Context`, the lowest first."""
+"""The levels of a `Context`, lowest first."""
 
 MISSING = MappingProxyType(
     {
@@ -134,9 +134,9 @@ MISSING = MappingProxyType(
 class Context:
     """How well the log shows the context in which a turn was answered (docs/context.md).
 
-    level    proven: the log carries digests of the requests and they agree, or it is a capture of
+    level    proven: the log contains digests of the requests and they match, or it is a capture of
              the requests; rendered: the log has prompt, tools and injected text as they were sent;
-             logged: nothing is known to be missing; partial: `missing` names what is
+             logged: nothing is known to be missing; partial: `missing` names what is missing
     missing  codes of `MISSING`; sorted, without repeats
     """
 
@@ -159,7 +159,7 @@ def lowest(contexts: Collection[Context]) -> Context | None:
 
 
 REPEAT = "repeat"
-"""The code of `Message.untrained` for the model's own answer that is a target elsewhere."""
+"""The code of `Message.untrained` for an answer of the model that is a target elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +171,14 @@ class Message:
     turn (message, response or step id): messages with equal ids are one turn, messages with
     different ids are not.
 
-    `untrained` says why an assistant turn is context and not a target; None: it is a target.
+    `untrained` is the code of the reason why an assistant turn is context; None: it is a target.
     `REPEAT`: the model's own answer, which is a target in another conversation of the same log
     (kept by a compaction, or from an earlier segment). Every other code means that it is not the
     model's answer in this context: `zero_weight` (the log's author excluded it), `inserted` (by a
     program or a client), `prefilled` (begun by the client), `edited`, `stripped` (its calls were
     removed), `server_tool` (it used results that the log does not contain), `warmup`.
 
-    `context` of an assistant turn, where it differs from that of the conversation.
+    `context` is that of an assistant turn if it differs from the conversation's.
     """
 
     role: str
@@ -192,29 +192,29 @@ class Message:
 class Conversation:
     """One conversation or one segment of it (compaction and rewinds make segments).
 
-    id        as logged (session, trace, row), unique within its source
-    record    where in the source: "lines 3-90", "session abc", "[4]"
-    messages  in the order in which the model saw them; results right after the turn that called
-    tools     tool definitions as logged, in any vendor's shape; None: the log does not say,
-              (): it says that there were none
-    model     name of the model as logged, or None
-    records   number of records read into this conversation and counted in none before it
+    id        the logged id (of a session, trace or row), unique within its source
+    record    the location in the source: "lines 3-90", "session abc", "[4]"
+    messages  in the order in which the model saw them; results right after the turn with the calls
+    tools     tool definitions as logged, in any vendor's shape; None: the log has no information,
+              (): it states that there were none
+    model     the name of the model as logged, or None
+    records   number of records read into this conversation and not counted in an earlier one
     problems  why it must not be trained on although it could be read (a truncated answer, an
               abandoned branch); the first code rejects it, its calls stay in the call ledger
-    changes   {code: count} of what the reader had to alter in logged text
-    complete  the log says that the last turn is what is to be learnt even if it calls a tool
-              (a published single-turn dataset), so its calls are not unanswered
-    license   as logged, for those few logs that name one
-    tools_source  where the log says that `tools` come from (logged, supplied, inferred, mixed)
-    evaluation  it belongs to a benchmark, which loses its worth when trained on: rejected as
+    changes   {code: count} of changes that the reader had to make to logged text
+    complete  the log states that the last turn is a target even if it calls a tool (a published
+              single-turn dataset), so its calls do not count as unanswered
+    license   as logged; few logs name one
+    tools_source  the origin of `tools` according to the log (logged, supplied, inferred, mixed)
+    evaluation  it belongs to a benchmark, which training on it would make worthless: rejected as
               `evaluation_data` unless the user allows it
-    version   of the agent program, as logged
-    context   how well the log shows what the model saw; None: it follows from what is there
-              (`partial` where system prompt or tools are missing, else `logged`)
+    version   the version of the agent program, as logged
+    context   how well the log shows what the model saw; None: derived from the conversation
+              (`partial` if system prompt or tools are missing, else `logged`)
     recorded  it is a capture of requests: a target is the recorded response to a request that the
               log contains, so it is kept whatever precedes it (docs/context.md)
-    outcome   how it ended, as logged and nothing else: reward, score, resolved, exit_status, error,
-              labels, feedback, evaluator, and `benchmark`, the public benchmark that was run
+    outcome   how it ended, exactly as logged: reward, score, resolved, exit_status, error, labels,
+              feedback, evaluator, and `benchmark`, the public benchmark that was run
     """
 
     id: str
@@ -237,7 +237,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Records that by design contain nothing to learn from (a UI event), counted by code."""
+    """Records that contain nothing to learn from (such as a UI event), counted by code."""
 
     code: str
     records: int = 1
@@ -245,7 +245,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Records that went into a conversation but are counted separately (see `Conversation`)."""
+    """Records that a conversation contains but does not count (`Conversation.records`)."""
 
     records: int = 1
 

@@ -1,8 +1,8 @@
 """Keeps this process's own credentials out of messages.
 
-A server or a proxy may echo a request, with its headers, in the text of an error, which becomes
-part of our messages. So every such text passes `hide` before it is truncated, and all of standard
-error passes it once more.
+A server or a proxy may echo a request and its headers in the text of an error, which becomes part
+of our messages. So every such text passes through `hide` before it is truncated, and all of
+standard error passes through it once more.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _QUERY = re.compile(r"(https?://[^\s?\"'<>]+)\?[^\s\"'<>]+")
 def credentials() -> list[str]:
     """Returns the secrets that this process may send, the longest first.
 
-    They come from environment variables with the name of a secret or the address of a proxy, and
-    from the token of the Hub's client, if that is loaded.
+    They come from environment variables whose name suggests a secret or whose value has a password
+    in a URL, and from the token of the Hub's client, if the client is loaded.
     """
     found: set[str] = set()
     for name, value in os.environ.items():
@@ -52,7 +52,7 @@ def credentials() -> list[str]:
 
 
 def hide(text: str) -> str:
-    """Returns the text without credentials and without the queries of URLs, which may sign them."""
+    """Returns the text without credentials and without URL queries, which may be signatures."""
     for value in credentials():
         text = text.replace(value, "…")
     text = _AUTHORIZATION.sub(r"\1…", text)

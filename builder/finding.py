@@ -10,9 +10,10 @@ CONTEXT = 40
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: code of the check, message, and location (message index, offset in code points).
+    """One fault: the code of the check, a message, and the location.
 
-    `expected` and `found` are the texts around a difference.
+    `turn` is the index of a message, `offset` counts code points; `expected` and `found` are the
+    texts around a difference.
     """
 
     code: str

@@ -2,8 +2,8 @@
 
 orjson decodes most records. Those that it would change or refuse (integers beyond 64 bits, lone
 surrogates) are decoded by the standard library. NaN, Infinity, numbers that overflow a double, and
-integers beyond Python's digit limit are faults (`number`). Logs have such numbers in fields that no
-reader needs, such as scores: `loads_leniently` decodes them as text of a separate type. Measured
+integers beyond Python's digit limit are faults (`number`). Logs have them in fields that no reader
+needs, such as scores: `loads_leniently` decodes them as text of a separate type. Measured
 behaviour: verification.md "Facts", library-measurements.md "JSON".
 """
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import orjson
@@ -27,6 +29,7 @@ _LONG_DIGITS = b"0" * 19
 """Digits that may form an integer beyond 64 bits; `_MARKS` maps digits to 0 and brackets to [."""
 
 _DIGITS = re.compile(rb"\d+")
+_BOM = b"\xef\xbb\xbf"
 
 
 class NotANumber(str):
@@ -44,7 +47,7 @@ class JsonFault(ValueError):
         self.detail = detail
 
     def at(self, where: str) -> Problem:
-        """Returns the fault as a Problem at a place."""
+        """Returns the fault as a Problem at a location."""
         return Problem(self.code, where, self.detail)
 
 
@@ -54,7 +57,7 @@ def _no_constant(name: str) -> Json:
 
 def _float(text: str) -> float:
     value = float(text)
-    if value in (float("inf"), float("-inf")):
+    if not math.isfinite(value):
         raise JsonFault("number", f"number out of range: {text[:40]}")
     return value
 
@@ -67,35 +70,30 @@ def _int(text: str) -> int:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False)  # decoded JSON is a tree
-_DECODER = json.JSONDecoder(
-    parse_constant=_no_constant, parse_float=_float, parse_int=_int, strict=True
-)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_float, parse_int=_int)
 
 
-def _lenient_float(text: str) -> float | str:
-    value = float(text)
-    return value if math.isfinite(value) else NotANumber(text)
-
-
-def _lenient_int(text: str) -> int | str:
+def _leniently(parse: Callable[[str], float], text: str) -> float | str:
     try:
-        return int(text)
-    except ValueError:
+        return parse(text)
+    except JsonFault:
         return NotANumber(text)
 
 
 _LENIENT = json.JSONDecoder(
-    parse_constant=NotANumber, parse_float=_lenient_float, parse_int=_lenient_int, strict=True
+    parse_constant=NotANumber,
+    parse_float=partial(_leniently, _float),
+    parse_int=partial(_leniently, _int),
 )
 
 
 def loads(data: bytes | str) -> Json:
     """Decodes one JSON text exactly. The last of duplicate keys wins. A UTF-8 BOM is skipped.
 
-    Raises JsonFault and nothing else, whatever the bytes.
+    Raises JsonFault and no other exception, whatever the bytes.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-    if raw.startswith(b"\xef\xbb\xbf"):
+    if raw.startswith(_BOM):
         raw = raw[3:]
     marks = raw.translate(_MARKS)
     exact = not _may_overflow(raw, marks)
@@ -106,14 +104,17 @@ def loads(data: bytes | str) -> Json:
         try:
             return _checked(cast("Json", orjson.loads(raw)), deep)
         except orjson.JSONDecodeError:
-            pass  # the standard library decides, with a message
+            pass  # the standard library accepts it or explains the fault
+    return _checked(_decoded(_DECODER, data if isinstance(data, str) else raw), deep)
+
+
+def _decoded(decoder: json.JSONDecoder, data: bytes | str) -> Json:
+    """Decodes with the standard library. Raises JsonFault."""
     try:
-        text = data if isinstance(data, str) else raw.decode("utf-8")
-        text = text.removeprefix("\ufeff")
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        return cast("Json", decoder.decode(text.removeprefix("\ufeff")))
     except UnicodeDecodeError as error:
         raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
-    try:
-        return _checked(cast("Json", _DECODER.decode(text)), deep)
     except json.JSONDecodeError as error:
         raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
     except RecursionError:
@@ -121,7 +122,7 @@ def loads(data: bytes | str) -> Json:
 
 
 def loads_text(value: Json) -> Json:
-    """Returns the value of a JSON text; any other value or text unchanged."""
+    """Returns the value of a JSON text, or any other value or text unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -131,24 +132,16 @@ def loads_text(value: Json) -> Json:
 
 
 def loads_leniently(data: bytes) -> tuple[Json, bool]:
-    """Decodes like `loads`, but numbers that it refuses become `NotANumber`.
+    """Decodes like `loads`, except that numbers that it refuses become `NotANumber`.
 
-    Returns the value, and whether it is exact, that is without any `NotANumber`. Raises JsonFault.
+    Returns the value, and whether it is exact (without any `NotANumber`). Raises JsonFault.
     """
     try:
         return loads(data), True
     except JsonFault as fault:
         if fault.code != "number":
             raise
-    try:
-        value = cast("Json", _LENIENT.decode(data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")))
-    except json.JSONDecodeError as error:
-        raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
-    except RecursionError:
-        raise JsonFault("too_deep", "nesting is too deep to read") from None
-    except UnicodeDecodeError as error:
-        raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
-    return _checked(value, True), False
+    return _checked(_decoded(_LENIENT, data.removeprefix(_BOM)), True), False
 
 
 def _may_overflow(raw: bytes, marks: bytes) -> bool:

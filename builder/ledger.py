@@ -24,12 +24,12 @@ def ranked(counts: Mapping[Key, int]) -> tuple[tuple[Key, int], ...]:
 
 
 class LedgerFault(BuilderError):
-    """The sums do not agree: something was lost or counted twice. This is a bug of the program."""
+    """The sums do not agree: something was lost or counted twice. This is a bug in the program."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts of records, conversations and calls; by code if they were not used."""
+    """Counts of records, conversations and calls; those that were not used by code."""
 
     read: int = 0
     used: int = 0
@@ -45,7 +45,7 @@ class Ledger:
     samples: int = 0
 
     def add_records(self, other: Ledger) -> None:
-        """Adds the counts of records of one result."""
+        """Adds the record counts of one result."""
         self.read += other.read
         self.used += other.used
         self.ignored.update(other.ignored)
@@ -114,7 +114,7 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
     for ordinal, call in enumerate(calls):
         identity: list[Json] = [source, conversation.id, ordinal]
         if call.key is not None:
-            # A response has text in places where a later request has an object.
+            # The arguments may be text in a response and an object in a later request.
             identity = [format, call.key, call.name, loads_text(call.arguments)]
         text = dumps(identity).encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=15).digest()
@@ -123,7 +123,7 @@ def call_keys(conversation: Conversation, *, format: str, source: str) -> list[b
 
 
 class CallOutcomes:
-    """The outcome of each call of a run: kept if it is kept anywhere, else its first drop code.
+    """The outcome of each call of a run: kept if any copy is kept, else its first drop code.
 
     A call identified by its position cannot recur in another source, so those are counted and
     discarded at the end of each source (`end_source`).
@@ -136,7 +136,7 @@ class CallOutcomes:
         self._dropped: Counter[str] = Counter()
 
     def add(self, outcomes: Iterable[tuple[bytes, str | None]]) -> None:
-        """Adds (key, drop code or None if kept) of calls, in the order of the sources."""
+        """Adds (key, drop code or None if kept) for each call, in the order of the sources."""
         for key, code in outcomes:
             known = self._placed if key[0] == PLACED else self._outcomes
             if code is None or key not in known:

@@ -1,9 +1,9 @@
 """Defines how rooms declare their options, each once.
 
 An option type is a frozen dataclass. Its fields are the keys of a YAML section, their types define
-the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a number from
-1), their defaults are the defaults. The configuration, the manifest and the command line read them
-from there. Field metadata expresses what a type cannot.
+the valid values (`Literal` for a choice, `float` for a share from 0 to 1, `int` for a whole number
+from 1), and their defaults apply. The configuration, the manifest and the command line are derived
+from it. Field metadata expresses what a type cannot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUPPLIED: Metadata = {"supplied": True}
 
 
 def at_least(minimum: int) -> Metadata:
-    """Returns the metadata of a whole number whose smallest value is not 1."""
+    """Returns the metadata of a whole number with a smallest value other than 1."""
     return {"minimum": minimum}
 
 
@@ -48,7 +48,7 @@ def minimum_of(item: Field[Any]) -> int:
 
 
 def is_inline(item: Field[Any]) -> bool:
-    """Returns whether the field's own fields are the keys."""
+    """Returns whether the fields of its option type are the keys."""
     return bool(item.metadata.get("inline"))
 
 

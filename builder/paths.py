@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def expand_home(written: str) -> Path:
-    """Returns the path with a leading `~` expanded if it denotes a home folder."""
-    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises where there is none
+    """Returns the path with a leading `~` expanded, if there is such a home folder."""
+    return Path(os.path.expanduser(written))  # noqa: PTH111 - Path's raises if there is none
 
 
 def file_inside(folder: Path, name: str) -> Path | None:
     """Returns the resolved path of a file of that name inside the folder; None if there is none.
 
-    The name may be hostile: it may lead out of the folder, also through links.
+    The name may be hostile and lead out of the folder, also through links.
     """
     try:
         path = (folder / name).resolve()
@@ -28,7 +28,7 @@ def file_inside(folder: Path, name: str) -> Path | None:
 class UserPath:
     """A path as the user wrote it, and the folder it is relative to (None: the current one).
 
-    It may also be another name (a Hub id, a URL, `-`): only the place that uses it knows.
+    It may also be another name (a Hub id, a URL, `-`): only the code that uses it knows.
     """
 
     written: str

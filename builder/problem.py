@@ -18,7 +18,7 @@ class Problem:
     `code` is a stable snake_case word that users count, filter and gate on. `where` is a location
     in the source ("line 12", "[3]", "session abc"). `records` is the number of records that are
     unused because of it: 1 for a record that could not be read, 0 for a fault of a conversation
-    whose records could be read.
+    with readable records.
     """
 
     code: str
@@ -34,16 +34,12 @@ class BuilderError(Exception):
 class UsageError(BuilderError):
     """A mistake of the user: a bad option, configuration or path. Ends a command with exit code 2.
 
-    The message is one line that names the file, the key and, if there is one, the nearest valid
-    name.
+    The message is one line that names the file, the key and the nearest valid name, if any.
     """
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Returns the end of a message about an unknown name.
-
-    It is `, did you mean 'X'?` if a valid name is close, else the list of the valid names.
-    """
+    """Returns the end of a message about an unknown name: `, did you mean 'X'?`, or all names."""
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1)
     return f", did you mean {close[0]!r}?" if close else f"; there are: {', '.join(names)}"

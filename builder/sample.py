@@ -1,4 +1,4 @@
-"""Defines the Sample: exactly what a trainer reads, and the dialogue that it was made from.
+"""Defines the Sample, which a trainer reads, and the Dialogue that it is made from.
 
 A `Dialogue` is a conversation in the form of the chat template but still structured (calls are
 calls); a `Sample` is the flattened training record. Flattening is `builder.qwen3.flatten`.
@@ -18,7 +18,7 @@ from builder.jsonio import dumps, quoted
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call ready to be written.
+    """A tool call in its final form.
 
     `text` is the exact JSON text of the arguments inside `<tool_call>`. It is `dumps(arguments)`
     unless control tokens in it were neutralised by JSON escapes; it always decodes to `arguments`.
@@ -53,9 +53,9 @@ class Turn:
 
     role        system, user, assistant or tool
     content     the text; empty for role tool
-    reasoning   assistant: the thought, without newlines at its ends, or ""
+    reasoning   assistant: the thought, without newlines at either end, or ""
     calls       assistant: its calls in order
-    responses   tool: the results of the calls of the turn before, in the order of the calls
+    responses   tool: the results of the calls in the previous turn, in the order of the calls
     trained     assistant: False if the turn is only context; `flatten` then writes weights
     """
 
@@ -80,11 +80,11 @@ Weights: TypeAlias = "tuple[int | None, ...]"
 
 @dataclass(frozen=True)
 class Sample:
-    """The training record: messages as (role, content) and tool definitions, nothing more.
+    """The training record: messages as (role, content), and tool definitions.
 
     `weights` is empty if no message has a weight, else it has one for each message: 0 (not
-    trained), 1 (trained) or None (the message has none: trained if it is an assistant's). This is
-    the convention of OpenAI's fine-tuning format.
+    trained), 1 (trained) or None (not set: an assistant message is trained). This is the convention
+    of OpenAI's fine-tuning format.
     """
 
     messages: tuple[tuple[str, str], ...]
@@ -151,5 +151,5 @@ class Sample:
 
     @cached_property
     def id(self) -> str:
-        """Returns the sha256 of `line` in hex: the name of the sample follows from its content."""
+        """Returns the sha256 of `line` in hex, so that the id depends only on the content."""
         return hashlib.sha256(self.line).hexdigest()

@@ -29,13 +29,13 @@ from builder.verify.dataset import LineReport
 FINDINGS = 20
 """Number of findings that a failed assertion about a dataset names."""
 CUTS = 16
-"""Number of copies that are truncated and have a corrupted byte before the cut."""
+"""Number of copies that are truncated and have one corrupted byte."""
 CHANGES = 48
-"""Number of JSON values that are replaced by one of another type."""
+"""Number of JSON values that are replaced by a value of another type."""
 TOGETHER = 4
-"""Number of values that are replaced in one copy. If it fails, each is tried alone."""
+"""Number of values that are replaced in one copy. If reading fails, each is tried alone."""
 SHOWN = 2_000
-"""Number of characters of a record that a failure shows."""
+"""Number of characters of a record that a failure message contains."""
 
 _WHOLE = WholeFile(0, "", 0)
 
@@ -44,7 +44,7 @@ _OTHERS: tuple[Json, ...] = (
     {"type": "text", "text": 1},
 )  # fmt: skip
 
-Path = tuple[str | int, ...]
+JsonPath = tuple[str | int, ...]
 """Steps from a record to a value in it; the step "" goes into the JSON that a string contains."""
 
 
@@ -53,8 +53,9 @@ def assert_proven(
 ) -> None:
     """Verifies every sample of a dataset, and audits it for the names in `fail_on`.
 
-    Raises AssertionError: a sample is not proven, there is none, or an audit or a code of `fail_on`
-    has findings that are still in the dataset. Raises UsageError: no such dataset or tokenizer.
+    Raises AssertionError if a sample is not proven, there is none, or an audit or a code in
+    `fail_on` has findings that are still in the dataset. Raises UsageError if there is no such
+    dataset or tokenizer.
     """
     bad: list[str] = []
 
@@ -83,12 +84,12 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
     """Checks that `reader` fulfils its contract on a source; returns the events of the source.
 
     Raises AssertionError if
-    - the source is not recognised, or also by another reader, or only under its own name,
-    - the records that were read are not all accounted for,
+    - the source is not recognised, or by another reader too, or only because of its name,
+    - not all of the records that were read are accounted for,
     - a second reading, or reading each item of the source alone, gives other events,
     - the reader raises, or does not account for all records, on truncated and corrupted copies of
-      the file, or on copies in which JSON values have another type. The message shows the record
-      that was changed, before and after.
+      the file, or on copies in which JSON values have another type. The message contains the
+      changed record, before and after.
     """
     name = source.name
     claims = recognise(source)
@@ -111,7 +112,7 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
 def read_counted(reader: Reader, source: Source) -> list[Event]:
     """Returns all events of a source. Raises AssertionError if they violate the contract.
 
-    Every record must be accounted for, and every conversation have an id of its own and messages.
+    Every record must be accounted for, and every conversation must have messages and its own id.
     """
     events = list(read_events(reader, source))
     counted = 0
@@ -132,7 +133,7 @@ def read_counted(reader: Reader, source: Source) -> list[Event]:
 
 
 def _summary(events: list[Event]) -> tuple[list[Event], Counter[str]]:
-    """Returns conversations and problems in order, and the sums of all other records."""
+    """Returns conversations and problems in order, and the counts of all other records."""
     counts: Counter[str] = Counter()
     for event in events:
         if isinstance(event, Ignored | Used):
@@ -149,7 +150,7 @@ def _failure(reader: Reader, source: Source) -> Exception | None:
     """Returns the exception that reading a source raises, or None."""
     try:
         read_counted(reader, source)
-    except Exception as error:  # whatever the exception, the caller reports it
+    except Exception as error:  # the caller reports any exception
         return error
     return None
 
@@ -191,14 +192,14 @@ def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A JSON value that becomes another one: which member, record and value of a source.
+    """The change of one JSON value in a source to `new`.
 
-    `member` and `record` are positions, the latter among the lines of a JSONL file.
+    `member` is the position of a member of the source, `record` that of a line in a JSONL file.
     """
 
     member: int
     record: int
-    path: Path
+    path: JsonPath
     new: Json
 
 
@@ -228,7 +229,7 @@ class ChangedCopies:
         ]
 
     def apply(self, changes: Iterable[ValueChange]) -> Source:
-        """Returns a copy of the source with the changes, none of which is inside another."""
+        """Returns a copy of the source with the changes, which must not contain each other."""
         members = [_unread_copy(member, member.name) for member in self._members]
         records = {change.member: list(self._records[change.member]) for change in changes}
         for change in changes:
@@ -241,7 +242,7 @@ class ChangedCopies:
         return Source(self._source.name, members=members) if self._source.members else members[0]
 
     def describe(self, change: ValueChange) -> str:
-        """Returns where the change is, the value before and after, and the whole record."""
+        """Describes the location of the change, and the value and record before and after."""
         value = self._records[change.member][change.record]
         assert not isinstance(value, bytes), "it has paths"
         steps = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in change.path)
@@ -268,7 +269,7 @@ def _check_changes(reader: Reader, source: Source) -> None:
 
 
 def _groups(changes: Sequence[ValueChange]) -> Iterator[list[ValueChange]]:
-    """Yields the changes in groups of up to `TOGETHER`, none inside another of its group."""
+    """Yields the changes in groups of up to `TOGETHER` that do not contain each other."""
     waiting = list(changes)
     while waiting:
         group: list[ValueChange] = []
@@ -288,7 +289,7 @@ def _overlap(one: ValueChange, other: ValueChange) -> bool:
 
 
 def _documents(source: Source) -> list[Json | bytes]:
-    """Returns the JSON values of a file: of the whole, or of its lines; bytes for other lines."""
+    """Returns the JSON value of a file, or of each line; the bytes of lines that are not JSON."""
     data = source.first(1 << 20) if source.peek.kind in ("json", "jsonl") else b""
     found: list[Json | bytes] = []
     for text in [data] if source.peek.kind == "json" else data.splitlines():
@@ -308,8 +309,8 @@ def _shortened(value: Json) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
 
 
-def _paths(value: Json) -> Iterator[Path]:
-    """Yields the paths to the values in a value, its own first."""
+def _paths(value: Json) -> Iterator[JsonPath]:
+    """Yields the paths to a value itself and to all values in it."""
     yield ()
     for step, item in _steps(value):
         for path in _paths(item):
@@ -335,13 +336,13 @@ def _inside(value: Json) -> Json:
         return None
 
 
-def _at(value: Json, path: Path) -> Json:
+def _at(value: Json, path: JsonPath) -> Json:
     for step in path:
         value = next(item for own, item in _steps(value) if own == step)
     return value
 
 
-def _replaced(value: Json, path: Path, new: Json) -> Json:
+def _replaced(value: Json, path: JsonPath, new: Json) -> Json:
     """Returns the value with `new` at the path."""
     if not path:
         return new

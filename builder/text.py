@@ -4,11 +4,11 @@ Rules, each counted:
 
 - lone surrogates cannot be written as UTF-8: each becomes U+FFFD (`lone_surrogate`)
 - text that is not NFC is normalised to NFC, as the tokenizer would do (`nfc`)
-- everything else survives byte for byte, including NUL, CR and unassigned characters: they are
-  legal in JSON, and the byte-level tokenizer round-trips them
+- everything else stays byte for byte, including NUL, CR and unassigned characters: they are legal
+  in JSON, and the byte-level tokenizer round-trips them
 - a control token in logged text would become a real token in the ids. It is a fault
-  (`control_tokens`), or is broken visibly: `<|im_end|>` becomes `< |im_end|>`. Inside the arguments
-  of a call its `<` is written as the JSON escape `\u003c`, so that the decoded value stays equal.
+  (`control_tokens`), or is broken up visibly: `<|im_end|>` becomes `< |im_end|>`. In the arguments
+  of a call its `<` is written as the JSON escape `\u003c`, so that the decoded value is the same.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def clean(text: str, changes: Counter[str]) -> str:
     if text.isascii():
         return text
     if _SURROGATE.search(text):
-        # Two escapes of a surrogate pair that were decoded separately are one character.
+        # Two escapes of one surrogate pair that were decoded separately form one character.
         joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
         text, lone = _SURROGATE.subn("\ufffd", joined)
         if lone:
