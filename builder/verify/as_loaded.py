@@ -1,7 +1,7 @@
 """Compares the rows that `datasets.load_dataset` returns with the files of the dataset.
 
-Rows are compared as ordered JSON; only those that differ are rendered (verification.md,
-`as-loaded`). The real loader runs, in a temporary cache.
+The real loader runs, in a temporary cache. Rows are compared as ordered JSON, and only those that
+differ are rendered (verification.md, `as-loaded`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SLICE_BYTES = 32 << 20
 """Bytes of the prepared dataset that are mapped into memory at a time."""
 
 BATCH_ROWS = 64
-"""Rows that are decoded in one batch; decoding single rows is slower."""
+"""Rows that are decoded at a time; decoding single rows is slower."""
 
 _ADVICE = (
     "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
@@ -43,15 +43,15 @@ _ADVICE = (
 
 def import_loader() -> None:
     """Imports what `as_loaded` needs, which takes half a second."""
-    import datasets  # noqa: F401, PLC0415 - only where asked for
+    import datasets  # noqa: F401, PLC0415 - heavy
 
 
 def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Iterator[LineReport]:
-    """Yields a report for each row that the loader changes in a way that the model would see.
+    """Yields a report for each row whose rendering the loader would change.
 
     `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
-    for path in specials(dataset):  # the loader would wait for it forever
+    for path in specials(dataset):  # the loader would wait forever for such a file
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:
@@ -59,8 +59,8 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
             builders = _builders(dataset, cache)
             for builder in builders:
                 builder.download_and_prepare()
-                builder.as_dataset()  # as load_dataset does: it refuses a split without rows
-        except Exception as error:  # any exception of the loader is a verdict on the files
+                builder.as_dataset()  # like load_dataset; refuses a split without rows
+        except Exception as error:  # any exception of the loader is a finding about the files
             yield LineReport(dataset.name, 0, (_unloadable(error),))
             return
         for builder in builders:
@@ -70,7 +70,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
 
 def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
-    """Does the same for a Hub dataset, after downloading its files. Raises UsageError."""
+    """Downloads a Hub dataset and yields the reports of `as_loaded`. Raises UsageError."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
 
     name, _, revision = hub_name(dataset).partition("@")
@@ -107,8 +107,8 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
 
 
 def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a split, slice by slice: pages of a mapped file stay in memory."""
-    from datasets import ReadInstruction  # noqa: PLC0415 - loaded by now
+    """Yields the rows of a split, slice by slice: the pages of a mapped file stay in memory."""
+    from datasets import ReadInstruction  # noqa: PLC0415 - loaded before
 
     found = builder.info.splits[split]
     count = found.num_examples
@@ -131,6 +131,7 @@ def _unloadable(error: Exception) -> Finding:
 
 
 def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> Iterator[LineReport]:
+    """Compares the rows of a split with the lines of its files."""
     # relpath: the loader's paths are absolute, ours may be relative
     names = [
         Path(os.path.relpath(path, dataset)).as_posix() if dataset.is_dir() else path.name
@@ -149,7 +150,7 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
             yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
             return
         if line == _line(row):
-            continue  # the usual case for files that `build` wrote
+            continue  # the usual case for files from `build`
         sample = read_sample(_decoded(line))
         if isinstance(sample, Sample):
             finding = _changed(sample, row, target)
@@ -184,7 +185,7 @@ def _decoded(line: bytes | Problem) -> Json:
 
 
 def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:
-    """Returns the finding for a change by the loader that a model would see, else None."""
+    """Returns the finding if the loader has changed what the model would see, else None."""
     found = {"messages": row.get("messages"), "tools": row.get("tools")}
     if _is_same(sample, found["messages"], found["tools"]):
         return None
@@ -192,10 +193,10 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
         return Finding(CODE, f"the loader no longer gives a sample ({why}); {_ADVICE}")
-    _ = target.tokenizer  # a tokenizer that cannot be loaded says nothing about the row
+    _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
-    except Exception as error:  # any exception of a template is a verdict on the row
+    except Exception as error:  # any exception of a template is a finding about the row
         return Finding(CODE, f"as loaded it does not render: {error}"[:200])
     if texts[0] == texts[1]:
         return None
@@ -203,7 +204,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
 
 
 def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
-    """Returns whether they equal those of the sample, including the order of keys."""
+    """Returns whether messages and tools equal those of the sample, with the same key order."""
     if messages != sample.record["messages"] or not isinstance(tools, list):
         return False
     try:
@@ -216,7 +217,7 @@ def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:
 
 
 def _differences(was: Any, now: Any) -> Iterator[str]:
-    """Yields the kinds of changes between two values, the outermost of each."""
+    """Yields descriptions of the changes from one value to another."""
     if isinstance(was, dict) and isinstance(now, dict):
         added = [key for key in now if key not in was]
         if any(now[key] is None for key in added):

@@ -49,7 +49,7 @@ def _encodable(text: str) -> bool:
 
 
 def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """Parses a sample into its structured form; returns the findings if it has none."""
+    """Returns (structured form of a sample or None, findings that explain the None)."""
     turns: list[Turn] = []
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)
@@ -70,7 +70,7 @@ def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
 def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
     """Checks that our own sample parses back into the dialogue that it was made from.
 
-    Logged text that looks like calls or tool responses would pass every comparison of renderings.
+    No comparison of renderings detects logged text that looks like calls or tool responses.
     """
     if read is None or read.turns == intended.turns:
         return
@@ -82,9 +82,9 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
 def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
     """Checks that roles alternate as verification.md ("order") requires, and that no turn is empty.
 
-    `late_system`: system messages after the first turn are allowed (`normalize.late_system: keep`,
-    or a foreign dataset), where the template renders them. They do not count for the alternation
-    of the other roles, but they separate two assistant turns.
+    `late_system` allows system messages after the first turn (`normalize.late_system: keep`, or a
+    foreign dataset). The alternation of the other roles ignores them, except that they separate two
+    assistant turns.
     """
     before = ""
     asked = False
@@ -107,9 +107,9 @@ def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
 
 
 def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
-    """Checks that the specification's pattern finds all intended calls and nothing else.
+    """Checks that the specification's pattern finds the intended calls and no others.
 
-    `read` is the dialogue parsed from the text by that pattern, which searches thoughts as well.
+    The pattern also searches thoughts. `read` is the dialogue parsed from the text, or None.
     """
     hidden = any("<tool_call>" in turn.reasoning for turn in meant.turns)
     if read is not None and meant.turns == read.turns and not hidden:
@@ -141,7 +141,7 @@ def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Fi
 
 
 def pairing(meant: Dialogue) -> Iterator[Finding]:
-    """Checks that each call has a response, except those of the last turn, which is a target."""
+    """Checks that each call has a response, except the calls of the last turn."""
     open_calls = 0
     for index, turn in enumerate(meant.turns):
         if turn.role == "tool":

@@ -1,7 +1,7 @@
-"""Verifies datasets of any origin row by row: memory is bounded by the longest rows.
+"""Verifies datasets of any origin row by row; memory is bounded by the longest rows.
 
-The rows are read in this process, in order, and checked by the cores of this machine. A folder that
-`build` made is compared with its manifest and with every number that its meta/ states.
+This process reads the rows in order, and worker processes check them. A folder made by `build` is
+also compared with its manifest and with every number in its meta/.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
 from builder.problem import UsageError
 from builder.qwen3.parity import counts
+from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.sample import Sample
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, Verifier, verifier_for
 
 AS_WRITTEN = "as-written"
-"""The code of a row of another form that the template renders differently as it was written."""
+"""The code of a row in another form whose rendering differs from that of the converted row."""
 
 _DIFFERS = (
     "read as {}, the row is proven once converted; as written the template renders it differently"
@@ -49,10 +50,10 @@ _DIFFERS = (
 
 @dataclass(frozen=True, slots=True)
 class LineReport:
-    """The result for one row of a file; `line` 0 stands for the file itself.
+    """The result for one row of a file, or for the file itself if `line` is 0.
 
-    `parity` has, for each target turn, the modes in which it is in parity. `form` is the form that
-    the row was converted from, "" if it was not, `changes` those of the conversion.
+    `parity` lists for each target turn the modes in which it is in parity. `form` is the form from
+    which the row was converted ("" if it was not), `changes` those of the conversion.
     """
 
     file: str
@@ -67,10 +68,10 @@ class LineReport:
 
 @dataclass(slots=True)
 class Summary:
-    """Counts over all rows; `samples` are the rows read, `proven` those without a finding.
+    """Counts over all rows. `samples` are the rows read, `proven` those without a finding.
 
-    `turns` are the target turns of the samples, `parity` those in parity, by mode; `forms` the
-    converted rows, by their form, `changes` those of the conversion.
+    `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
+    rows, by their form, `changes` the changes of the conversion.
     """
 
     samples: int = 0
@@ -104,7 +105,8 @@ class _Manifest:
     """The contents of a manifest that verification needs.
 
     files     {path: sha256}
-    template  sha256 of the chat template, and `mode` of inference, that meta/ was written for
+    template  sha256 of the chat template that meta/ was written for
+    mode      mode of inference that meta/ was written for
     fault     why the manifest cannot be used
     """
 
@@ -116,9 +118,9 @@ class _Manifest:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A row to check. `unit` None: the one in its meta/. `manifest`: that of its built folder.
+    """A row to check. `unit` None: the one in its meta line. `manifest` is that of a built folder.
 
-    `repeats` is the place of an earlier equal row.
+    `repeats` is the location of an earlier equal row.
     """
 
     row: DatasetRow
@@ -130,7 +132,7 @@ class _Task:
 def verify_dataset(
     dataset: str, verifier: Verifier, unit: str | None, workers: int = 1
 ) -> Iterator[LineReport]:
-    """Yields a report for every row of a file, a built folder or a Hub dataset, in order.
+    """Yields a report for every row of a file, a folder or a Hub dataset, in order.
 
     `unit` None: the one in a built folder's meta/, else "conversation". Worker processes create
     verifiers with the same tokenizer and options. Raises UsageError if there is no such dataset.
@@ -148,9 +150,9 @@ def verify_dataset(
 def checked_rows(
     dataset: str, verifier: Verifier, unit: str | None = None
 ) -> Iterator[tuple[DatasetRow, Sample | None, Verdict]]:
-    """Yields each row, its sample (None: it has none) and the verdict. Raises UsageError.
+    """Yields each row, its sample (None if it has none) and the verdict. Raises UsageError.
 
-    `unit` None: the one of the row's meta/.
+    `unit` None: the one in the row's meta line.
     """
     for row in dataset_rows(dataset):
         sample = row.sample
@@ -175,11 +177,11 @@ def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None
 
 
 def _rendered(reading: RowReading, verifier: Verifier) -> str | None:
-    """Returns the template's rendering of a converted row as written; None if it refuses it."""
+    """Returns the rendering of a converted row as it was written; None if that fails."""
     tools: Any = reading.tools or None
     try:
         return verifier.target.render(list(reading.messages), tools)
-    except Exception:  # any exception of a template is a verdict on the row
+    except Exception:  # any exception of a template is a finding about the row
         return None
 
 
@@ -207,9 +209,10 @@ def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
         findings += tuple(_differences(row, verdict, verifier, item.manifest))
     if item.repeats is not None:
         again = Finding("repeated", f"the same row as {item.repeats}")
-        # `build` writes no sample twice; in other datasets a repetition may be intended.
-        findings += (again,) if item.manifest is not None else ()
-        warnings += (again,) if item.manifest is None else ()
+        if item.manifest is not None:  # in other datasets a repetition may be intended
+            findings += (again,)
+        else:
+            warnings += (again,)
     return LineReport(
         row.file,
         row.number,
@@ -263,7 +266,7 @@ def _file(
 
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
-    """Yields every row for comparison with meta/, and a report for each file that has changed."""
+    """Yields every row to check, and a report for each file that does not match the manifest."""
     manifest = _manifest(folder / "manifest.json")
     listed = manifest.files
     if manifest.fault is not None:
@@ -286,9 +289,9 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
 
 
 def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task]:
-    """Marks the rows that repeat an earlier one, separately for each file format of a built folder.
+    """Marks the rows that repeat an earlier one; in a built folder, one of the same file format.
 
-    Keeps a digest of 8 bytes for each row.
+    Memory: a digest of 8 bytes for each row.
     """
     seen: dict[bytes, tuple[str, int]] = {}
     for item in tasks:
@@ -310,7 +313,7 @@ def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task
 def _differences(
     row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
 ) -> Iterator[Finding]:
-    """Yields a finding for each incorrect statement in the row's line of meta/."""
+    """Yields a finding for each incorrect value in the row's meta line."""
     if row.meta_line is None:
         yield Finding("changed", "meta/ has no line for it")
         return
@@ -324,7 +327,7 @@ def _differences(
     if "context" in meta and not _is_context(meta["context"]):
         yield Finding("changed", "meta/ has an impossible context")
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
-        return  # the rest describes a rendering by another template
+        return  # the other values describe a rendering by another template
     stated: dict[str, Json] = {
         "render_sha256": verdict.render_sha256,
         "chars": len(verdict.text),
@@ -359,13 +362,12 @@ def _manifest(path: Path) -> _Manifest:
         detail = error.strerror if isinstance(error, OSError) else str(error)
         fault = Finding("changed", f"no readable manifest: {detail}"[:200])
         return _Manifest({}, fault=fault)
-    manifest = _object(decoded)
-    entries = manifest.get("files")
-    template = _object(manifest.get("tokenizer")).get("template_sha256")
-    mode = _object(_object(manifest.get("config")).get("verify")).get("mode")
+    manifest = as_dict(decoded)
+    template = as_dict(manifest.get("tokenizer")).get("template_sha256")
+    mode = as_dict(as_dict(manifest.get("config")).get("verify")).get("mode")
     files = {
         str(item.get("path")): str(item.get("sha256"))
-        for item in (entries if isinstance(entries, list) else [])
+        for item in as_list(manifest.get("files"))
         if isinstance(item, dict)
     }
     return _Manifest(
@@ -374,10 +376,6 @@ def _manifest(path: Path) -> _Manifest:
         mode if isinstance(mode, str) else None,
         None if files else Finding("changed", "the manifest lists no files"),
     )
-
-
-def _object(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _sha256(path: Path) -> str | None:

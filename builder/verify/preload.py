@@ -1,4 +1,4 @@
-"""Preloading for worker processes that verify. Light, because the command line imports it first."""
+"""Preloads workers that verify. Imports little itself: the command line imports it first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def preloading(tokenizer: str) -> Preload:
 def preload(tokenizer: str, imports: Callable[[], object] = lambda: None) -> None:
     """Loads a tokenizer and the libraries of the checks, so that forked workers share them.
 
-    `imports` loads what else the workers need.
+    `imports` imports anything else that the workers need.
     """
     from builder.qwen3.tokenizer import target_for  # noqa: PLC0415 - heavy
 

@@ -1,8 +1,8 @@
 """Checks arguments against the JSON Schema of their tool, draft 2020-12.
 
-Schemas come from logs: they may be invalid, refer to anything, and take exponential time. Nothing
-is fetched, the steps of a check are bounded before it runs, and patterns run without exponential
-backtracking (jsonschema-rs). A property test compares the verdicts with those of `jsonschema`.
+Schemas come from logs: they may be invalid, refer to anything, and take exponential time. So no
+reference is fetched, the steps of a check are bounded before it runs, and patterns do not backtrack
+exponentially (jsonschema-rs). A property test compares the verdicts with those of `jsonschema`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import jsonschema_rs
 
 from builder.conversation import Json
 from builder.jsonio import loads
+from builder.readers.toolkit.narrow import as_dict, as_list
 
 MAX_STEPS = 5_000_000
 """Pairs of a subschema and a value that one check may visit: a tenth of a second."""
 
 MAX_EXPLAINED = 20_000
-"""Steps up to which violations are listed; the library allocates kilobytes for each of them."""
+"""Steps up to which violations are listed; the library allocates kilobytes for each violation."""
 
 MAX_LOCATED = 4096
-"""Code points of a definition whose fault is located."""
+"""Code points up to which the fault of a definition is located."""
 
 MAX_DEPTH = 400
-"""Depth of subschemas inside one another, references followed."""
+"""Depth of nested subschemas, including referenced ones."""
 
 
 class BrokenSchemaFault(ValueError):
@@ -40,15 +41,15 @@ class BrokenSchemaFault(ValueError):
 
 
 def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
-    """Returns the violations of the schema in the arguments, each as "path: message", sorted.
+    """Returns the violations of a tool's schema, each as "path: message", sorted.
 
-    `definition` is the JSON text of a wrapped tool. Raises BrokenSchemaFault, nothing else.
+    `definition` is the JSON text of a wrapped tool. Raises only BrokenSchemaFault.
     """
     checked = _checked(definition)
     if isinstance(checked, BrokenSchemaFault):
         raise checked
     try:
-        # Without references no pair is visited twice: most checks need no counting.
+        # In a plain schema no pair is visited twice, so most checks need no counting.
         if not checked.is_plain or checked.nodes * _nodes(arguments) > MAX_STEPS:
             _count_steps(checked, arguments, MAX_STEPS)
         if checked.validator.is_valid(arguments):
@@ -93,18 +94,16 @@ def _checked(definition: str) -> _Checked | BrokenSchemaFault:
     try:
         # Without `offline` the library downloads references and reads files that they name.
         validator = jsonschema_rs.Draft202012Validator(schema, offline=True)
-    except (
-        Exception
-    ) as error:  # ValidationError, ReferencingError, ValueError: faults of the schema
+    except Exception as error:  # the library raises many types for a faulty schema
         return BrokenSchemaFault(_place_of_fault(schema, definition) or _brief(error))
     return _Checked(schema, validator, _nodes(schema), is_plain)
 
 
 def _place_of_fault(schema: dict[str, Json], definition: str) -> str | None:
-    """Returns what the meta-schema refuses, with its path; None for a fault of another kind.
+    """Returns the path and message of the meta-schema's error; None for a fault of another kind.
 
-    `jsonschema` finds the most relevant error. It compares lists in quadratic time, so that it is
-    asked about small schemas only.
+    `jsonschema` finds the most relevant error, but compares lists in quadratic time: it is used for
+    small schemas only.
     """
     from jsonschema import Draft202012Validator, SchemaError  # noqa: PLC0415 - 0.1 s, for faults
 
@@ -135,10 +134,10 @@ def _nodes(value: Json) -> int:
 
 @dataclass(slots=True)
 class _Steps:
-    """Counts the steps of a check without running it: the visits of pairs of subschema and value.
+    """Counts the steps of a check without running it: the visits of (subschema, value) pairs.
 
     A pair that is reached by several paths counts as often as a validator would visit it, but its
-    own steps are computed once: counting is cheap where checking is exponential.
+    steps are computed once, so counting is cheap even if checking is exponential.
     """
 
     root: dict[str, Json]
@@ -156,7 +155,7 @@ class _Steps:
         if depth > MAX_DEPTH or len(self._known) > MAX_STEPS // 10:
             return self.limit + 1
         self._known[key] = None
-        total = 1 + len(_list(schema.get("enum")))
+        total = 1 + len(as_list(schema.get("enum")))
         for name in _REFERENCES & schema.keys():
             target = _pointed(self.root, schema[name])
             total += self.limit if target is None else self.of(target, value, depth + 1)
@@ -173,24 +172,24 @@ class _Steps:
 _REFERENCES = {"$ref", "$dynamicRef"}
 _UNEVALUATED = {"unevaluatedProperties", "unevaluatedItems"}
 _LISTS = ("allOf", "anyOf", "oneOf")
-_SAME = ("not", "if", "then", "else")
+_SINGLE = ("not", "if", "then", "else")
 _OF_VALUES = ("additionalProperties", "unevaluatedProperties")
 _OF_ITEMS = ("items", "contains", "unevaluatedItems")
 
 
 def _visited(schema: dict[str, Json], value: Json) -> Iterator[tuple[Json, Json]]:
-    """Yields the pairs of subschema and value that follow from one pair, references left out."""
+    """Yields the (subschema, value) pairs that a validator visits next, except for references."""
     for name in _LISTS:
-        for inner in _list(schema.get(name)):
+        for inner in as_list(schema.get(name)):
             yield inner, value
-    for name in _SAME:
+    for name in _SINGLE:
         if name in schema:
             yield schema[name], value
-    for inner in _dict(schema.get("dependentSchemas")).values():
+    for inner in as_dict(schema.get("dependentSchemas")).values():
         yield inner, value
     if isinstance(value, dict):
-        named = _dict(schema.get("properties"))
-        every = list(_dict(schema.get("patternProperties")).values())
+        named = as_dict(schema.get("properties"))
+        every = list(as_dict(schema.get("patternProperties")).values())
         every += [schema[name] for name in _OF_VALUES if name in schema]
         for name, item in value.items():
             if name in named:
@@ -201,7 +200,7 @@ def _visited(schema: dict[str, Json], value: Json) -> Iterator[tuple[Json, Json]
                 yield schema["propertyNames"], name
     elif isinstance(value, list):
         every = [schema[name] for name in _OF_ITEMS if name in schema]
-        first = _list(schema.get("prefixItems"))
+        first = as_list(schema.get("prefixItems"))
         for at, item in enumerate(value):
             for inner in every:
                 yield inner, item
@@ -210,7 +209,7 @@ def _visited(schema: dict[str, Json], value: Json) -> Iterator[tuple[Json, Json]
 
 
 def _pointed(root: Json, reference: Json) -> Json:
-    """Returns what a JSON Pointer into the schema points to; None for any other reference."""
+    """Returns the target of a JSON Pointer into the schema; None for any other reference."""
     if not isinstance(reference, str) or reference[:1] != "#" or reference[1:2] not in ("", "/"):
         return None
     found = root
@@ -223,14 +222,6 @@ def _pointed(root: Json, reference: Json) -> Json:
         else:
             return None
     return found
-
-
-def _dict(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _path(steps: list[str | int]) -> str:

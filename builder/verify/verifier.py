@@ -1,17 +1,18 @@
 """Proves samples: runs all checks of verification.md on every sample.
 
-The authority is the target tokenizer's own `apply_chat_template`. All findings of a sample are
+The reference is the target tokenizer's `apply_chat_template`. All findings of a sample are
 collected; checks that make no sense after an earlier finding are skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from builder.conversation import Json
 from builder.finding import Finding, context, differ
@@ -26,8 +27,8 @@ from builder.verify import checks
 from builder.verify.options import VerifyOptions
 
 MAX_CHARS = 16 << 20
-"""A longer rendering is refused (`too_long`): no context window is that long, and tokenising it
-takes memory in proportion (about 65 bytes per code point, up to 200 for a single word).
+"""Code points up to which a rendering is verified (`too_long`). No context window is larger, and
+tokenising takes memory: about 65 bytes per code point, up to 200 in a single word.
 """
 
 
@@ -35,10 +36,10 @@ takes memory in proportion (about 65 bytes per code point, up to 200 for a singl
 class Verdict:
     """The result of all checks of a sample; `findings` is empty if it is proven.
 
-    `warnings` are schema violations under `verify.schema: report`, and borders of the spans that no
-    token border falls on. `text` is the template's rendering ("" if it gave none), `render_sha256`
-    is of its UTF-8, in hex. `spans` and `parity` are those of the target turns: [start, end) in
-    code points, and the modes in which each is in parity with inference (`builder.qwen3.parity`).
+    `warnings` are schema violations under `verify.schema: report`, and span boundaries inside a
+    token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
+    `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
+    which each is in parity with inference (`builder.qwen3.parity`).
     """
 
     findings: tuple[Finding, ...]
@@ -49,6 +50,9 @@ class Verdict:
     tokens: int = 0
     calls: int = 0
     render_sha256: str = ""
+
+
+Messages: TypeAlias = "list[dict[str, Any]]"
 
 
 class Verifier:
@@ -69,9 +73,9 @@ class Verifier:
         """Runs all checks on a sample.
 
         `dialogue` is the structured form that the sample was made from; for foreign data it is
-        parsed from the text. `targets` are the ordinals of the assistant turns that the
-        sample trains; None: those whose weight is not 0. `late_system`: a system message may occur
-        after the first turn.
+        None and parsed from the text. `targets` are the ordinals of the trained assistant turns;
+        None: those with a weight other than 0. `late_system` allows a system message after the
+        first turn.
         """
         findings = list(checks.well_formed(sample))
         if findings:
@@ -91,8 +95,7 @@ class Verifier:
             warnings += soft
         text, served, weighted = self._rendered(sample, meant)
         if isinstance(text, Exception):
-            message = f"{type(text).__name__}: {text}"[:200]
-            return Verdict((*findings, Finding("render", message)), tuple(warnings))
+            return Verdict((*findings, _failure("render", text)), tuple(warnings))
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} cannot be verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
@@ -102,11 +105,11 @@ class Verifier:
                 differ("spec", "the specification gives different bytes", text, rendering.text)
             )
         if isinstance(served, Exception):
-            findings.append(Finding("structured", f"{type(served).__name__}: {served}"[:200]))
+            findings.append(_failure("structured", served))
         elif served is not None and served != text:
             findings.append(differ("structured", "a server renders different bytes", served, text))
         if isinstance(weighted, Exception):
-            findings.append(Finding("weight", f"{type(weighted).__name__}: {weighted}"[:200]))
+            findings.append(_failure("weight", weighted))
         elif weighted is not None and weighted != text:
             findings.append(differ("weight", "with weights it renders differently", text, weighted))
         findings += self._inverse(sample, text, own=dialogue is not None)
@@ -142,7 +145,7 @@ class Verifier:
         modes: Sequence[frozenset[str]],
         targets: Sequence[int],
     ) -> Iterator[Finding]:
-        """Applies the gate, and renders the prefix of one turn in every sixteenth sample."""
+        """Applies `verify.parity`, and checks one turn of every sixteenth sample by rendering."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
         mode = self.options.mode
         if self.options.parity == "require":
@@ -172,40 +175,43 @@ class Verifier:
 
         The second and third are None if there is no such form.
         """
-        _ = self.target.tokenizer  # a tokenizer that cannot be loaded says nothing about the sample
-        flat: list[dict[str, Any]] = [
-            {"role": role, "content": content} for role, content in sample.messages
-        ]
+        _ = self.target.tokenizer  # if it cannot be loaded, that is no finding about the sample
+        flat: Messages = [{"role": role, "content": content} for role, content in sample.messages]
         served = structured(_canonical(meant)) if meant is not None else None
         weighted: Any = sample.record["messages"] if sample.weights else None
-        forms = [flat]
-        places: list[int | None] = []
-        others = served if meant is not None and meant.tools is not sample.tools else None
-        for form in (None if others is not None else served, weighted):
-            if form is not None and form != flat:
-                forms.append(form)
-            places.append(None if form is None else len(forms) - 1 if form != flat else 0)
-        texts = self._attempt_all(forms, sample.tools)
-        alone, with_weights = (None if place is None else texts[place] for place in places)
-        if others is not None and meant is not None:
-            alone = self._attempt(others, meant.tools)
-        return texts[0], alone, with_weights
+        if meant is None or meant.tools is sample.tools:
+            text, served_text, weighted_text = self._attempt_all(
+                (flat, served, weighted), sample.tools
+            )
+        else:
+            text, weighted_text = self._attempt_all((flat, weighted), sample.tools)
+            (served_text,) = self._attempt_all((served,), meant.tools)
+        assert text is not None, "it was requested"
+        return text, served_text, weighted_text
 
     def _attempt_all(
-        self, forms: Sequence[list[dict[str, Any]]], tools: Sequence[Json]
-    ) -> list[str | Exception]:
-        """Renders conversations with the same definitions, which are then processed only once."""
+        self, forms: Sequence[Messages | None], tools: Sequence[Json]
+    ) -> list[str | Exception | None]:
+        """Renders conversations with the same definitions, equal ones once; None stays None."""
+        distinct: list[Messages] = []
+        for form in forms:
+            if form is not None and form not in distinct:
+                distinct.append(form)
+        texts = self._attempt_distinct(distinct, tools)
+        return [None if form is None else texts[distinct.index(form)] for form in forms]
+
+    def _attempt_distinct(
+        self, forms: Sequence[Messages], tools: Sequence[Json]
+    ) -> Sequence[str | Exception]:
         if len(forms) > 1:
-            try:
-                return list(self.target.render_all(forms, tools))
-            except Exception:  # noqa: S110 - one of them: each is rendered alone to find out which
-                pass
+            with contextlib.suppress(Exception):  # rendering each alone shows which one fails
+                return self.target.render_all(forms, tools)
         return [self._attempt(form, tools) for form in forms]
 
-    def _attempt(self, messages: list[dict[str, Any]], tools: Sequence[Json]) -> str | Exception:
+    def _attempt(self, messages: Messages, tools: Sequence[Json]) -> str | Exception:
         try:
             return self.target.render(messages, tools)
-        except Exception as error:  # any exception of a template is a verdict on the sample
+        except Exception as error:  # any exception of a template is a finding about the sample
             return error
 
     def _tokens(
@@ -218,12 +224,12 @@ class Verifier:
         control = tokens.control
         findings = []
         if rendering.text == text and tuple(control) != rendering.control:
-            expected, found = set(rendering.control), set(control)
-            offset, token = min(expected ^ found)
-            what = "occurs in the text" if (offset, token) in found else "is missing"
-            message = f"control token {token} {what} where the structure does not put it"
-            if what == "is missing":
-                message = f"control token {token} is not a token here"
+            offset, token = min(set(rendering.control) ^ set(control))
+            message = f"control token {token} is not a token here"
+            if (offset, token) in control:
+                message = (
+                    f"control token {token} occurs in the text where the structure does not put it"
+                )
             findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
         if not tokens.are_exact:
             decoded = tokens.decode()
@@ -241,7 +247,7 @@ class Verifier:
             yield Finding("inverse", "the tools read back from the rendering differ")
         default = self.target.style.default_system
         if default is not None and sample.messages[0] == ("system", default):
-            back = replace(back, messages=(sample.messages[0], *back.messages))  # as if it had none
+            back = replace(back, messages=(sample.messages[0], *back.messages))
         if len(back.messages) != len(sample.messages):
             message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
             yield Finding("inverse", message)
@@ -258,13 +264,13 @@ class Verifier:
 
 
 def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
-    """Yields a finding for each token that crosses a boundary of a trained turn."""
+    """Yields a finding for each boundary of a trained turn that is inside a token."""
     for border in tokens.across([border for span in trained for border in span]):
         yield Finding("border", "a token crosses the border of a turn", offset=border)
 
 
 def _canonical(meant: Dialogue) -> Dialogue:
-    """Returns the dialogue as a server has it: arguments as text only where tokens are escaped."""
+    """Returns the dialogue as a server has it: arguments are text only if they escape tokens."""
     if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
         return meant
     turns = (
@@ -283,14 +289,18 @@ def _canonical(meant: Dialogue) -> Dialogue:
 def _is_loss(was: str, now: str) -> bool:
     """Returns whether contents differ only in a thought or in leading newlines."""
     thought, rest = leading_thought(was)
-    kept, left = leading_thought(now)
-    same = rest.lstrip("\n") == left.lstrip("\n") and kept in ("", thought)
+    thought_now, rest_now = leading_thought(now)
+    same = rest.lstrip("\n") == rest_now.lstrip("\n") and thought_now in ("", thought)
     return same and "</think>" not in rest
+
+
+def _failure(code: str, error: Exception) -> Finding:
+    return Finding(code, f"{type(error).__name__}: {error}"[:200])
 
 
 @cache
 def verifier_for(tokenizer: str, options: VerifyOptions | None = None) -> Verifier:
-    """Returns this process's verifier with its tokenizer loaded, which takes a second once.
+    """Returns this process's verifier, created and its tokenizer loaded on the first call.
 
     Raises UsageError if the tokenizer cannot be loaded.
     """
