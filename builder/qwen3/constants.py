@@ -1,4 +1,4 @@
-"""Lists facts of the format.
+"""Defines constants of the format.
 
 Sources: the specification (tool-calling format, Qwen3) and the files of the Qwen3 tokenizer.
 """

@@ -1,4 +1,4 @@
-"""Flattens a Dialogue to a Sample (the specification's form) or to structured messages."""
+"""Converts a Dialogue to a Sample (the specification's flat form) or to structured messages."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def call_text(call: Call) -> str:
 def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
     """Makes the messages in the structured form that an inference server renders.
 
-    A call whose JSON text is not what `tojson` would write is passed with that text: the template
-    inserts a string verbatim (verification.md, `structured`).
+    Arguments that `tojson` would write differently are passed as their JSON text, which the
+    template inserts verbatim (verification.md, `structured`).
     """
     messages: list[dict[str, Any]] = []
     for turn in dialogue.turns:
@@ -53,7 +53,7 @@ def structured(dialogue: Dialogue) -> list[dict[str, Any]]:
         message: dict[str, Any] = {"role": turn.role, "content": turn.content}
         if turn.role == "assistant":
             if turn.reasoning or "</think>" in turn.content:
-                # Defined even when empty: the template must not look for thoughts in the text.
+                # Defined even if empty: otherwise the template looks for thoughts in the text.
                 message["reasoning_content"] = turn.reasoning
             if turn.calls:
                 message["tool_calls"] = [

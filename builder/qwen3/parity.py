@@ -1,15 +1,15 @@
-"""Parity with inference: is a turn trained after the same bytes that a server would render?
+"""Determines parity with inference: is a turn trained after the bytes that a server renders?
 
 An assistant turn is in parity in a mode of inference (thinking, non-thinking) if
 `apply_chat_template(messages before it, add_generation_prompt=True, enable_thinking=…)` is a byte
 prefix of the rendering in which the turn is trained (verification.md, `parity`). Rendering every
-prefix would cost one rendering per turn; the answer follows from the one rendering:
+prefix would take one rendering per turn; the rendering of the sample suffices:
 
-- The messages before a turn render the same with and without what follows, except for thoughts:
-  the template shows them only after the last query, so a later query hides those of earlier turns.
-- The generation prompt is a prefix if the rendering continues with it. In non-thinking mode, a
-  conversation without thoughts satisfies this at its last turn only: the template writes the empty
-  think block there and nowhere else.
+- The messages before a turn render alike with and without the later ones, except for thoughts: the
+  template shows thoughts only after the last query, so a later query hides earlier thoughts.
+- The generation prompt must follow these messages in the rendering. In non-thinking mode and
+  without thoughts, this is so only at the last turn, where the template writes the empty think
+  block.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def in_parity(
 
 
 def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
-    """Returns for each assistant turn whether what precedes it renders alike without the rest."""
+    """Returns for each assistant turn whether later messages leave its context unchanged."""
     whole = last_query(messages)
     thoughtful: list[int] = []
     same: list[bool] = []
@@ -73,9 +73,8 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
             query = at
         if role != "assistant":
             continue
-        alone = (
-            at - 1 if query is None else query
-        )  # the template uses the last index if there is no query
+        # Without a query the template uses the last index.
+        alone = at - 1 if query is None else query
         low, high = sorted((alone, whole))
         # A thought between the two boundaries is shown in one rendering and hidden in the other.
         equal = bisect_right(thoughtful, high) == bisect_right(thoughtful, low)
@@ -91,5 +90,5 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
 
 
 def counts(turns: Sequence[frozenset[str]]) -> dict[str, Json]:
-    """Returns {mode: number of turns in parity} with every mode as a key."""
+    """Returns {mode: number of turns in parity} for every mode."""
     return {mode: sum(mode in modes for modes in turns) for mode in MODES}

@@ -9,7 +9,7 @@ from functools import lru_cache
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.qwen3.constants import ADDED_TOKENS, EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.render import CallText, find_calls, is_response
+from builder.qwen3.render import CallText, find_calls
 from builder.qwen3.style import SPECIFIED, Style, Thoughts
 from builder.sample import Call, Dialogue, Sample, Turn
 
@@ -17,7 +17,7 @@ _HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
 
 
 class ParseFault(ValueError):
-    """Text that no rendering produces: the `code` and `offset` (code points) of the fault."""
+    """Text that no rendering contains: the `code` of the fault and its `offset` in code points."""
 
     def __init__(self, code: str, detail: str, offset: int = 0) -> None:
         super().__init__(detail)
@@ -29,9 +29,8 @@ class ParseFault(ValueError):
 def parse(text: str, style: Style = SPECIFIED) -> Sample:
     """Returns the sample that renders to `text` in this style. Raises ParseFault.
 
-    The empty think block that the template adds to a last turn without thoughts is removed. A think
-    block with a thought stays in the content, as in the flat form. The template's own default
-    system text is not part of the sample.
+    The empty think block that the template adds to a last turn without thoughts is removed; other
+    think blocks stay in the content. The template's default system text is not part of the sample.
     """
     messages: list[tuple[str, str]] = []
     tools: tuple[tuple[Json, str], ...] = ()
@@ -64,7 +63,7 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
 def split_tools(content: str, lead: str = "") -> tuple[str | None, tuple[tuple[Json, str], ...]]:
     """Splits the first system turn into (system text or None, definitions with their JSON texts).
 
-    The system text may quote a tools block. Every definition is one line, so the last header wins.
+    The system text may quote a tools block, so the last header counts. A definition is one line.
     """
     if not content.endswith(TOOLS_END):
         return content, ()
@@ -99,10 +98,10 @@ class ParsedAnswer:
 def split_answer(content: str) -> ParsedAnswer:
     """Splits a flat assistant content into thought, text and calls.
 
-    The split is exact: `flatten` joins the parts into the same content again. Exceptions that the
-    check `inverse` reports are an empty think block and a newline before a call without text.
-    Markup that the specification's pattern does not match, or that is not a call, is a fault.
-    Raises ParseFault (`calls`, `tools`, `lossy`) with an offset into `content`.
+    `flatten` joins the parts into the same content, except for an empty think block and a newline
+    before a call without text, which the check `inverse` reports. Call markup that is not a call
+    as the specification's pattern finds it is a fault. Raises ParseFault (`calls`, `tools`,
+    `lossy`) with an offset into `content`.
     """
     thought, body = leading_thought(content)
     if content not in (body, f"<think>\n{thought}\n</think>\n\n{body}"):
@@ -130,18 +129,16 @@ def split_answer(content: str) -> ParsedAnswer:
 
 
 def _no_markup(text: str, at: int) -> None:
-    """Raises ParseFault if text that starts at offset `at` contains tags."""
-    found = re.search("</?tool_call>", text)
-    if found:
-        detail = "<tool_call> markup without a call"
-        raise ParseFault("calls", detail, at + found.start())
+    """Raises ParseFault if the text, which starts at offset `at`, contains tags of calls."""
+    if found := re.search("</?tool_call>", text):
+        raise ParseFault("calls", "<tool_call> markup without a call", at + found.start())
 
 
 def leading_thought(content: str) -> tuple[str, str]:
     """Returns (thought, rest) of a content that starts with a think block, else ("", content).
 
-    The thought is stripped of newlines at both ends, the rest of leading newlines. A closing tag
-    elsewhere is text; the verifier reports what the template does to it.
+    Strips newlines at both ends of the thought and before the rest. A closing tag elsewhere is
+    text; the verifier reports how the template treats it.
     """
     begun = content.lstrip("\n")
     if not begun.startswith("<think>") or "</think>" not in begun:
@@ -155,7 +152,7 @@ UNFIT_NAME = "a name that contains a quote, a backslash or a control character"
 
 
 def breaks_json(name: str) -> bool:
-    """Returns whether a name would break the JSON of a call; the template inserts it unescaped."""
+    """Returns whether a tool's name breaks the JSON of a call: the template does not escape it."""
     return _BREAKS_JSON.search(name) is not None
 
 
@@ -184,7 +181,7 @@ def read_call(found: CallText, content: str) -> Call:
 
 
 def is_canonical(call: Call) -> bool:
-    """Returns whether arguments are written as `tojson` writes them, except in control tokens."""
+    """Returns whether the arguments are written as by `tojson`, except for escaped tokens."""
     return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
 
 
@@ -199,7 +196,7 @@ _ESCAPED_TOKEN = re.compile(
     + "|".join("".join(_SPELLINGS.get(char, char) for char in token) for token in ADDED_TOKENS)
     + ")"
 )
-"""Matches a control token in JSON text, plain or with escaped angle brackets."""
+"""Matches a control token in JSON text, plain or with escaped characters."""
 
 
 def _unescaped_tokens(text: str) -> str:
@@ -209,19 +206,13 @@ def _unescaped_tokens(text: str) -> str:
 def split_responses(content: str) -> tuple[str, ...] | None:
     """Returns the texts of a turn of `<tool_response>` blocks; None if it contains anything else.
 
-    A block ends at the first newline and closing tag; a block with another tag inside is rejected.
+    A block ends at the first newline and closing tag. A block that contains a tag is refused.
     """
-    if not is_response(content):
+    begin, end = "<tool_response>\n", "\n</tool_response>"
+    is_framed = content.startswith(begin) and content.endswith(end)
+    if not is_framed or len(content) < len(begin) + len(end):
         return None
-    texts = content.split("\n</tool_response>\n<tool_response>\n")
-    texts[0] = texts[0].removeprefix("<tool_response>")
-    texts[-1] = texts[-1].removesuffix("</tool_response>")
-    if not texts[0].startswith("\n") or not texts[-1].endswith("\n"):
-        return None
-    if len(texts) == 1 and texts[0] == "\n":
-        return None
-    texts[0] = texts[0][1:]
-    texts[-1] = texts[-1][:-1]
+    texts = content[len(begin) : -len(end)].split(f"{end}\n{begin}")
     if any("<tool_response>" in text or "</tool_response>" in text for text in texts):
         return None
     return tuple(texts)

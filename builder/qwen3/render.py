@@ -1,8 +1,8 @@
-"""Renders the flat form independently, following the specification: no template engine.
+"""Renders the flat form as the specification describes it, without a template engine.
 
-It exists to disagree: the check `spec` compares its bytes with those of Hugging Face's template. It
-also reports what the template cannot: where the trained text of each turn is, and which control
-tokens belong to the structure.
+The check `spec` compares its bytes with those of Hugging Face's template, as an independent second
+implementation. It also returns what the template cannot: the positions of the trained texts and of
+the control tokens that belong to the structure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def render(
 
 
 def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
-    """Renders a sample whose roles are those of `render`."""
+    """Renders a sample, whose roles are those of `render`."""
     return _render(sample.messages, sample.definitions, style)
 
 
@@ -103,7 +103,7 @@ def is_response(content: str) -> bool:
 
 
 def is_bare(sample: Sample) -> bool:
-    """Returns whether there are tools but no system turn: only the template then writes one."""
+    """Returns whether only the template writes a system turn: it has tools but no system text."""
     return bool(sample.tools) and [role for role, _ in sample.messages[:1]] != ["system"]
 
 
@@ -114,9 +114,10 @@ def is_following(sample: Sample) -> bool:
 
 
 def split_thought(content: str) -> tuple[str, str]:
-    """Returns (thought, rest) as the template splits assistant text, at the last `</think>`.
+    """Returns (thought, rest) of assistant text, split as the template splits it.
 
-    The thought ends at the FIRST closing tag and starts after the last opening tag before it.
+    The thought ends at the FIRST `</think>` and starts after the last `<think>` before it. The rest
+    follows the LAST `</think>`.
     """
     if "</think>" not in content:
         return "", content
@@ -193,7 +194,7 @@ _CALL_CLOSES = re.compile(r"\}\s*</tool_call>")
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """A call in a text: [start, end) with its tags, `inner` from `inner_at` without."""
+    """A call in a text: [start, end) includes its tags; `inner`, at `inner_at`, is its JSON."""
 
     start: int
     end: int
@@ -205,8 +206,8 @@ def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
     r"""Yields the calls from `start` on, in linear time.
 
     They are the matches of the specification's pattern ("Parse tool calls with"),
-    `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern alone would scan to the end
-    of the text for every opening tag that is never closed.
+    `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern itself would scan to the end of the
+    text for every opening tag that is never closed.
     """
     while opens := _CALL_OPENS.search(text, start):
         closes = _CALL_CLOSES.search(text, opens.end() + 1)
@@ -222,7 +223,7 @@ def _tokens_in(text: str) -> list[tuple[int, str]]:
 
 
 def _response_tags(content: str) -> list[tuple[int, str]]:
-    """Yields the tags of a turn that consists of `<tool_response>` blocks, else nothing."""
+    """Returns (offset, tag) of a turn that consists of `<tool_response>` blocks, else nothing."""
     if not is_response(content):
         return []
     tags: list[tuple[int, str]] = []
@@ -242,7 +243,7 @@ def _response_tags(content: str) -> list[tuple[int, str]]:
 
 
 def _call_tags(body: str) -> list[tuple[int, str]]:
-    """Yields the tags of the calls that the specification's pattern finds in an assistant text."""
+    """Returns (offset, tag) of the calls in an assistant text."""
     tags: list[tuple[int, str]] = []
     for call in find_calls(body):
         tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]

@@ -1,7 +1,7 @@
-"""Describes how the chat templates of the family differ.
+"""Describes the differences between the chat templates of the Qwen3 family.
 
-All of them write calls, tool responses and the tools block alike (qwen3-template-pitfalls.md,
-conformance-vectors.md "Template texts"). They differ in how they treat thoughts, and in the system
+They write calls, tool responses and the tools block alike (qwen3-template-pitfalls.md,
+conformance-vectors.md "Template texts"). They differ in the treatment of thoughts and in the system
 turn that they add to a sample without one.
 """
 
@@ -18,9 +18,9 @@ class Thoughts(StrEnum):
     """Shows thoughts after the last query; adds an empty block to a last answer without one (Qwen3,
     Thinking-2507, VL-Thinking)."""
     verbatim = "verbatim"
-    """Writes every assistant text unchanged (Instruct-2507, VL-Instruct, Qwen2.5)."""
+    """Keeps every assistant text unchanged (Instruct-2507, VL-Instruct, Qwen2.5)."""
     last = "last"
-    """Drops the thoughts of all turns but the last, whose text is unchanged (QwQ)."""
+    """Drops the thoughts of all turns but the last, whose text it keeps unchanged (QwQ)."""
     dropped = "dropped"
     """Drops the thoughts of all turns (the early QwQ template)."""
 

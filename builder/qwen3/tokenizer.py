@@ -1,4 +1,4 @@
-"""Loads the tokenizer that a dataset is proven against. It is the authority, not our code."""
+"""Loads the tokenizer and chat template that a dataset is verified against."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 class Target:
     """A tokenizer with its chat template. `files` maps the names of its files to their sha256.
 
-    The embedded tokenizer is loaded when something is first rendered or tokenised: that takes a
-    second, which not every process needs. `definition` returns the text of its tokenizer.json.
+    `loaded` returns the tokenizer; loading the embedded one takes a second, so it is done on first
+    use. `definition` returns the text of tokenizer.json.
     """
 
     name: str
     files: dict[str, str]
     template: str
     added_tokens: tuple[str, ...]
-    """Returns the tokens that are matched anywhere in a text, in the order of their ids."""
+    """The tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
     definition: Callable[[], str]
 
@@ -98,7 +98,7 @@ class Target:
         ]
         try:
             text = self.render(messages, None)
-        except Exception:  # some templates refuse it
+        except Exception:  # some templates refuse such messages
             return False
         return "<|im_start|>system\nc<|im_end|>\n<|im_start|>user\nd<|im_end|>" in text
 
@@ -135,10 +135,7 @@ class Target:
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
     ) -> str:
-        """Renders messages with the tokenizer's own `apply_chat_template`.
-
-        Raises its exceptions.
-        """
+        """Renders messages with the tokenizer's `apply_chat_template`. Raises its exceptions."""
         definitions: Any = list(tools) if tools else None
         text = self.tokenizer.apply_chat_template(
             list(messages), tools=definitions, tokenize=False, **options
@@ -173,7 +170,7 @@ class Target:
         return text
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
-        """Returns [start, end) of each token in code points; parts of one character share it."""
+        """Returns [start, end) of each token in code points; tokens may share a character."""
         encoding = self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False)
         offsets: list[tuple[int, int]] = encoding.offsets
         return offsets
@@ -202,8 +199,8 @@ def load(name: str = EMBEDDED) -> Target:
 def _fetch(name: str) -> Path:
     """Returns the folder in the Hub client's cache, after downloading the tokenizer if needed.
 
-    One request for all files fails fast if the Hub cannot be reached; transformers requests each
-    file by itself and retries for most of a minute.
+    One request for all files fails fast if the Hub cannot be reached; transformers requests the
+    files one by one and retries for most of a minute.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only for Hub ids
 
@@ -221,7 +218,7 @@ def _fetch(name: str) -> Path:
 
 
 def hub_reason(error: Exception) -> str:
-    """Returns in one line why the Hub client had no tokenizer; its own texts have paragraphs."""
+    """Returns in one line why the Hub client failed; its own messages have paragraphs."""
     from huggingface_hub import errors  # noqa: PLC0415 - only for Hub ids
 
     cause: BaseException = error
@@ -251,8 +248,8 @@ def _embedded() -> Target:
 
 
 def _open() -> PreTrainedTokenizerBase:
-    # AutoTokenizer imports all model configurations first, which takes half a second. The tokenizer
-    # that it builds is a fifth faster, which matters only where fastokens is not installed.
+    # AutoTokenizer takes half a second longer, because it imports all model configurations. Its
+    # tokenizer is a fifth faster, which matters only if fastokens is not installed.
     by = "PreTrainedTokenizerFast" if fastokens() else "AutoTokenizer"
     with as_file(_ASSETS) as folder:
         return _pretrained(EMBEDDED, folder, by)
@@ -333,5 +330,5 @@ def _hashes(folder: Path) -> dict[str, str]:
 
 @cache
 def target_for(tokenizer: str) -> Target:
-    """Returns this process's tokenizer, loaded once. Raises UsageError as `load` does."""
+    """Returns this process's tokenizer, loaded once. Raises UsageError like `load`."""
     return load(tokenizer)

@@ -1,10 +1,10 @@
 """Computes the tokens of a text and their positions from ids alone.
 
 The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
-starts and whether they decode to the text. No offsets are requested from the tokenizer, and the ids
-may come from a faster one: fastokens (extra `fast`) is used if it is installed. `tokenizers` is the
-reference (library-measurements.md): its ids are compared on the first text of each process and on
-one text in CHECKED.
+starts and whether they decode to the text. No offsets are needed from the tokenizer, so the ids may
+come from a faster one, fastokens (extra `fast`). `tokenizers` is the reference
+(library-measurements.md): its ids are compared on the first text of each process and on one text in
+CHECKED.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ WORTH_LOADING = 1 << 20
 """Code points after which loading fastokens pays off."""
 
 CHECKED = 128
-"""One text in this many (one piece of it, if it is long) is tokenised by both tokenizers."""
+"""One text (or piece of a long text) in this many is tokenised by both tokenizers."""
 
 _SHIFTED = 0x100
 """GPT-2's table maps bytes that are not printable characters to code points from here on."""
 
 PIECE = 1 << 18
-"""Code points that are tokenised at a time; the tokenizer allocates 100 bytes per token."""
+"""Code points that are tokenised at a time: the tokenizer allocates 100 bytes per token."""
 BLOCK = 1 << 18
-"""Tokens whose bytes are concatenated at a time; their positions take 16 bytes each."""
+"""Tokens that are decoded at a time: their positions take 16 bytes per token."""
 
 _QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
@@ -44,7 +44,7 @@ _QWEN_STEPS = [
     {"type": "Split", "pattern": {"Regex": _QWEN_WORDS}, "behavior": "Isolated", "invert": False},
     {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False},
 ]
-"""The pattern by which Qwen's tokenizer.json splits a text into words before it tokenises them."""
+"""The steps in which Qwen's tokenizer.json splits a text into words (`_QWEN_WORDS`)."""
 _WORD_END = re.compile(r"(?<=[A-Za-z])(?=[\x00-\x40\x5b-\x60\x7b-\x7f])|(?<=[0-9])(?=[\x00-\x7f])")
 """Positions where a word of _QWEN_WORDS ends in any text: only letters continue a word after a
 letter, and nothing continues one after a digit."""
@@ -55,7 +55,7 @@ Ids = NDArray[np.uint32]
 class TokenSequence:
     """The tokens of one text in NFC: their ids (`numbers`) and positions.
 
-    `control` lists (offset, token) of the added tokens; offsets are code points.
+    `control` lists (offset in code points, token) of the added tokens.
     """
 
     def __init__(self, text: str, numbers: Ids, table: TokenTable) -> None:
@@ -87,7 +87,7 @@ class TokenSequence:
         return self.text.encode("utf-8", "surrogatepass")
 
     def _blocks(self) -> Iterator[bytes]:
-        """Yields the bytes of the ids, of BLOCK ids at a time."""
+        """Yields the bytes of the tokens, BLOCK tokens at a time."""
         for start in range(0, len(self), BLOCK):
             end = start + BLOCK
             lengths = self._lengths[start:end]
@@ -126,7 +126,7 @@ class TokenSequence:
         return at == len(self._raw)
 
     def across(self, borders: Sequence[int]) -> list[int]:
-        """Yields those of the sorted positions (code points) that are inside a token."""
+        """Returns those of the sorted positions (code points) that are inside a token."""
         if not len(self):
             return []
         places = np.asarray(self._places(borders), dtype=self._ends.dtype)
@@ -152,10 +152,9 @@ class TokenSequence:
 
 
 class TokenTable:
-    """The bytes of each id of a byte-level tokenizer (`tokenizers.Tokenizer`).
+    """The bytes of each token of a byte-level tokenizer (`tokenizers.Tokenizer`).
 
-    `added` maps ids to the tokens that are matched as text. Raises ValueError for a tokenizer of
-    another kind.
+    `added` maps ids to added tokens. Raises ValueError for a tokenizer of another kind.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -173,12 +172,12 @@ class TokenTable:
             raise ValueError("its added tokens do not follow the others")
         plain = "".join(pieces[: self.first_added])
         points = np.frombuffer(plain.encode("utf-16-le", "surrogatepass"), dtype="<u2")
-        stood_for = _BYTES[np.minimum(points, len(_BYTES) - 1)]
-        if (stood_for < 0).any():
+        values = _BYTES[np.minimum(points, len(_BYTES) - 1)]
+        if (values < 0).any():
             raise ValueError("its tokens are not made of the characters that represent bytes")
         tokens = [self.added.get(at, "").encode() for at, _ in last]
         lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
-        joined = stood_for.astype(np.uint8).tobytes() + b"".join(tokens)
+        joined = values.astype(np.uint8).tobytes() + b"".join(tokens)
         self.lengths = np.array(lengths, dtype=np.int64)
         self.joined = np.frombuffer(joined, dtype=np.uint8)
         self.begins = np.cumsum(self.lengths) - self.lengths
@@ -187,7 +186,7 @@ class TokenTable:
 def _byte_table() -> NDArray[np.int16]:
     """Returns the byte of each code point in a byte-level vocabulary (GPT-2's table), or -1.
 
-    The last entry stands for all higher code points, none of which is in the table.
+    The last entry, -1, is for all higher code points.
     """
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     shifted = [byte for byte in range(0x100) if byte not in set(plain)]
@@ -203,27 +202,27 @@ _BYTES = _byte_table()
 class Encoder:
     """Tokenises texts without special tokens. Raises UsageError if fastokens gives other ids.
 
-    fastokens is used if it is installed, and loaded once there is enough text to make up for the
-    second that loading takes.
+    fastokens is used if it is installed. Loading it takes a second, so it is loaded only after
+    WORTH_LOADING code points.
     """
 
     def __init__(self, backend: Any, definition: Callable[[], str]) -> None:
         self.fast: Any = None
         self._backend = backend
         self._definition = definition
-        self._is_there = True
+        self._is_installed = True
         self._checked = False
         self._encoded = 0
 
     def __call__(self, text: str) -> Ids:
         """Returns the tokens of a text."""
-        if self.fast is None:
+        if self.fast is None and self._is_installed:
             self._encoded += len(text)
-            if self._is_there and self._encoded >= WORTH_LOADING:
+            if self._encoded >= WORTH_LOADING:
                 self.fast = fast_backend(self._definition())
-                self._is_there = self.fast is not None
-            if self.fast is None:
-                return self._true_ids(text)
+                self._is_installed = self.fast is not None
+        if self.fast is None:
+            return self._true_ids(text)
         return _joined(map(self._fast_ids, self.pieces(text)))
 
     def _fast_ids(self, text: str) -> Ids:
@@ -245,16 +244,16 @@ class Encoder:
         return np.array(ids, dtype=np.uint32)
 
     def pieces(self, text: str) -> Iterator[str]:
-        """Yields the text in pieces whose ids, joined, are those of the whole.
+        """Yields the text in pieces of about PIECE code points whose ids join to those of the text.
 
-        Each of about PIECE code points ends where a word does and no added token spans the place.
-        A tokenizer that cuts texts into other words than Qwen's gets the whole text.
+        A piece ends at the end of a word, outside added tokens. A tokenizer that splits texts into
+        other words than Qwen's gets the whole text.
         """
         start = 0
         if len(text) > PIECE and self._has_qwen_words:
-            while place := self._word_end(text, start + PIECE):
-                yield text[start:place]
-                start = place
+            while end := self._word_end(text, start + PIECE):
+                yield text[start:end]
+                start = end
         yield text[start:] if start else text
 
     def _word_end(self, text: str, start: int) -> int | None:
@@ -291,7 +290,7 @@ def _joined(pieces: Iterable[Ids]) -> Ids:
 
 
 def fastokens() -> Any:
-    """Returns the module; None if the extra is not installed."""
+    """Returns the module `fastokens`; None if the extra is not installed."""
     try:
         return importlib.import_module("fastokens")
     except ImportError:
@@ -303,8 +302,7 @@ def fast_backend(definition: str) -> Any:
 
     Takes a second, for most of which it releases the interpreter.
     """
-    module = fastokens()
-    if module is None:
+    if (module := fastokens()) is None:
         return None
     fast = module.Tokenizer.from_json_str(definition)
     fast.no_truncation()
