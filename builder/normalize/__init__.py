@@ -1,14 +1,15 @@
-"""Turns a Conversation into a Dialogue: logged messages in the form of the Qwen3 chat template.
+"""Normalises a Conversation to a Dialogue: logged messages in the form of the Qwen3 chat template.
 
-It is an ordered tuple of pure steps. Each takes a draft and returns the next one with every change
-counted by code (`meta.changes`), or the Problem that rejects the conversation. Nothing is invented:
-what is missing is cut or rejected, and definitions inferred from calls are marked as inferred.
+The normaliser is an ordered tuple of pure steps (`STEPS`). Each takes a draft and returns the next
+one, with every change counted by code (`meta.changes`), or the Problem that rejects the
+conversation. Nothing is invented: turns with missing parts are cut or rejected, and definitions
+inferred from calls are marked as inferred.
 
-Messages are one turn if the log's own ids say so. Without ids, consecutive assistant messages are
-one turn (`assistant_joined`). Consecutive turns with different ids are joined only if the first
-makes no calls (`assistant_joined`), since roles must alternate. Consecutive user messages are
-joined by a blank line (`user_joined`). Text that the agent program inserted into the request stays
-at its place (`harness: keep`); after tool results it is a user turn of its own.
+Messages with equal ids of the log are one turn. Without ids, consecutive assistant messages are one
+turn (`assistant_joined`). Since roles must alternate, consecutive turns with different ids are
+joined if the first makes no calls (`assistant_joined`), and consecutive user messages are joined by
+a blank line (`user_joined`). Text that the agent program inserted into the request stays in place
+(`harness: keep`); after tool results it is a separate user turn.
 """
 
 from __future__ import annotations
@@ -37,15 +38,16 @@ __all__ = ["Normalised", "NormalizeOptions", "normalise", "remedy"]
 class Normalised:
     """The result for a conversation.
 
-    dialogue      None if it was rejected, then `problem` is the reason
-    changes       {code: count} of every change to logged text
+    dialogue      the dialogue; None if the conversation was rejected
+    problem       why it was rejected, or None
+    changes       {code: count} of the changes to logged text
     tools_source  logged, supplied, shared, inferred, mixed or none
     reasoning     none, dropped or kept
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
-    dropped       {ordinal: code} of all others
-    contexts      how well the log shows the context of each assistant turn of the dialogue
-    failures      for each assistant turn how each of its calls failed: error, denied,
-                  interrupted or None
+    dropped       {ordinal: code} of all other calls
+    contexts      the context of each assistant turn of the dialogue
+    failures      for each assistant turn, the failure of each call: error, denied, interrupted or
+                  None
     """
 
     dialogue: Dialogue | None
@@ -58,6 +60,21 @@ class Normalised:
     contexts: tuple[Context, ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
 
+
+_OPTIONS = MappingProxyType(
+    {
+        "schema": "verify.schema: report",
+        "secret": "audit.secrets: redact",
+        "personal_data": "audit.personal_data: pseudonymise",
+        "weight": "inputs[].weight: a larger share",
+        "mix": "mix: other shares",
+        "near_duplicate": "audit.near_duplicates: report",
+        "parity": "normalize.unit: turn, or verify.parity: report",
+        "max_tokens": "limits.max_tokens: a larger number, or limits.too_long: split",
+        "context": "verify.context: report, or a lower level",
+    }
+)
+"""{code: the option of another section that keeps what was rejected}."""
 
 _REMEDIES = MappingProxyType(
     {
@@ -72,42 +89,23 @@ _REMEDIES = MappingProxyType(
         **dict.fromkeys(FOREIGN, ("untrained_turns", "weight")),
     }
 )
+"""{code: (option of the normaliser, its value that keeps what was rejected)}."""
 
 
 def remedy(code: str, options: NormalizeOptions) -> str | None:
-    """Returns the option that would keep what was rejected under `code`, or None."""
+    """Returns the option that keeps what was rejected under `code`; None if it is set already."""
     if code == "evaluation_data":
         return None if options.allow_eval else "--allow-eval"
-    if code == "schema":
-        return "verify.schema: report"
-    if code == "secret":
-        return "audit.secrets: redact"
-    if code == "personal_data":
-        return "audit.personal_data: pseudonymise"
-    if code == "weight":
-        return "inputs[].weight: a larger share"
-    if code == "mix":
-        return "mix: other shares"
-    if code == "near_duplicate":
-        return "audit.near_duplicates: report"
-    if code == "parity":
-        return "normalize.unit: turn, or verify.parity: report"
-    if code == "max_tokens":
-        return "limits.max_tokens: a larger number, or limits.too_long: split"
-    if code == "context":
-        return "verify.context: report, or a lower level"
-    name, value = _REMEDIES.get(code, ("", ""))
-    if not name:
-        return record_remedy(code)
-    if getattr(options, name) == value:
-        return None
-    return f"normalize.{name}: {value}"
+    if code in _REMEDIES:
+        name, value = _REMEDIES[code]
+        return None if getattr(options, name) == value else f"normalize.{name}: {value}"
+    return _OPTIONS.get(code) or record_remedy(code)
 
 
 def record_remedy(code: str) -> str | None:
-    """Returns the option that would keep records rejected under `code`, or None.
+    """Returns the option that keeps records rejected under `code`, or None.
 
-    A record that cannot be read has no turns: no option of the normaliser applies to it.
+    A record that cannot be read has no turns, so no option of the normaliser applies to it.
     """
     return "limits.max_record_mb: a larger number" if code == "too_large" else None
 
@@ -116,7 +114,7 @@ Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
 
 
 def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
-    """Turns the conversation into a dialogue that fits the template, or finds why it cannot."""
+    """Converts a conversation to a dialogue that fits the template, or rejects it."""
     total = sum(
         isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
     )
@@ -142,7 +140,8 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
         return Normalised(None, result, draft.changes, dropped=dropped)
     draft = result
-    kept = frozenset(call.ordinal for call in calls_in(draft.blocks))
+    answers = [block for block in draft.blocks if block.role == "assistant"]
+    kept = frozenset(call.ordinal for call in calls_in(answers))
     assert kept.isdisjoint(draft.dropped), "a call was kept and dropped"
     assert len(kept) + len(draft.dropped) == total, "a call was lost"
     return Normalised(
@@ -153,14 +152,8 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         reasoning=draft.reasoning,
         kept=kept,
         dropped=draft.dropped,
-        contexts=tuple(
-            block.context_in(draft.context) for block in draft.blocks if block.role == "assistant"
-        ),
-        failures=tuple(
-            tuple(call.failure for call in block.calls)
-            for block in draft.blocks
-            if block.role == "assistant"
-        ),
+        contexts=tuple(block.context_in(draft.context) for block in answers),
+        failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
     )
 
 
@@ -201,6 +194,6 @@ def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
 
 
 def _written(call: DraftCall, pattern: re.Pattern[str]) -> Call:
-    assert isinstance(call.arguments, dict), "decoded before"
+    assert isinstance(call.arguments, dict), "the step `cut` leaves no others"
     text, _ = escape_tokens(call.written, pattern)
     return Call.written(call.name, call.arguments, text, call.written)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from dataclasses import replace
 from operator import is_
@@ -12,8 +11,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-
-_BAD_NAME = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
+from builder.qwen3.parse import breaks_json
 
 
 def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -31,7 +29,7 @@ def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
-    given: dict[int, ToolResult] = {}  # position of the call → its result, in order of the results
+    given: dict[int, ToolResult] = {}  # {position of the call: its result}, in order of the results
     by_id: dict[str, deque[int]] = {}
     for at, call in enumerate(block.calls):
         if call.id is not None:
@@ -48,10 +46,7 @@ def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
     for result in later:
         # An id that names no call of the turn can only belong to a call without one.
         fitting = unanswered if result.call_id is None else without_id
-        first = next(
-            (at for at in fitting if result.name in (None, block.calls[at].name)),
-            None,
-        )
+        first = next((at for at in fitting if result.name in (None, block.calls[at].name)), None)
         if first is None:
             counts["orphan_result"] += 1
             continue
@@ -80,9 +75,9 @@ def _answered(
 
 
 def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> str:
-    """Returns a result as the text of a tool response: a line for each part, values as JSON.
+    """Returns the text of a tool response: one line or more for each part, values as JSON.
 
-    `harness`: include the text that the agent program inserted.
+    `harness`: includes text that the agent program inserted.
     """
     known = [part for part in result.content if not isinstance(part, Unparsed)]
     parts = [part for part in known if harness or not (isinstance(part, Text) and part.harness)]
@@ -96,14 +91,14 @@ def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> 
 
 
 def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Decodes the arguments; anything but a JSON object is left for the step `cut` to find.
+    """Decodes the arguments; the step `cut` handles those that are not a JSON object.
 
-    "" and null become {} (`empty_arguments`), doubly encoded ones are decoded (`double_encoded`).
+    "" and null become {} (`empty_arguments`); doubly encoded ones are decoded (`double_encoded`).
     """
     if not any(block.calls for block in draft.blocks):
         return draft
     counts: Counter[str] = Counter()
-    blocks = tuple(_withdecoded(block, counts) if block.calls else block for block in draft.blocks)
+    blocks = tuple(_decoded_block(block, counts) for block in draft.blocks)
     called = tuple(
         (call.name, call.arguments)
         for call in calls_in(blocks)
@@ -112,18 +107,18 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
 
-def _withdecoded(block: Block, counts: Counter[str]) -> Block:
-    calls = tuple(_with_arguments(call, counts) for call in block.calls)
+def _decoded_block(block: Block, counts: Counter[str]) -> Block:
+    calls = tuple(_decoded_call(call, counts) for call in block.calls)
     return block if all(map(is_, calls, block.calls)) else replace(block, calls=calls)
 
 
-def _with_arguments(call: DraftCall, counts: Counter[str]) -> DraftCall:
+def _decoded_call(call: DraftCall, counts: Counter[str]) -> DraftCall:
     value = decoded(call.arguments, counts)
     return call if value is call.arguments else replace(call, arguments=value)
 
 
 def decoded(arguments: Json, counts: Counter[str]) -> Json:
-    """Returns the object in logged arguments, or them unchanged. Counts as `arguments` does."""
+    """Returns the object that logged arguments encode, else the arguments. Counts changes."""
     value = arguments
     try:
         for _ in range(2):
@@ -143,10 +138,10 @@ def decoded(arguments: Json, counts: Counter[str]) -> Json:
 
 
 def call_fault(call: DraftCall) -> str | None:
-    """Returns the code of what makes a call impossible to write, or None."""
+    """Returns the code of the fault that prevents writing a call, or None."""
     if not isinstance(call.arguments, dict):
         return "bad_arguments"
-    if not call.name or _BAD_NAME.search(call.name):
+    if not call.name or breaks_json(call.name):
         return "bad_name"
     return None
 
@@ -164,7 +159,7 @@ def parallel(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             continue
         draft = draft.counting(parallel_split=1)
         blocks.append(replace(block, calls=block.calls[:1]))
-        if block.calls[0].answer is None:  # a last turn: a server would have stopped here
+        if block.calls[0].answer is None:  # the last turn: a server would stop after this call
             draft = draft.dropping(block.calls[1:], "parallel_calls")
             continue
         alone = replace(block, texts=(), reasoning=(), text_last=0)

@@ -1,4 +1,4 @@
-"""Steps on the written content: thoughts, tool definitions, characters."""
+"""Steps on content: thoughts, tool definitions, characters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from builder.text import are_plain, break_tokens, clean, map_strings, token_patt
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Drops thoughts, or keeps them where the template does: after the last user turn.
 
-    Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In a unit smaller than
-    the conversation each example has its own last query: `builder.normalize.units` drops the
-    thoughts that it does not show.
+    Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In units other than the
+    conversation each example has its own last query, so `builder.normalize.units` drops the hidden
+    thoughts.
     """
     has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
@@ -33,25 +33,23 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         dropped += has[at] and not keep
         text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())
         thoughts = (text,) if keep else ()
-        same = thoughts == block.reasoning
-        blocks.append(block if same else replace(block, reasoning=thoughts))
-    draft = draft.counting(reasoning_dropped=dropped)
+        blocks.append(block if thoughts == block.reasoning else replace(block, reasoning=thoughts))
+    draft = draft.having(blocks, {"reasoning_dropped": dropped})
     state = "dropped" if draft.changes.get("reasoning_dropped") else "none"
     if any(block.reasoning for block in blocks):
         state = "kept"
-    draft = draft.having(blocks)
-    return draft if state == draft.reasoning else replace(draft, reasoning=state)
+    return replace(draft, reasoning=state)
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Takes definitions from the log, or as supplied, from other sessions, or inferred.
+    """Takes tool definitions from the log, the input's options or other sessions, or infers them.
 
-    Sessions of the same version of the agent may have logged the definitions (`tool_shared`). A
-    called name that is missing in the list gets a definition inferred from the calls of all
-    sessions of the agent, or of this one if those are not known (`tool_inferred`, source `mixed` if
-    others are not inferred). Where a definition is inferred, or one that was sent cannot be written
-    (a provider's own tool), the model saw another list: the context of all turns is missing
-    `tools`. `tools: called` leaves out those that no kept call names (`tools_left_out`).
+    Definitions from other sessions, of the same version of the agent, are counted as `tool_shared`.
+    A called tool without a definition gets one that is inferred from the calls of all sessions of
+    the agent, or of this session if the others are not known (`tool_inferred`; the source is
+    `mixed` if other definitions are not inferred). If a definition is inferred or cannot be written
+    (a provider's own tool), the model saw another list, so `tools` is missing in the context of all
+    turns. `tools: called` leaves out definitions that no kept call uses (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
@@ -97,8 +95,9 @@ def _without_tools(block: Block) -> Block:
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Cleans the Unicode of logged text and breaks up its control tokens (see `builder.text`).
 
-    `control_tokens`: context breaks them up in untrained text and rejects them in trained text,
-    neutralise breaks them up everywhere, reject rejects them everywhere. Counts `control_tokens`.
+    Option `control_tokens`: `context` breaks tokens up in untrained text and rejects conversations
+    with tokens in trained text, `neutralise` breaks them up everywhere, `reject` rejects
+    conversations with tokens anywhere. Counts `control_tokens`.
     """
     counts: Counter[str] = Counter()
     pattern = token_pattern(options.added_tokens)
@@ -106,16 +105,16 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     in_trained: list[str] = []
 
     def breaking(found: list[str]) -> Callable[[str], str]:
-        def words(text: str) -> str:
+        def broken(text: str) -> str:
             text = clean(text, counts)
-            broken, n = break_tokens(text, pattern)
+            broken_text, n = break_tokens(text, pattern)
             if n:
                 found.extend(pattern.findall(text))
-            return broken
+            return broken_text
 
-        return words
+        return broken
 
-    broken_text, trained = breaking(in_context), breaking(in_trained)
+    in_context_broken, in_trained_broken = breaking(in_context), breaking(in_trained)
 
     def cleaned(text: str) -> str:
         return clean(text, counts)
@@ -123,22 +122,22 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def defined(tool: Json) -> Json:
         text = dumps(tool) if are_plain(options.added_tokens) else ""
         same = text and text.isascii() and not pattern.search(text)
-        return tool if same else map_strings(tool, broken_text)
+        return tool if same else map_strings(tool, in_context_broken)
 
     def called(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
         if not text.isascii():
             arguments = map_strings(arguments, cleaned)
             text = dumps(arguments)
-        answer = None if call.answer is None else broken_text(call.answer)
+        answer = None if call.answer is None else in_context_broken(call.answer)
         return replace(call, name=name, arguments=arguments, answer=answer, written=text)
 
     def written(block: Block) -> Block:
         is_target = block.role == "assistant" and block.untrained is None
-        words = trained if is_target else broken_text
-        texts, thoughts = tuple(map(words, block.texts)), tuple(map(words, block.reasoning))
+        broken = in_trained_broken if is_target else in_context_broken
+        texts, thoughts = tuple(map(broken, block.texts)), tuple(map(broken, block.reasoning))
         if not block.calls and texts == block.texts and thoughts == block.reasoning:
-            return block  # the usual case
+            return block
         calls = tuple(map(called, block.calls))
         for call in calls:
             (in_trained if is_target else in_context).extend(pattern.findall(call.written))
@@ -147,7 +146,7 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     try:
         blocks = tuple(map(written, draft.blocks))
         tools = tuple(map(defined, draft.tools or ()))
-        system = tuple(map(broken_text, draft.system))
+        system = tuple(map(in_context_broken, draft.system))
     except KeyError:
         return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
     for call in calls_in(blocks):

@@ -1,21 +1,17 @@
-"""Determines how well the log shows what the model saw, for a conversation and its turns."""
+"""Derives the context level of a conversation whose reader does not state it."""
 
 from __future__ import annotations
 
 from builder.conversation import Context, Conversation
 
 UNKNOWN = Context("partial")
-"""The default context of a draft: nothing is known."""
+"""The default context of a draft."""
 
 
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
-    """Derives the context of a conversation for which its reader gives none."""
+    """Returns the context that follows from the presence of a system prompt and logged tools."""
     missing = [] if has_system else ["system"]
-    if conversation.tools is None or conversation.tools_source in (
-        "inferred",
-        "supplied",
-        "shared",
-        "mixed",
-    ):
+    added = ("inferred", "supplied", "shared", "mixed")
+    if conversation.tools is None or conversation.tools_source in added:
         missing.append("tools")
     return Context("partial" if missing else "logged", tuple(missing))

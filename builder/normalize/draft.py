@@ -1,8 +1,7 @@
-"""Defines the draft: a conversation on its way to a dialogue, as passed between the steps.
+"""Defines the draft, the form of a conversation that the steps of the normaliser pass on.
 
-A draft is a list of blocks. A user block is a user turn; an assistant block is an assistant turn
-with the results that were logged for its calls, so that no step can separate a call from its
-result.
+A draft is a list of blocks. A user block is a user turn. An assistant block is an assistant turn
+with the logged results of its calls, so that no step can separate a call from its result.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from builder.problem import Problem
 class DraftCall:
     """A call being normalised. `ordinal` is its position among the conversation's calls, from 0.
 
-    `arguments` are as logged until they are decoded, `written` their JSON text once their
-    characters are clean; `answer` is the text of its result, None until (or unless) one is found;
+    `arguments` are as logged until the step `arguments` decodes them. `written` is their JSON text,
+    set by the step `characters`. `answer` is the text of the call's result, if there is one.
     `failure` is error, denied or interrupted if the call failed, else None.
     """
 
@@ -40,13 +39,13 @@ class Block:
     """One system, user or assistant turn; the leading system text is not a block.
 
     harness    user: all of its text was inserted by the agent program
-    text_last  assistant: number of text parts that followed a call
+    text_last  assistant: number of text parts after a call
     results    assistant: the results logged for this turn, in logged order
-    fault      code of something in the turn that could not be parsed; of a user turn only
-               `unknown_part`, if a message contains nothing else
-    unknown    the type of the unknown part that is the fault
+    fault      code of a part of the turn that could not be parsed; for a user turn only
+               `unknown_part`, of a message without other parts
+    unknown    the type of that unknown part
     untrained  assistant: why the turn is not a target (`Message.untrained`), or None
-    context    assistant: how well the log shows its context, if its message has one
+    context    assistant: the context of its message, if the reader states one
     hidden     assistant: codes of parts of its context that a sample cannot show
     """
 
@@ -65,26 +64,26 @@ class Block:
     hidden: tuple[str, ...] = ()
 
     def context_in(self, whole: Context) -> Context:
-        """Returns the context of an assistant block in a conversation whose context is `whole`."""
+        """Returns the context of an assistant block; `whole` is that of the conversation."""
         own = self.context or whole
         hidden = [Context("partial", self.hidden)] if self.hidden else []
         return lowest([own, *hidden]) or own
 
     @property
     def content(self) -> str:
-        """Returns its pieces of text, joined by blank lines."""
+        """The texts of the block, joined by blank lines."""
         return "\n\n".join(self.texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The state that the steps pass on; each returns a new one, or the Problem that ends it.
+    """A conversation being normalised.
 
-    `called` has name and arguments of all readable calls, including those left out later, because
-    definitions are inferred from them. `changes` counts changes by code, `dropped` maps each call
-    left out to its code, `cut` is the reason for which turns were cut, if any. `tools_source`
-    describes the logged `tools` until the step `tools` sets it for all definitions. `context` is
-    that of turns whose block has none of its own.
+    `called` has name and arguments of all readable calls, including calls that are dropped later:
+    definitions are inferred from them. `changes` counts changes by code. `dropped` maps the
+    ordinals of dropped calls to codes. `cut` is why turns were cut, if any were. `tools_source`
+    describes the logged `tools` until the step `tools` sets it for all definitions. `context`
+    applies to turns whose block has none.
     """
 
     blocks: tuple[Block, ...]
@@ -114,7 +113,7 @@ class Draft:
         return replace(draft, blocks=tuple(blocks))
 
     def dropping(self, calls: Iterable[DraftCall], code: str) -> Draft:
-        """Returns the draft with the calls left out for `code`, unless they already are."""
+        """Returns the draft with the calls dropped for `code`, unless they already are."""
         added = {call.ordinal: code for call in calls}
         return replace(self, dropped={**added, **self.dropped}) if added else self
 
@@ -127,7 +126,7 @@ def calls_in(blocks: Iterable[Block]) -> list[DraftCall]:
 def join(first: Block, second: Block) -> Block:
     """Joins two assistant blocks to one turn, their parts in order.
 
-    A turn with a part that is not the model's own is not a target; it is a repeat if all of it is.
+    If one block is not the model's own answer, neither is the turn; two repeats make a repeat.
     """
     moved = len(second.texts) if first.calls else second.text_last
     codes = [first.untrained, second.untrained]
@@ -148,7 +147,7 @@ def join(first: Block, second: Block) -> Block:
 
 
 def part_text(part: Text | Data | Media) -> str:
-    """Returns a part of a message or a result as text: `[image]` for media, a value as JSON."""
+    """Returns a part of a message or result as text: media as `[image]`, a value as JSON."""
     match part:
         case Text(text=text):
             return text

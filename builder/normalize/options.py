@@ -16,13 +16,13 @@ Training = Literal["keep", "mask"]
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """Options of `train:`: turns that are trained (keep) or are context only (mask).
+    """Options of `train:`: which turns are trained (keep) and which are only context (mask).
 
-    errors       a call of the turn failed
-    denied       the user or a policy refused a call of the turn
-    interrupted  a call of the turn was interrupted before it ended
-    repeated     the turn makes exactly the calls of the preceding assistant turn
-    rewound      the user took the turn back
+    errors       turns with a call that failed
+    denied       turns with a call that the user or a policy refused
+    interrupted  turns with a call that was interrupted before it ended
+    repeated     turns that make exactly the calls of the preceding assistant turn
+    rewound      turns that the user took back
     """
 
     errors: Training = "keep"
@@ -42,8 +42,8 @@ class LengthOptions:
     """Options of `limits:` on the lengths of samples (`builder.normalize.windows`).
 
     max_tokens            the maximum length of a sample
-    too_long              a longer one is rejected, split into windows, or cut at its end
-    tool_response_tokens  the maximum length of a tool response; a longer one is cut in the middle
+    too_long              longer samples are rejected, split into windows, or cut at their end
+    tool_response_tokens  the maximum length of a tool response; longer ones are cut in the middle
     """
 
     max_tokens: int | None = None
@@ -55,10 +55,10 @@ class LengthOptions:
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last five are not keys: `train` is a section of its own; `supplied_tools` and
-    `supplied_system` come from the input, for logs that record neither; `shared_tools` are from
-    other sessions of the same agent (None: not known); `added_tokens` are the control tokens of the
-    target tokenizer.
+    The last five are not keys: `train` is a section of its own. `supplied_tools` and
+    `supplied_system` come from the options of an input whose logs lack them. `shared_tools` come
+    from other sessions of the same agent (None: not known yet). `added_tokens` are the control
+    tokens of the target tokenizer.
     """
 
     unit: Unit = "conversation"

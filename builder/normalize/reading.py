@@ -29,12 +29,12 @@ UNKNOWN_PART = "unknown_part"
 def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft | Problem:
     """Makes the draft of a conversation: roles resolved, messages of one turn in one block.
 
-    developer becomes system (`developer_role`). Leading system messages become the system text; a
-    later one becomes a user turn (`late_system`), stays (`late_system_kept`) or is the Problem
-    `late_system`. An unknown role is the Problem `unknown_role`. Harness text next to other text is
-    left out (`harness_text`) under `harness: drop`. Media become `[image]` (`media`) or are the
-    Problem `media`. Parts of unknown types are left out (`unknown_part`): the context of the turns
-    after them is `partial`.
+    The role developer becomes system (`developer_role`). Leading system messages become the system
+    text; a later one becomes a user turn (`late_system`), stays (`late_system_kept`) or is rejected
+    (Problem `late_system`). An unknown role is rejected (Problem `unknown_role`). Under
+    `harness: drop`, harness text next to other text is left out (`harness_text`). Media become
+    `[image]` (`media`) or are rejected (Problem `media`). Parts of unknown types are left out
+    (`unknown_part`), which makes the context of later turns `partial`.
     """
     reader = _DraftReader(options)
     for message in conversation.messages:
@@ -67,7 +67,7 @@ class _DraftReader:
         self.misplaced: list[DraftCall] = []
         self.ordinal = 0
         self.asked: int | None = None
-        """Index of the last assistant block: results belong to it, never to an earlier one."""
+        """Index of the last assistant block, the only one to which results can belong."""
         self.results: list[ToolResult] = []
         """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
@@ -98,7 +98,7 @@ class _DraftReader:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
         if unknown := sum(map(_unknown_parts, message.parts)):
             self.hidden.add(UNKNOWN_PART)
-            if message.role != "assistant":  # the sample ends there, so nothing is left out
+            if message.role != "assistant":  # else the sample ends before the turn
                 self.count(UNKNOWN_PART, unknown)
         return None
 
@@ -168,7 +168,7 @@ class _DraftReader:
                 self.blocks.append(block)
 
     def _follows_results(self) -> bool:
-        """Returns whether results of the last assistant block came, and nothing else since."""
+        """Returns whether the preceding messages are results of the last assistant block."""
         last = self.blocks[-1] if self.blocks else None
         has_results = bool(self.results) or (last is not None and bool(last.results))
         return has_results and self.asked == len(self.blocks) - 1
@@ -204,7 +204,7 @@ class _DraftReader:
                     last += len(found) if calls else 0
         is_inserted = not (texts or calls or thoughts or results or fault or untrained)
         if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
-            texts, untrained = harness, "inserted"  # text of the program in place of an answer
+            texts, untrained = harness, "inserted"  # the program's text instead of an answer
         elif harness:
             self.count("harness_text", len(harness))
         self._append(
@@ -227,12 +227,12 @@ class _DraftReader:
             self.hidden.add("server_tool")
 
     def _append(self, block: Block) -> None:
-        """Adds an assistant block, or joins it to the last one if they are one turn."""
+        """Adds an assistant block, or joins it to the last one of the same turn."""
         self.attach_results()
         asked = self.blocks[self.asked] if self.asked is not None else None
         if asked is not None and block.turn is not None and block.turn == asked.turn:
             assert self.asked is not None, "it has a block"
-            # User text logged in between came afterwards.
+            # User text between messages of one turn came after the turn.
             self.blocks[self.asked] = join(asked, block)
             return
         last = self.blocks[-1] if self.blocks else None
@@ -250,12 +250,12 @@ class _DraftReader:
     ) -> list[str]:
         """Returns the non-blank texts of the parts, one string per part.
 
-        `harness`: include the text of the agent program. `count`: count changes.
+        `harness`: includes text of the agent program. `count`: counts changes.
         """
         texts = []
         for part in parts:
             match part:
-                case Text(text=text, harness=by_program) if harness or not by_program:
+                case Text(text=text, harness=is_inserted) if harness or not is_inserted:
                     if text.strip():
                         texts.append(text)
                     elif text and count:

@@ -1,4 +1,4 @@
-"""Tool definitions that the sessions of an agent share; `builder.normalize.tool_use` makes them."""
+"""Defines the tool definitions that an agent's sessions share (`builder.normalize.tool_use`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Definition: TypeAlias = "dict[str, Json]"
 
 @dataclass(frozen=True, slots=True)
 class SharedTools:
-    """The definitions that sessions of an agent share.
+    """The definitions that the sessions of an agent share.
 
-    inferred  {name: definition} from the calls of all its sessions
-    logged    {version: {name: definition}} of tools that sessions of this version logged
-    common    {version: names of the tools that each list of this version has}
+    inferred  {name: definition}, inferred from the calls of all sessions
+    logged    {version: {name: definition}}, logged by sessions of this version
+    common    {version: names of the tools in all logged lists of this version}
     """
 
     inferred: Mapping[str, Definition] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class SharedTools:
     common: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def listed(self, version: str | None, called: Collection[str]) -> list[Json]:
-        """Returns the definitions for a session without any: the common and the called ones."""
+        """Returns the definitions for a session that logged none: common and called tools."""
         known = self.logged.get(version or "", {})
         names = {*self.common.get(version or "", ()), *called}
         return [known[name] for name in sorted(names) if name in known]

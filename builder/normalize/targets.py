@@ -1,8 +1,8 @@
-"""Steps on targets: masked turns, the point at which a sample must end, and its last turn.
+"""Steps on targets: mask turns, cut what cannot be shown, end with a target.
 
-A turn is a target unless its block has an `untrained` code: `REPEAT` for the model's own answer
-that is a target elsewhere; every other code means a foreign turn, which is not the model's answer
-in this context. The option `untrained_turns` decides on both (docs/context.md).
+A turn is a target unless its block has an `untrained` code. `REPEAT` marks the model's own answer
+that is a target elsewhere; every other code marks a foreign turn, which is not the model's answer
+in this context. The option `untrained_turns` decides what happens to both (docs/context.md).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FOREIGN = (
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
 
 _SHOWABLE = frozenset({"bad_call", "bad_arguments", "truncated", "truncated_answer"})
-"""Faults of a turn whose text is everything that later requests showed of it.
+"""Faults of turns that later requests showed as text only.
 
-Any other fault hides something, so that nothing after it has a known context.
+After any other fault the context is unknown, because it hides part of the turn.
 """
 
 
@@ -33,15 +33,11 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Turns the targets that `train:` masks into foreign turns (`masked_turns`).
 
     The codes are `error`, `denied`, `interrupted` and `repeated` (a turn that makes exactly the
-    calls of the preceding assistant turn). A turn of a rewound branch already is one, unless
-    `train.rewound` is keep.
+    calls of the preceding assistant turn). Turns of a rewound branch already are foreign;
+    `train.rewound: keep` makes them targets.
     """
     masked_keys = options.train.masked
-    codes = {
-        code
-        for key, code in (("errors", "error"), ("denied", "denied"), ("interrupted", "interrupted"))
-        if key in masked_keys
-    }
+    codes = {"error" if key == "errors" else key for key in masked_keys}
     blocks: list[Block] = []
     before: list[tuple[str, object]] = []
     masked = 0
@@ -55,7 +51,7 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         made: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
         if code is None:
             code = next((call.failure for call in block.calls if call.failure in codes), None)
-            if code is None and "repeated" in masked_keys and made and made == before:
+            if code is None and "repeated" in codes and made and made == before:
                 code = "repeated"
             masked += code is not None
         before = made
@@ -66,16 +62,16 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Ends the conversation where later turns cannot be shown in their true context.
 
-    - Before a turn that cannot be written or shown: a call with `bad_arguments` or a `bad_name`,
-      something that could not be parsed (its own code), a server-side tool under `server_tools:
-      cut`, a foreign turn under `untrained_turns: split` (its own code) unless a target that is a
-      recorded response follows it.
-    - Before a user turn with a message of nothing but parts of unknown types.
-    - After a turn whose calls have no result (`unanswered`) although others follow; before it if it
+    - Before a turn that cannot be written or shown: with `bad_arguments` or a `bad_name` in a call,
+      with a part that could not be parsed (its code), with a server-side tool under `server_tools:
+      cut`; before a foreign turn (its code) under `untrained_turns: split`, unless a target that is
+      a recorded response follows.
+    - Before a user turn with a message that has only parts of unknown types.
+    - After a turn with calls without results (`unanswered`) that is not the last; before it if it
       is not a target or the conversation must end with an answer (`end: answer`).
 
-    A call that is left out has the code of its own fault, else that of the foreign turn that ends
-    the conversation, else `after_` and the code of the reason. Counts `turns_cut`.
+    A dropped call has the code of its own fault, else that of the foreign turn that ends the
+    conversation, else `after_` and the code of the reason. Counts `turns_cut`.
     """
     blocks = list(draft.blocks)
     last_target = max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
@@ -86,8 +82,8 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             return _ended(draft, blocks, at, _unparsed(block, at))
         if block.fault in _SHOWABLE and block.content.strip():
             is_foreign = block.untrained not in (None, REPEAT)
-            why = block.untrained if is_foreign else block.fault
-            block = replace(block, untrained=why, fault=None)  # noqa: PLW2901 - refined
+            code = block.untrained if is_foreign else block.fault
+            block = replace(block, untrained=code, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
             return Problem(code, f"turn {at}", "a turn that is not a target", records=0)
@@ -131,7 +127,7 @@ def _is_target(block: Block) -> bool:
 
 
 def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> str | None:
-    """Returns the code of a foreign turn that ends the conversation; None: it stays as context."""
+    """Returns the code of a foreign turn before which the conversation ends, or None."""
     if block.untrained in (None, REPEAT):
         return None
     hides = block.untrained == "server_tool" and options.server_tools == "cut"
@@ -147,19 +143,19 @@ def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> boo
 def _ended(
     draft: Draft, blocks: Sequence[Block], at: int, problem: Problem, code: str | None = None
 ) -> Draft:
-    """Returns the draft of the blocks before `at`; the calls of the others are dropped."""
+    """Returns the draft cut before block `at`; drops the calls of the other blocks."""
     draft = draft.dropping(calls_in(blocks[at:]), code or f"after_{problem.code}")
     draft = draft.counting(turns_cut=len(blocks) - at)
     return replace(draft, blocks=tuple(blocks[:at]), cut=problem)
 
 
 def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Ends the conversation with its last target, without the results that followed it.
+    """Ends the conversation with its last target, without the results of its calls.
 
-    Trailing user turns, results and turns that are not targets are cut (`trailing_cut`). Under
-    `end: answer` so are turns with calls (`no_final_answer`), except the last turn of a complete
-    conversation or of one that is divided into turns. Counts `repeated_turns` (trained again, in a
-    sample without weights under `untrained_turns: split`) and `untrained_turns` (context only).
+    Cuts trailing user turns, results and turns that are not targets (`trailing_cut`). `end: answer`
+    also cuts turns with calls (`no_final_answer`), except at the end of a complete conversation and
+    under `unit: turn`. Counts `untrained_turns` (context only) and `repeated_turns` (trained again,
+    in a sample without weights under `untrained_turns: split`).
     """
     blocks = list(draft.blocks)
     if all(block.untrained for block in blocks if block.role == "assistant"):
@@ -191,7 +187,7 @@ def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _nothing_left(draft: Draft) -> Problem:
-    """Returns why no target is left: the cut that removed the last ones, or a missing turn."""
+    """Returns why no target is left: the cut that removed the last one, or a missing turn."""
     if draft.cut is not None:
         return draft.cut
     if not draft.blocks:

@@ -1,8 +1,8 @@
 """Infers one set of tool definitions for all sessions of an agent whose logs lack them.
 
-A session shows only the arguments of a tool that it used. So the calls of all sessions of an agent
-are counted (`ToolUse`), and one definition is inferred from them (`SharedTools`). Definitions that
-some sessions logged are used for sessions of the same version of the agent that logged none.
+The calls of one session show only some arguments of a tool. So the calls of all sessions of an
+agent are counted (`ToolUse`), and one definition per tool is inferred from them (`SharedTools`).
+Sessions that logged no definitions get those that sessions of the same version logged.
 
 Counts are sums, so the result depends neither on the order of the sessions nor on the workers.
 """
@@ -16,22 +16,25 @@ from typing import Any
 
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads
+from builder.ledger import ranked
 from builder.normalize.calls import call_fault, decoded
 from builder.normalize.draft import DraftCall
 from builder.normalize.shared import Definition, SharedTools
-from builder.normalize.tools import convert, kind_of, schema_of, tool_name
+from builder.normalize.tools import convert, function_tool, kind_of, schema_of, tool_name
 
 MAX_ARGUMENTS = 100
-"""A tool with more argument names takes free-form arguments: its calls do not describe it."""
+"""A tool with more argument names takes free-form arguments, so it gets no shared definition."""
 
 
 class ToolUse:
     """Counts the calls and the logged definitions of sessions.
 
-    `calls` is {tool: {"calls": n, "arguments": {name: {"calls": n, "places": sum of its places,
-    "kinds": {kind: n}, "items": {kind: n}}}}}; `logged` is {version: {"lists": n, "tools": {name:
-    {definition as JSON: n}}}}; `versions` {version: n} of the sessions that lack definitions. All
-    leaves are numbers, and two counts are added leaf by leaf.
+    `counts` has these keys. All leaves are numbers, which `add` sums.
+
+    calls     {tool: {"calls": n, "arguments": {name: {"calls": n, "places": sum of its positions,
+              "kinds": {type: n}, "items": {type: n}}}}}
+    logged    {version: {"lists": n, "tools": {name: {definition as JSON: n}}}}
+    versions  {version: number of sessions that lack definitions}
     """
 
     def __init__(self, counts: dict[str, Any] | None = None) -> None:
@@ -66,11 +69,11 @@ class ToolUse:
         used = {
             key: {
                 "calls": 1,
-                "places": place,
+                "places": position,
                 "kinds": {kind_of(value): 1},
                 "items": Counter(map(kind_of, value)) if isinstance(value, list) else {},
             }
-            for place, (key, value) in enumerate(arguments.items())
+            for position, (key, value) in enumerate(arguments.items())
         }
         self.add({"calls": {part.name: {"calls": 1, "arguments": used}}})
 
@@ -101,7 +104,7 @@ class ToolUse:
 
     @staticmethod
     def wanted(counts: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the part of a session's counts that `shared` needs: names and versions."""
+        """Returns the part of a session's counts that `shared` needs for this session."""
         return {key: dict.fromkeys(counts.get(key, {}), 1) for key in ("calls", "versions")}
 
 
@@ -114,37 +117,23 @@ def _add(counts: dict[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def _usual(texts: Mapping[str, int]) -> Definition:
-    """Returns the definition that most sessions logged; among equals, the first by its text."""
-    found = loads(min(texts, key=lambda text: (-texts[text], text)))
+    """Returns the most frequent definition; of equally frequent ones, the first in text order."""
+    found = loads(ranked(texts)[0][0])
     assert isinstance(found, dict), "it was converted"
     return found
 
 
 def _inferred(name: str, used: Mapping[str, Any]) -> Definition:
-    """Returns a definition with the arguments in the order in which calls usually have them."""
+    """Returns a definition with the arguments in the order of their mean position in calls."""
     arguments: dict[str, Any] = used["arguments"]
 
-    def place(key: str) -> tuple[Fraction, str]:
+    def mean_position(key: str) -> tuple[Fraction, str]:
         return Fraction(arguments[key]["places"], arguments[key]["calls"]), key
 
-    names = sorted(arguments, key=place)
-    required: list[Json] = [key for key in names if arguments[key]["calls"] == used["calls"]]
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    key: schema_of(_ordered(arguments[key]["kinds"]), arguments[key]["items"])
-                    for key in names
-                },
-                "required": required,
-            },
-        },
+    names = sorted(arguments, key=mean_position)
+    schemas = {
+        key: schema_of([kind for kind, _ in ranked(used["kinds"])], used["items"])
+        for key, used in arguments.items()
     }
-
-
-def _ordered(counts: Mapping[str, int]) -> list[str]:
-    """Returns the keys, most frequent first, equally frequent ones in alphabetical order."""
-    return sorted(counts, key=lambda key: (-counts[key], key))
+    required = [key for key in names if arguments[key]["calls"] == used["calls"]]
+    return function_tool(name, {key: schemas[key] for key in names}, required)

@@ -1,9 +1,9 @@
 """Converts tool definitions of any vendor into `{"type": "function", "function": {…}}`.
 
 Shapes: OpenAI (wrapped, flat, Responses, custom), Anthropic `input_schema`, MCP `inputSchema`,
-Gemini `functionDeclarations`, Bedrock `toolSpec`, and the published datasets' maps of Python types
-(function-calling-datasets.md). Definitions that are already wrapped stay verbatim; of the others
-name, description and parameters are kept. No description is added that was not in the log.
+Gemini `functionDeclarations`, Bedrock `toolSpec`, and maps of Python types in published datasets
+(function-calling-datasets.md). Wrapped definitions are kept verbatim; others keep their name,
+description and parameters. No description is invented.
 """
 
 from __future__ import annotations
@@ -43,13 +43,8 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
     wrapped: dict[str, dict[str, Json]] = {}
     for definition in _flat(definitions):
         tool = _wrap(definition, changes)
-        if tool is None:
-            continue
-        name = tool_name(tool)
-        if name in wrapped:
+        if tool is not None and wrapped.setdefault(tool_name(tool), tool) is not tool:
             changes["duplicate_tool"] += 1
-            continue
-        wrapped[name] = tool
     return list(wrapped.values())
 
 
@@ -61,7 +56,7 @@ def tool_name(tool: dict[str, Json]) -> str:
 
 
 def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
-    """Yields single definitions from lists, JSON texts and Gemini's and Bedrock's groups."""
+    """Yields the single definitions in lists, JSON texts and the groups of Gemini and Bedrock."""
     for entry in definitions:
         definition = loads_text(entry)
         if isinstance(definition, list):
@@ -101,9 +96,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
     if parameters is None and isinstance(kind, str) and kind not in ("function", "tool"):
         changes["server_tool_dropped"] += 1
         return None
-    kept: dict[str, Json] = {"name": name}
-    if isinstance(spec.get("description"), str):
-        kept["description"] = spec["description"]
+    kept = _described(spec)
     if parameters is not None:
         kept["parameters"] = _schema(parameters, changes)
     changes["tool_wrapped"] += 1
@@ -120,7 +113,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
 
 
 def _required_outside(spec: dict[str, Json], parameters: Json) -> bool:
-    """Returns whether a `required` list belongs to parameters that have none of their own."""
+    """Returns whether a `required` list next to the parameters belongs into their schema."""
     required = spec.get("required")
     if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
         return False
@@ -160,19 +153,17 @@ def _custom(definition: dict[str, Json], changes: Counter[str]) -> dict[str, Jso
         changes["bad_tool"] += 1
         return None
     changes["custom_tool"] += 1
-    function: dict[str, Json] = {"name": name}
-    if isinstance(spec.get("description"), str):
-        function["description"] = spec["description"]
-    function["parameters"] = {
-        "type": "object",
-        "properties": {"input": {"type": "string"}},
-        "required": ["input"],
-    }
-    return {"type": "function", "function": function}
+    parameters = _object_schema({"input": {"type": "string"}}, ["input"])
+    return {"type": "function", "function": {**_described(spec), "parameters": parameters}}
+
+
+def _described(spec: dict[str, Json]) -> dict[str, Json]:
+    """Returns the name and the description, if there is one, of an unwrapped definition."""
+    return {key: spec[key] for key in ("name", "description") if isinstance(spec.get(key), str)}
 
 
 def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
-    """Returns the parameters of an unwrapped definition and the key that they were under."""
+    """Returns (parameters of an unwrapped definition or None, their key)."""
     for key in (
         "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
         "parameters_json_schema", "arguments",
@@ -187,23 +178,19 @@ def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
 
 
 def _schema(parameters: Json, changes: Counter[str]) -> Json:
-    """Returns the parameters as JSON Schema; the very same object if they already are that."""
+    """Returns the parameters as JSON Schema; the same object if they already are JSON Schema."""
     if not isinstance(parameters, dict):
         return parameters
-    result: Json = parameters
-    if _is_parameter_map(parameters):
-        result = _from_map(parameters)
-    else:
-        mapped = _map_types(parameters)
-        if mapped != parameters:
-            result = mapped
-    if result is not parameters:
-        changes["tool_types_mapped"] += 1
-    return result
+    is_map = _is_parameter_map(parameters)
+    mapped = _from_map(parameters) if is_map else _map_types(parameters)
+    if mapped == parameters:
+        return parameters
+    changes["tool_types_mapped"] += 1
+    return mapped
 
 
 def _is_parameter_map(parameters: dict[str, Json]) -> bool:
-    """Converts a map of parameter names without a schema around it (the form of xLAM)."""
+    """Returns whether it is a map of parameter names without a schema around it (as in xLAM)."""
     if not parameters or "properties" in parameters or isinstance(parameters.get("type"), str):
         return False
     return all(
@@ -214,24 +201,18 @@ def _is_parameter_map(parameters: dict[str, Json]) -> bool:
 
 def _from_map(parameters: dict[str, Json]) -> Json:
     properties: dict[str, Json] = {}
-    required: list[Json] = []
+    required: list[str] = []
     for name, value in parameters.items():
         assert isinstance(value, dict)
-        kind = value.get("type")
-        optional = "default" in value
-        if isinstance(kind, str) and "optional" in kind.lower():
-            optional = True
-        if value.get("required") is True:
-            optional = False
-        mapped = _map_types({key: item for key, item in value.items() if key != "required"})
-        properties[name] = mapped
-        if not optional:
+        properties[name] = _map_types({key: value[key] for key in value if key != "required"})
+        is_optional = "default" in value or "optional" in str(value["type"]).lower()
+        if not is_optional or value.get("required") is True:
             required.append(name)
-    return {"type": "object", "properties": properties, "required": required}
+    return _object_schema(properties, required)
 
 
 def _map_types(schema: Json) -> Json:
-    """Returns a schema with unknown type names mapped to those of JSON Schema."""
+    """Returns a schema with the type names of other languages mapped to those of JSON Schema."""
     if not isinstance(schema, dict):
         return schema
     mapped: dict[str, Json] = {}
@@ -253,7 +234,7 @@ def _map_types(schema: Json) -> Json:
 
 
 def _map_type(value: Json) -> dict[str, Json]:
-    """Maps a logged type name to the `type` keyword, and `items` if the name includes them."""
+    """Returns `type`, and `items` if the name includes them, for a logged type name."""
     if not isinstance(value, str) or value in SCHEMA_TYPES:
         return {"type": value}
     head = _TYPE_HEAD.match(value)
@@ -267,38 +248,44 @@ def _map_type(value: Json) -> dict[str, Json]:
         return {"type": name}
     kind = _TYPE_NAMES.get(name)
     if kind is None:
-        return {"type": value}  # not understood: the schema check will report it
+        return {"type": value}  # unknown: the check of the schema reports it
     if kind == "array" and inner and "," not in inner:
         return {"type": "array", "items": _map_type(inner.strip())}
     return {"type": kind}
 
 
 def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]:
-    """Infers definitions from calls: names, argument names and types, nothing else.
+    """Infers definitions with argument names and types from calls, given as (name, arguments).
 
-    An argument is required if every call of that name has it. They are in the order of first
-    appearance.
+    Tools and arguments are in the order of first appearance. An argument is required if every call
+    of the tool has it.
     """
     seen: dict[str, list[dict[str, Json]]] = {}
     for name, arguments in calls:
         seen.setdefault(name, []).append(arguments)
     return [
-        {
-            "type": "function",
-            "function": {
-                "name": name,
-                "parameters": {
-                    "type": "object",
-                    "properties": {
-                        key: _value_schema([item[key] for item in used if key in item])
-                        for key in dict.fromkeys(key for item in used for key in item)
-                    },
-                    "required": [key for key in used[0] if all(key in item for item in used)],
-                },
+        function_tool(
+            name,
+            {
+                key: _value_schema([item[key] for item in used if key in item])
+                for key in dict.fromkeys(key for item in used for key in item)
             },
-        }
+            [key for key in used[0] if all(key in item for item in used)],
+        )
         for name, used in seen.items()
     ]
+
+
+def function_tool(
+    name: str, properties: dict[str, Json], required: Sequence[str]
+) -> dict[str, Json]:
+    """Returns a wrapped definition without a description."""
+    parameters = _object_schema(properties, required)
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+def _object_schema(properties: dict[str, Json], required: Sequence[str]) -> dict[str, Json]:
+    return {"type": "object", "properties": properties, "required": [*required]}
 
 
 def _value_schema(values: list[Json]) -> Json:
@@ -307,7 +294,7 @@ def _value_schema(values: list[Json]) -> Json:
 
 
 def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
-    """Returns the schema of values of these JSON types; `items` are the types in arrays."""
+    """Returns the schema of values of these JSON types; `items` are the types of array items."""
     names: list[Json] = [kind for kind in kinds if kind != "integer" or "number" not in kinds]
     schema: dict[str, Json] = {"type": names[0] if len(names) == 1 else names}
     if names == ["array"] and len(items) == 1:
@@ -316,7 +303,7 @@ def schema_of(kinds: Sequence[str], items: Collection[str]) -> Json:
 
 
 def kind_of(value: Json) -> str:
-    """Returns the JSON type of a value, as JSON Schema names it."""
+    """Returns the JSON Schema name of a value's type."""
     match value:
         case None:
             return "null"

@@ -11,7 +11,7 @@ from builder.problem import Problem
 
 
 def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Makes one system text, dropped, replaced or supplied according to the options.
+    """Makes one system text and drops, replaces or supplies it as the options say.
 
     Counts `system_joined`, `system_dropped`, `system_replaced`, `system_supplied`.
     """
@@ -30,8 +30,8 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Makes roles alternate: drops empty turns, joins neighbours of one role.
 
-    Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is all that
-    an assistant turn answered (`harness_prompt`).
+    Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is the only
+    turn that an assistant turn answers (`harness_prompt`).
     """
     blocks: list[Block] = []
     counts: Counter[str] = Counter()
@@ -43,10 +43,8 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             counts["reasoning_dropped"] += bool(block.reasoning)
             continue
         if block.role == "user" and block.harness and options.harness == "drop":
-            if pending is not None:
-                pending = replace(pending, texts=pending.texts + block.texts)
-            else:
-                pending = block
+            texts = block.texts if pending is None else pending.texts + block.texts
+            pending = replace(pending or block, texts=texts)
             continue
         if pending is not None:
             alone = last is None or (last.role == "assistant" and not last.calls)
@@ -71,22 +69,22 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             counts["assistant_joined"] += 1
             blocks[-1] = join(last, block)
         else:
-            blocks.append(block)  # the calls before it have no result: the step `cut` decides
+            blocks.append(block)  # the calls of `last` have no result, which `cut` handles
     counts["harness_text"] += len(pending.texts) if pending else 0
     return draft.having(blocks, counts)
 
 
 def _is_empty(block: Block, options: NormalizeOptions) -> bool:
-    """Returns whether an assistant block has nothing to show or to end a conversation with."""
+    """Returns whether an assistant block has no content and does not end the conversation."""
     if block.texts or block.calls or block.fault:
         return False
     return block.untrained != "server_tool" or options.server_tools == "untrained"
 
 
 def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Begins with a user turn: the turns before it are cut (`leading_cut`), and their calls.
+    """Cuts the turns before the first user turn (`leading_cut`).
 
-    Those calls have the code `before_user`.
+    Their calls are dropped with the code `before_user`.
     """
     first = next((at for at, block in enumerate(draft.blocks) if block.role == "user"), None)
     if first == 0:
@@ -99,9 +97,9 @@ def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
 
 
 def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
-    """Joins the pieces of a turn to one text before its calls, without leading newlines.
+    """Joins the texts of a turn to one text before its calls, without leading newlines.
 
-    Counts `text_joined`, `text_after_call` (moved before it), `leading_newlines`.
+    Counts `text_joined`, `text_after_call` (moved before the call), `leading_newlines`.
     """
     counts: Counter[str] = Counter()
     blocks = []

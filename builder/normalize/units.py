@@ -1,12 +1,12 @@
 """Divides a dialogue into training units: the samples, and the turns that each one trains.
 
 - `conversation`: the whole dialogue, every assistant turn a target (the specification's form)
-- `query`: one sample for each user query, up to the answer to it
-- `turn`: one sample for each assistant turn, which is its last
+- `query`: one sample for each user query, which ends with its answer
+- `turn`: one sample for each assistant turn, which ends with this turn
 
 Each target of the dialogue is a target of exactly one sample; the turns before it are context. The
 template shows only the thoughts after the last query (last_query_index, qwen3-template-pitfalls.md
-A1), so a sample keeps those and loses the earlier ones.
+A1), so a sample keeps only those.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ UNITS = ("conversation", "query", "turn")
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """A dialogue to make a sample of, which ends with its last target.
+    """A dialogue for one sample; it ends with its last target.
 
-    targets           ordinals of its targets among its assistant turns, from 0
-    origins           ordinal in the whole dialogue of each of its assistant turns
-    changes           changes in this example only, {code: count}: `reasoning_dropped`
-                      for thoughts that the template would not show
+    targets  ordinals of its targets among its assistant turns, from 0
+    origins  for each of its assistant turns the ordinal in the whole dialogue
+    changes  {code: count} of changes in this example only: `reasoning_dropped` counts thoughts that
+             the template would not show
     """
 
     dialogue: Dialogue
@@ -49,17 +49,13 @@ def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
 def example(
     dialogue: Dialogue, places: Sequence[int], targets: Collection[int], *, weighted: bool = False
 ) -> TrainingExample:
-    """Makes the example of the turns at `places`, of which those at `targets` are trained.
+    """Makes the example of the turns at `places`, where those at `targets` are trained.
 
-    If it has a turn that is not a target of the dialogue, or if `weighted`, all turns except its
-    own targets are marked as not trained, so that the weights name exactly the targets.
+    If `weighted`, or if it contains a turn that is not a target of the dialogue, all turns except
+    its targets are marked as not trained, so that the weights identify exactly the targets.
     """
-    ordinals = {
-        at: ordinal
-        for ordinal, at in enumerate(
-            at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"
-        )
-    }
+    assistant = (at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant")
+    ordinals = {at: ordinal for ordinal, at in enumerate(assistant)}
     turns, dropped = _visible(tuple(dialogue.turns[at] for at in places))
     answers = [at for at in places if at in ordinals]
     if weighted or not all(dialogue.turns[at].trained for at in answers):
@@ -76,20 +72,21 @@ def example(
 
 
 def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
-    """Returns where the examples end: after an assistant turn.
+    """Yields the ends of the examples, each after an assistant turn.
 
-    A query that comes while tool responses are still unanswered does not end an example, because
-    the turn with the calls would be left without its answer.
+    A query that follows tool responses does not end an example: the assistant has not yet answered
+    the earlier query.
     """
     for at, turn in enumerate(turns):
-        last = at == len(turns) - 1
-        answered = turn.role == "assistant" and (last or turns[at + 1].role in ("user", "system"))
-        if (unit == "turn" and turn.role == "assistant") or (unit == "query" and answered) or last:
+        is_last = at == len(turns) - 1
+        ends_query = is_last or turns[at + 1].role in ("user", "system")
+        ends_unit = unit == "turn" or (unit == "query" and ends_query)
+        if is_last or (turn.role == "assistant" and ends_unit):
             yield at + 1
 
 
 def _visible(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], int]:
-    """Returns the turns without the thoughts before the last query, and the number of those."""
+    """Returns (turns without the thoughts before the last query, number of these thoughts)."""
     query = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
     hidden = sum(bool(turn.reasoning) for turn in turns[:query])
     if not hidden:

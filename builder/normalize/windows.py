@@ -1,9 +1,10 @@
-"""Shortens samples that are too long: windows over a dialogue, and shorter tool responses.
+"""Shortens samples that are too long: divides dialogues into windows, cuts long tool responses.
 
-A window has the head of the dialogue (system text, tools and everything before the first assistant
-turn, which after a compaction is the summary) and a run of steps. A step is an assistant turn with
-what follows it up to the next one, so a call is never separated from its result. Every window but
-the first repeats the step before its first new target, since the target answers that step.
+A window consists of the head of the dialogue and consecutive steps. The head is everything before
+the first assistant turn: system text, tools, and the query or, after a compaction, the summary. A
+step is an assistant turn with everything up to the next one, so a call is never separated from its
+result. Every window but the first repeats the step before its first new target, because the target
+answers that step.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SLACK = 8
 """Tokens of the empty think block that the template puts before the last turn of a window (4)."""
 
 HISTORY_SHARE = 4
-"""If repeats are not trained again, they fill up to a quarter of the length of a window."""
+"""Steps that are repeated as context fill at most this fraction (1/4) of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def plan_windows(
     """Covers the targets with windows of at most `limit` tokens.
 
     `sizes` are the tokens of each turn; the first one includes the tools. `history`: a window may
-    repeat more than the one step that it must. `only_first`: the longest beginning of the dialogue
-    and no other window. Returns the windows and the targets that do not fit.
+    repeat more steps than the one that it must repeat. `only_first`: returns only one window, the
+    longest beginning of the dialogue. Returns (windows, targets that do not fit).
     """
     begins = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     steps = list(pairwise([*begins, len(turns)]))
@@ -97,10 +98,10 @@ def plan_windows(
 def shorten_responses(
     dialogue: Dialogue, limit: int, encode: Callable[[str], TokenSequence]
 ) -> tuple[Dialogue, int]:
-    """Cuts tool responses of more than `limit` tokens in the middle, and counts them.
+    """Cuts the middle out of tool responses of more than `limit` tokens, and counts them.
 
-    A line says how many tokens were left out. The beginning and the end together keep `limit`
-    tokens.
+    The first and last tokens that remain are `limit` in all. A line between them gives the number
+    of tokens left out.
     """
     count = 0
 

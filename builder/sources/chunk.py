@@ -1,4 +1,4 @@
-"""Describes chunks of a large file: the part to read, and the state of the file when it was cut."""
+"""Describes chunks of a large file: what to read, and the state of the file when it was cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WholeFile:
-    """The state of a file when it was cut; `modified` is in ns."""
+    """The state of a file when it was cut; `modified` is its modification time in ns."""
 
     bytes: int
     sha256: str
@@ -25,7 +25,7 @@ class LineChunk:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes of the file that it covers."""
+        """The number of bytes of the file in this chunk."""
         return self.end - self.start
 
 

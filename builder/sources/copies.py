@@ -1,4 +1,4 @@
-"""Copies objects of a store to this machine while they are read."""
+"""Copies objects of a store to this machine so that they can be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = 16
 
 @contextlib.contextmanager
 def local_copy(source: Source) -> Iterator[Source]:
-    """Yields the source as files in the system's temporary folder, or itself if it is local.
+    """Yields a copy of the source in a temporary folder, or the source itself if it is local.
 
     Raises Changed, Gone, UsageError (`builder.sources.store.Remote.copy`).
     """
@@ -33,12 +33,12 @@ def local_copy(source: Source) -> Iterator[Source]:
 
 
 def is_remote(source: Source) -> bool:
-    """Returns whether it is an object in a store, or a folder of them."""
+    """Returns whether the source is an object in a store, or a folder of objects."""
     return any(item.remote is not None for item in (source, *source.members))
 
 
 def beginnings(sources: Iterable[Source], size: int) -> Iterator[bytes]:
-    """Yields the first `size` bytes of each, decompressed; objects are read concurrently.
+    """Yields the first `size` bytes of each source, decompressed; reads objects concurrently.
 
     Raises UsageError if a store cannot be read.
     """

@@ -1,6 +1,6 @@
-"""Reads comma-separated tables: their header for recognition, their rows as records.
+"""Reads comma-separated tables: the header for recognition, the rows as records.
 
-Source: RFC 4180, as Python's csv reads it. Fields are texts; an empty one is None.
+Source: RFC 4180, as Python's csv module reads it. Fields are texts; an empty field is None.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 MAX_FIELD = 1 << 30
-"""Characters of a field; the module's own limit is too small for a logged prompt."""
+"""Characters of a field; the module's default is too small for logged prompts."""
 
 
 def csv_header(source: Source) -> tuple[str, ...]:
-    """Returns the names in the first line of a text; () if it has none or is not a table."""
+    """Returns the names in the first line of a text; () if it is not a table."""
     if source.peek.kind != "text":
         return ()
     first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
@@ -30,10 +30,10 @@ def csv_header(source: Source) -> tuple[str, ...]:
 
 
 def csv_rows(source: Source) -> Iterator[Record | Problem]:
-    """Yields the rows of a table as objects with the names of its header, and counts them.
+    """Yields the rows of a table as objects with the names of the header, and counts them.
 
-    A row with another number of fields is a Problem `bad_row`, and so is anything that ends the
-    reading early (a truncated stream, an unclosed quote).
+    A row with another number of fields is a Problem (`bad_row`), and so is whatever ends the
+    reading early: a truncated stream, or an unclosed quote.
     """
     before = csv.field_size_limit(MAX_FIELD)
     try:
@@ -46,8 +46,8 @@ def csv_rows(source: Source) -> Iterator[Record | Problem]:
         yield stream_problem(error, "table")
     except csv.Error as error:
         source.count_records()
-        yield Problem("truncated" if "unexpected end" in str(error) else "bad_row", "table",
-                      str(error))  # fmt: skip
+        code = "truncated" if "unexpected end" in str(error) else "bad_row"
+        yield Problem(code, "table", str(error))
     finally:
         csv.field_size_limit(before)
 

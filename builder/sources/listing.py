@@ -1,7 +1,6 @@
-"""Listings: a folder of this machine or of a store, behind one protocol.
+"""Lists the contents of a folder, on this machine or in an object store, by one protocol.
 
-Discovery walks listings, and readers recognise stores by them, so that the same code handles a
-folder wherever it is.
+Discovery walks listings and readers recognise stores by them, so the same code handles both.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ class Listing(Protocol):
 
     @property
     def name(self) -> str:
-        """Its own name, with symbolic links resolved."""
+        """The folder's name, with symbolic links resolved."""
 
     @property
     def identity(self) -> Hashable:
-        """A value that is equal for one folder reached by several links. Raises OSError."""
+        """A value that is equal for a folder and for links to it. Raises OSError."""
 
     def names(self) -> Sequence[str]:
         """Returns the names of the folder's entries, sorted. Raises OSError."""
@@ -53,19 +52,19 @@ class Listing(Protocol):
             return False
 
     def first(self, path: str, size: int) -> bytes:
-        """Returns the first bytes of a file, as they are stored; b"" if it cannot be read.
+        """Returns the first bytes of a file as stored; b"" if it cannot be read.
 
-        Raises UsageError: the store cannot be read.
+        Raises UsageError if the object store cannot be read.
         """
 
     def folder(self, path: str) -> Listing:
         """Returns the listing of the folder at a path."""
 
     def is_within(self, path: str, folder: Path) -> bool:
-        """Returns whether a path leads, through any links, into a folder of this machine."""
+        """Returns whether a path, with links resolved, is inside a folder of this machine."""
 
     def source(self, path: str, name: str, limit: int, members: Sequence[Source] = ()) -> Source:
-        """Returns the file at a path, or the folder as one store, as a source of that name.
+        """Returns the file at a path, or the folder as one store, as a source called `name`.
 
         `limit` is the source's `max_record_bytes`.
         """
@@ -92,7 +91,7 @@ class _LocalFolder(Listing):
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
     def first(self, path: str, size: int) -> bytes:
-        if not self.is_file(path):  # opening a pipe would wait for its writer
+        if not self.is_file(path):  # opening a pipe would wait for a writer
             return b""
         try:
             with (self.path / path).open("rb") as stream:
@@ -112,7 +111,7 @@ class _LocalFolder(Listing):
 
 @dataclass(frozen=True, slots=True)
 class _StoreFolder(Listing):
-    """The folder `at` among the objects below `root`: objects by path, names by folder."""
+    """The folder `at` below `root`: `objects` by path, `folders` with the names in each."""
 
     root: str
     objects: Mapping[str, StoredObject]
@@ -169,13 +168,13 @@ def local_listing(folder: Path) -> Listing:
 def store_listing(root: str, objects: Mapping[str, StoredObject]) -> tuple[Listing, list[Problem]]:
     """Returns a listing of the objects below `root`, and a Problem for each impossible name.
 
-    Impossible are names with an empty part, `.` or `..`, names that are not valid Unicode, and
-    names below that of another object.
+    Impossible names have an empty part, `.` or `..`, or have the name of another object as their
+    folder.
     """
     files: dict[str, StoredObject] = {}
     folders: dict[str, set[str]] = {"": set()}
     problems: list[Problem] = []
-    for name, item in sorted(objects.items()):  # an object comes before those below its name
+    for name, item in sorted(objects.items()):  # a name comes before longer ones
         parts = name.split("/")
         above = ["/".join(parts[:depth]) for depth in range(len(parts))]
         if {"", ".", ".."}.isdisjoint(parts) and files.keys().isdisjoint(above):

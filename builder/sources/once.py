@@ -1,4 +1,4 @@
-"""Caches results that several readers share, computed once for each source."""
+"""Caches results that several readers need of a source."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from builder.sources.source import Source
 _T = TypeVar("_T")
 
 
-def once(judge: Callable[[Source], _T]) -> Callable[[Source], _T]:
-    """Caches the result of `judge` for each source; it must not depend on what was read.
+def once(compute: Callable[[Source], _T]) -> Callable[[Source], _T]:
+    """Caches the result of `compute` for each source; it must not depend on what was read.
 
     The cache is separate from the sources, so that it is not sent to workers with them.
     """
-    known: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
+    results: WeakKeyDictionary[Source, _T] = WeakKeyDictionary()
 
-    @wraps(judge)
-    def judged(source: Source) -> _T:
-        if source not in known:
-            known[source] = judge(source)
-        return known[source]
+    @wraps(compute)
+    def cached(source: Source) -> _T:
+        if source not in results:
+            results[source] = compute(source)
+        return results[source]
 
-    return judged
+    return cached

@@ -1,4 +1,4 @@
-"""Examines the beginning of a file for recognition: its kind and its first lines or rows."""
+"""Examines the beginning of a file for recognition: its kind, its first lines or rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Peek:
 
     kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
     records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
-             json: the first elements of the document if it is a list, else the document itself
-    problem  why text that begins like JSON could not be decoded
+             json: the first elements of the document if it is a list, else the document
+    problem  why a text that begins like JSON could not be decoded
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Peek:
 
     @cached_property
     def objects(self) -> tuple[dict[str, Json], ...]:
-        """Those of `records` that are JSON objects."""
+        """The records that are JSON objects."""
         return tuple(value for value in self.records if isinstance(value, dict))
 
 
@@ -48,10 +48,7 @@ def peek_rows(table: Table) -> Peek:
 
 
 def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
-    """Returns the object or list in a line, else None, and whether it is exact.
-
-    Most lines of other texts do not even look like one.
-    """
+    """Returns (object or list that a line contains, or None; whether it is exact)."""
     if not line.startswith((b"{", b"[", BOM)) or not line.endswith((b"}", b"]")):
         return None, True
     try:
@@ -62,7 +59,7 @@ def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
-    """Yields the lines that are JSON, their values, and whether these are exact."""
+    """Yields (line, value, whether the value is exact) for the lines that are JSON."""
     for line in lines:
         try:
             value, exact = loads_leniently(line)
@@ -72,9 +69,9 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
 
 
 def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
-    """Yields the first non-blank lines, each complete: at most PEEK_LINES, about PEEK_BYTES.
+    """Yields the first non-blank lines, stripped: at most PEEK_LINES lines, about PEEK_BYTES bytes.
 
-    At most `limit` bytes of a line are read. Raises the exceptions of the stream.
+    Reads at most `limit` bytes of a line. Raises the exceptions of the stream.
     """
     read = lines = 0
     while read < PEEK_BYTES and lines < PEEK_LINES:

@@ -1,7 +1,7 @@
 """Represents a source: one log file as readers see it, decompressed, read-only and limited.
 
-Folders are walked by `builder.readers.discovery`. A source counts the records that it yields
-(`records_read`), so that the sums of the ledger are checked against what was really read.
+`builder.readers.discovery` finds the sources in a folder. A source counts the records that it
+yields (`records_read`), so that the ledger's sums can be checked.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from builder.sources.table import (
 )
 
 HEAD_BYTES = 1 << 16
-"""The number of bytes that recognition examines first."""
+"""Bytes that recognition examines first."""
 
 PIECE_BYTES = 1 << 16
-"""The number of bytes read at once: larger buffers are new pages of memory each time."""
+"""Bytes read at a time: larger buffers need new pages of memory each time."""
 
 T = TypeVar("T")
 
@@ -61,13 +61,13 @@ class Record:
 class Source:
     """One file, or a folder that is one store.
 
-    `name` is its path relative to the input root, with `/`; shown, never opened. `path=None` with
-    `data` is a source in memory (standard input, tests). A store has `members`, the files below it,
-    named relative to it and ordered by name; its own `peek.kind` is "folder". A source with a
-    `window` is a chunk of a file: `lines`, everything built on it and `own` are limited to it. A
-    table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote` source
-    is an object in a store: its beginning can be examined; to read it, copy it first
-    (`builder.sources.copies`).
+    `name` is its path relative to the input root, with `/`; it is displayed, never opened. A source
+    with `data` and no `path` is in memory (standard input, tests). A store has `members`, the files
+    below it, named relative to it and ordered by name; its `peek.kind` is "folder". A source with a
+    `window` is a chunk of a file, to which `own`, `lines` and the methods built on it are limited.
+    A table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote`
+    source is an object in an object store: its beginning can be examined, but it must be copied to
+    be read (`builder.sources.copies`).
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Source:
         return self._records_read + sum(member.records_read for member in self.members)
 
     def count_records(self, records: int = 1) -> None:
-        """Counts records that a reader obtained by other means (rows of a database)."""
+        """Counts records that a reader obtains by other means (rows of a database)."""
         self._records_read += records
 
     def unread_copy(self) -> Source:
@@ -119,10 +119,10 @@ class Source:
         )
 
     def sibling(self, name: str) -> Source | None:
-        """Returns another file of this file's folder, for reading; None if it does not exist.
+        """Returns another file of this file's folder; None if it does not exist.
 
-        This is for formats that split their data over files. A source in memory or in a store has
-        no siblings, and `name` must be a bare file name.
+        Formats that split their data over files need it. A source in memory or in a store has no
+        siblings. `name` must be a bare file name.
         """
         if self.path is None or self.window is not None or Path(name).name != name:
             return None
@@ -147,9 +147,9 @@ class Source:
         return io.BytesIO(self._data or b"") if self.path is None else self.path.open("rb")
 
     def raw(self) -> Iterator[bytes]:
-        """Yields the file's own bytes, still compressed. Raises OSError.
+        """Yields the bytes of the file as stored. Raises OSError.
 
-        For a dataset on the Hub: the commit, which identifies its content.
+        For a dataset on the Hub, yields the commit, which identifies its content.
         """
         if isinstance(self._table, HubTable):
             yield f"{self._table.repository}@{self._table.commit}".encode()
@@ -167,7 +167,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """Returns the first bytes, decompressed, as far as they can be read; never raises."""
+        """The first HEAD_BYTES bytes, decompressed, or as many as can be read; never raises."""
         return self.first(HEAD_BYTES)
 
     def first(self, size: int) -> bytes:
@@ -191,7 +191,7 @@ class Source:
 
     @cached_property
     def table(self) -> Table | None:
-        """Returns the table that the source is, or None."""
+        """The table, if the source is one."""
         if self._table is not None or self.path is None or self.members:
             return self._table
         magics = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
@@ -201,27 +201,27 @@ class Source:
 
     @cached_property
     def peek(self) -> Peek:
-        """Returns the contents of the file's first bytes, for `recognise`."""
+        """The contents of the beginning of the file, for recognition."""
         return _peek(self)
 
     # -- records -----------------------------------------------------------------------------
 
     def own(self, items: Sequence[T]) -> Sequence[T]:
-        """Returns those of all items of the file that are in this chunk of it, else all."""
+        """Returns the items of the file that are in this chunk; all if it is no chunk of items."""
         window = self.window
         return items[window.start : window.end] if isinstance(window, ItemChunk) else items
 
     def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
-        """Yields records from a decoded list and counts them; `where` formats the position."""
+        """Yields the items of a decoded list as records; `where` formats the position."""
         for index, item in enumerate(items):
             self._records_read += 1
             yield Record(where.format(index), item)
 
     def lines(self) -> Iterator[tuple[int, bytes, bool] | Problem]:
-        """Yields (number from 1, bytes without line end, ended with a newline) of non-blank lines.
+        """Yields (number from 1, bytes without line end, has a newline) of the non-blank lines.
 
-        Counts each as a record. A line beyond the limit and an interrupted stream are Problems;
-        after the latter nothing more comes. The rows of a table are yielded as JSON text.
+        Counts each as a record. A line beyond the limit is a Problem; so is an interrupted stream,
+        which ends the iteration. Rows of a table are yielded as JSON text.
         """
         if self.table is not None:
             yield from self._rows(self.table)
@@ -246,9 +246,8 @@ class Source:
                             size += len(line)
                             at += len(line)
                         self._records_read += 1
-                        yield Problem(
-                            "too_large", f"line {number}", f"{size} bytes, the limit is {limit}"
-                        )
+                        detail = f"{size} bytes, the limit is {limit}"
+                        yield Problem("too_large", f"line {number}", detail)
                         continue
                     ended = line.endswith(b"\n")
                     line = line.rstrip(b"\r\n")
@@ -279,8 +278,8 @@ class Source:
     def json_lines(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL file; a line that is not JSON is a Problem.
 
-        A last line without newline that does not parse is `truncated`. The first values may be
-        those in `peek` and must not be modified.
+        A last line without a newline that is not JSON is `truncated`. The first values may be those
+        of `peek`, so they must not be modified.
         """
         decoded, self._decoded = iter(self._decoded), []
         due = next(decoded, None)
@@ -303,9 +302,10 @@ class Source:
                 yield problem
 
     def records(self) -> Iterator[Record | Problem]:
-        """Yields the records of a JSON or JSONL file, whichever it is, and counts them.
+        """Yields the records of a JSONL or JSON file, and counts them.
 
-        JSONL: its lines. A JSON list: its elements. Any other JSON document: itself ("file").
+        They are the lines of JSONL, the elements of a JSON list, or any other document as a whole
+        (located at "file").
         """
         if self.peek.kind != "json":
             yield from self.json_lines()
@@ -321,7 +321,7 @@ class Source:
             yield Record("file", value)
 
     def document(self) -> Json | Problem:
-        """Returns the whole file as one JSON value. Counts nothing: `counted` does."""
+        """Returns the whole file as one JSON value. Counts no records, unlike `counted`."""
         return self._document
 
     @cached_property
@@ -380,7 +380,7 @@ def _peek(source: Source) -> Peek:
             items = document[:PEEK_LINES] if isinstance(document, list) else [document]
             return Peek("json", tuple(items))
         problem = document
-    # A log that begins with a corrupt line still has valid ones.
+    # The first line of a log may be corrupt and later ones valid.
     found = (container(line)[0] for line in _some_lines(source))
     values = [item for item in found if item is not None]
     if any(isinstance(item, dict) and item for item in values):

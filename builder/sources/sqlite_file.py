@@ -1,4 +1,4 @@
-"""Reads SQLite databases such that nothing is written to them or next to them."""
+"""Reads SQLite databases without writing to them or creating files next to them."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ SQLITE_ERRORS: tuple[type[Exception], ...] = (
     UnicodeError,  # names in a corrupt schema, ids that are not UTF-8
     *STREAM_ERRORS,
 )
-"""Exceptions that opening or reading a database may raise."""
+"""Exceptions from opening or reading a database."""
 
 MAX_ITEMS = 200_000
 """A database with more sessions is not cut into chunks."""
 MAX_TABLES = 500
-"""Tables that are examined; a store of conversations has fewer."""
+"""Tables to examine; databases of conversations have fewer."""
 
 
 @contextlib.contextmanager
 def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
     """Opens a database read-only. Raises one of SQLITE_ERRORS.
 
-    A database that is not in use is opened in place. One that is compressed, or has a write-ahead
-    log (another process may be writing), is copied first, because SQLite would leave an index of
-    the log, `-shm`, next to it. A chunk of a database was cut when there was no log, so none is
-    read. Text that is not UTF-8 contains lone surrogates, which the normaliser counts.
+    A plain database without a write-ahead log is opened in place. A compressed one is copied first,
+    and so is one with a log (another process may be writing), because SQLite would leave an index
+    of the log, `-shm`, next to it. A database is only cut into chunks if it has no log, so no log
+    is read for a chunk. Text that is not UTF-8 gets lone surrogates, which the normaliser counts.
     """
     log = write_ahead_log(source) if source.window is None else None
     path = source.path
@@ -110,13 +110,13 @@ def rows(
 
 
 def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
-    """Returns the texts in the first column of a query's rows, each once. Raises sqlite3.Error."""
+    """Returns the distinct texts in the first column of a query. Raises sqlite3.Error."""
     found = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
     return list(found)
 
 
 def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query for `item_sizes`. Raises sqlite3.Error, also for too many."""
+    """Returns the rows of a query; too many of them, or a fault, raise sqlite3.Error."""
     found = list(islice(connection.execute(query), MAX_ITEMS + 1))
     if len(found) > MAX_ITEMS:
         raise sqlite3.DataError(f"more than {MAX_ITEMS} rows")
@@ -126,9 +126,9 @@ def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
 def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
     """Returns the approximate bytes of each session that the query `sessions` names.
 
-    For `item_sizes` of a reader. `query` returns rows of (session, bytes) and touches everything
-    that is read of a session: a database that is corrupt there must not be cut, so the result is
-    ().
+    Implements `item_sizes` of a reader. `query` returns (session, bytes) and reads everything that
+    the reader will read of a session: if that is corrupt, the result is (), so that the database is
+    not cut.
     """
     if source.peek.kind != "sqlite":
         return ()
@@ -154,7 +154,7 @@ def json_column(value: Json, where: str) -> Json | Problem:
 def read_sessions(
     source: Source, query: str, read: Callable[[Source, sqlite3.Connection, str], Iterator[Event]]
 ) -> Iterator[Event]:
-    """Yields what `read` yields for each session of the source that the query names, guarded."""
+    """Yields the events of `read` for each session that the query names, through `guarded`."""
 
     def events() -> Iterator[Event]:
         with open_sqlite(source) as connection:
@@ -167,7 +167,7 @@ def read_sessions(
 def guarded(source: Source, events: Iterator[Event]) -> Iterator[Event]:
     """Yields the events read from a database, and a Problem if it cannot be read to its end.
 
-    Rows that were read up to that point and are in no event are counted under the Problem.
+    The Problem counts the rows that were read but are in no event.
     """
     before, reported = source.records_read, 0
     try:

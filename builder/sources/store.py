@@ -1,10 +1,10 @@
-"""Reads logs in a store of fsspec (s3, gs, az, memory, …): lists them, and copies them.
+"""Lists and copies logs in object stores that fsspec supports (s3, gs, az, memory, …).
 
-Credentials are those that the store's own package finds in the environment. An object is copied as
-a whole, once, to the machine that works on it, so that readers see only files.
+The store's package finds credentials in the environment. An object is copied as a whole, once, to
+the machine that works on it, so that readers see only files.
 
-A store that cannot be read (network, permissions) stops the run: if this were treated as a fault of
-the data, the dataset would silently lack a part of its logs.
+If a store cannot be read (network, permissions), the run stops: treated as a fault of the data, it
+would silently remove a part of the dataset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STATES = (
     *("ETag", "etag", "generation", "md5Hash", "content_md5"),
     *("LastModified", "last_modified", "updated", "mtime", "modified", "created"),
 )
-"""Properties that change with an object, by store: those of its content first, then times."""
+"""Properties that change with an object, of various stores: digests and versions, then times."""
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]+)?")
 _BLOCK = 1 << 14
 """Bytes per request if only the beginning is read."""
@@ -34,10 +34,10 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object: its location, its size in bytes, and its state as the store reports it.
+    """An object in a store.
 
-    `state` is (name of the property, its value); None if the store reports none. `log` is the
-    write-ahead log of a database.
+    `state` is (property, value) that changes with the object; None if the store reports none. `log`
+    is the write-ahead log of a database.
     """
 
     url: str
@@ -55,7 +55,7 @@ class StoredObject:
             yield cast("BinaryIO", io.BufferedReader(_Reading(stream, self.url), _BLOCK))
 
     def copy(self, target: Path) -> None:
-        """Copies it to a file. Raises Changed, Gone, UsageError as `open`."""
+        """Copies it to a file. Raises Changed, Gone, UsageError (the store cannot be read)."""
         with faults(self.url):
             system, path = connect(self.url)
             system.get_file(path, str(target))
@@ -69,7 +69,7 @@ class StoredObject:
 
 
 class _Reading(io.RawIOBase):
-    """A stream from a store; its errors are never mistaken for the end of the data."""
+    """A stream from a store that raises UsageError for all errors of the store's library."""
 
     def __init__(self, stream: Any, url: str) -> None:
         self._stream = stream
@@ -100,7 +100,7 @@ class Gone(UsageError):
 
 
 def is_url(spec: str) -> bool:
-    """Returns whether it is the address of a store; the Hub is another kind of input."""
+    """Returns whether it is the address of an object store, rather than of the Hub or a file."""
     protocol, found, _ = spec.partition("://")
     named = protocol.replace("+", "").replace("-", "").isalnum()
     return bool(found) and named and len(protocol) > 1 and protocol != "hf"
@@ -112,7 +112,7 @@ def local_path(spec: str) -> str:
 
 
 def hub_name(dataset: str) -> str:
-    """Returns OWNER/NAME[@REVISION] of a Hub dataset, which may be written as hf:// URL."""
+    """Returns OWNER/NAME[@REVISION] of a Hub dataset, removing the beginning of an hf:// URL."""
     return dataset.removeprefix("hf://").removeprefix("datasets/")
 
 
@@ -124,9 +124,9 @@ def is_hub_name(dataset: str) -> bool:
 def connect(url: str) -> tuple[Any, str]:
     """Returns (file system, path in it).
 
-    Raises UsageError: a missing package, an invalid address.
+    Raises UsageError for a missing package or an invalid address.
     """
-    import fsspec  # noqa: PLC0415 - only where an address is used
+    import fsspec  # noqa: PLC0415 - only for addresses
 
     protocol = url.partition("://")[0]
     if "::" in url:
@@ -143,7 +143,7 @@ def connect(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def faults(url: str, done: str = "read") -> Iterator[None]:
-    """Raises UsageError for any exception of the store's library."""
+    """Converts every exception of the store's library to UsageError or Gone."""
     try:
         yield
     except UsageError:
@@ -159,23 +159,19 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {reason(error, 250)}"
 
 
-def _remote(url: str, info: dict[str, Any]) -> StoredObject:
-    return StoredObject(url, info.get("size") or 0, _state(info))
-
-
 def _state(info: dict[str, Any], keys: Sequence[str] = _STATES) -> tuple[str, str] | None:
     key = next((key for key in keys if info.get(key) is not None), None)
     if key is None:
         return None
-    value = info[key]  # a time is a datetime or seconds, sometimes in one store
+    value = info[key]  # a time is a datetime or a number of seconds, even in one store
     return key, str(value.timestamp() if isinstance(value, datetime.datetime) else value)
 
 
 def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
     """Returns (root, wanted, objects): the objects below `root` by their names relative to it.
 
-    `wanted` is what `spec` selects: a pattern, an object's name, or "" for all. Raises UsageError
-    if there is nothing or no access.
+    `wanted` is the selection of `spec`: a pattern, an object's name, or "" for all objects. Raises
+    UsageError if there is no object or no access.
     """
     system, path = connect(spec)
     parts = path.rstrip("/").split("/")
@@ -193,11 +189,15 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
         else:
             found = system.find(root, detail=True)
     objects = {
-        name.removeprefix(root).removeprefix("/"): _remote(system.unstrip_protocol(name), info)
+        name.removeprefix(root).removeprefix("/"): StoredObject(
+            system.unstrip_protocol(name), info.get("size") or 0, _state(info)
+        )
         for name, info in found.items()
-        if not (name.endswith("/") and not info.get("size"))  # a placeholder object for a folder
+        if info.get("size") or not name.endswith("/")  # an empty one is a placeholder for a folder
     }
     if not objects:
         raise UsageError(f"input {spec!r}: nothing was found")
-    logs = {name: objects.get(f"{name}-wal") for name in objects}
-    return root, wanted, {name: replace(item, log=logs[name]) for name, item in objects.items()}
+    with_logs = {
+        name: replace(item, log=objects.get(f"{name}-wal")) for name, item in objects.items()
+    }
+    return root, wanted, with_logs

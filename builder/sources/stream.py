@@ -1,4 +1,4 @@
-"""Opens streams of bytes: decompression by their first bytes, and faults while reading."""
+"""Decompresses streams, recognised by their first bytes, and describes faults while reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZIP_MAGIC = b"PK\x03\x04"
 
 STREAM_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, zstd.ZstdError)
-"""Exceptions that opening or reading a source may raise; gzip.BadGzipFile is an OSError."""
+"""Exceptions from opening or reading a source; gzip.BadGzipFile is an OSError."""
 
 
 @contextlib.contextmanager

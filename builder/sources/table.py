@@ -1,8 +1,8 @@
 """Reads rows of tables (Parquet and Arrow files, datasets on the Hub) as JSON values.
 
-Arrow gives every struct of a column the fields of all of them and fills missing ones with nulls, so
-a null inside a struct carries no information and is left out. Columns of JSON (Arrow's extension
-type, or `Json` of `datasets` ≥ 4.7) keep theirs (library-measurements.md "Files").
+In Arrow all structs of a column have the same fields, and nulls fill the missing ones. So a null
+inside a struct carries no information and is left out. Columns of JSON (Arrow's extension type, or
+`Json` of `datasets` ≥ 4.7) keep their nulls (library-measurements.md "Files").
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ BATCH_ROWS = 64
 PARQUET_MAGIC = b"PAR1"
 ARROW_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
-"""An Arrow stream begins with this: the files of `save_to_disk` and of the cache of `datasets`."""
+"""The first bytes of an Arrow stream, as written by `save_to_disk` and the cache of `datasets`."""
 
 Row = tuple[int, dict[str, Json] | Problem]
-"""(number from 1, the row), or (number, the Problem) from which on rows cannot be read."""
+"""(number from 1, row), or (number, Problem) if this row and later ones cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class FileTable:
     def rows(self, *, exact: bool = False) -> Iterator[Row]:
         """Yields each row in order. A group that cannot be read to its end ends with a Problem.
 
-        `exact`: columns that are not JSON keep their nulls, and values that JSON lacks.
+        `exact`: columns that are not JSON keep their nulls and their values of other types.
         """
         import pyarrow  # noqa: PLC0415 - only for such files
 
@@ -72,15 +72,15 @@ class FileTable:
             yield first, _unreadable(first, error)
 
     def groups(self) -> Sequence[Group]:
-        """Returns the groups of the file; none if it cannot be read in groups. Raises OSError."""
+        """Returns the groups of the file; () if it cannot be read in groups. Raises OSError."""
         import pyarrow.ipc  # noqa: PLC0415 - only for such files
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
         try:
             if _magic(self.path).startswith(PARQUET_MAGIC):
-                about = pyarrow.parquet.read_metadata(self.path)
-                parts = map(about.row_group, range(about.num_row_groups))
-                return [Group(part.num_rows, part.total_byte_size) for part in parts]
+                metadata = pyarrow.parquet.read_metadata(self.path)
+                groups = map(metadata.row_group, range(metadata.num_row_groups))
+                return [Group(group.num_rows, group.total_byte_size) for group in groups]
             if not _magic(self.path).startswith(ARROW_MAGIC):
                 return ()
             with pyarrow.memory_map(str(self.path)) as stream:
@@ -99,7 +99,7 @@ class HubTable:
     commit: str
 
     def rows(self) -> Iterator[Row]:
-        """Yields each row in order; what the library cannot read ends with a Problem."""
+        """Yields each row in order; if the library cannot read one, yields a Problem and ends."""
         import datasets  # noqa: PLC0415 - two seconds of import
 
         number = 1
@@ -110,7 +110,7 @@ class HubTable:
                 for row in rows:
                     yield number, _row(dict(row), frozenset(), keeps=parsed)
                     number += 1
-        except Exception as error:  # libraries raise many types if it cannot be loaded
+        except Exception as error:  # the libraries raise many types
             where = f"after row {number - 1}"
             yield number, Problem("unreadable", where, f"the Hub's dataset: {reason(error)}")
 
@@ -126,9 +126,8 @@ def hub_table(spec: str) -> HubTable:
     try:
         commit = HfApi().dataset_info(repository, revision=revision or None).sha
     except Exception as error:  # as above
-        raise UsageError(
-            f"input {spec!r}: cannot be loaded from the Hub: {reason(error)}"
-        ) from None
+        detail = f"input {spec!r}: cannot be loaded from the Hub: {reason(error)}"
+        raise UsageError(detail) from None
     return HubTable(repository, commit or revision)
 
 
@@ -157,7 +156,7 @@ def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterato
 
 def _slices(batch: Any) -> Iterator[Any]:
     """Yields the batch, a few rows at a time. Raises pyarrow's errors."""
-    # Reading does not validate, and invalid offsets may crash the process.
+    # Reading does not validate offsets; invalid ones may crash the process.
     batch.validate(full=True)
     for start in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)

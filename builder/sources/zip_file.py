@@ -1,9 +1,9 @@
 """Reads members of a zip archive, including zstd, one at a time and with limits.
 
-`zipfile` reads the directory; the members are unpacked here. The zipfile of Python 3.14 and of
-`backports.zstd` reads one zstd frame of a member and trusts its stated size: members of several
-frames, cut off or with a false size are all "Bad CRC-32" (tests/sources/test_zip_file.py). Nothing
-is extracted to disk, and no member's name is used as a path.
+`zipfile` reads the directory, and this module unpacks the members. The zipfile of Python 3.14 and
+of `backports.zstd` reads only one zstd frame of a member and trusts its stated size: it reports
+"Bad CRC-32" for members that have several frames or a false size, or that are cut off
+(tests/sources/test_zip_file.py). Nothing is extracted to disk; no member's name is used as a path.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _ENCRYPTED = 0x1
 _LOCAL_HEADER = 30
 """Bytes of a member's local header before its name (APPNOTE 4.3.7)."""
 _LOCATOR, _END = 20, 22
-"""Bytes of the end record of an archive without a comment, and of zip64's locator (4.3.15, 4.3.16).
-"""
+"""Bytes of zip64's locator (APPNOTE 4.3.15) and of an end record without a comment (4.3.16)."""
 
 _DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, struct.error, ValueError, OverflowError,
@@ -54,7 +53,7 @@ def first_name(source: Source) -> str:
 def sizes(source: Source) -> Sequence[int]:
     """Returns the bytes of each member as stated in the directory, for a reader's `item_sizes`.
 
-    () if there are too many, the directory is too long, or the archive cannot be read.
+    () if there are too many members, the directory is too long, or the archive cannot be read.
     """
     try:
         with source.open() as stream:
@@ -68,7 +67,7 @@ def sizes(source: Source) -> Sequence[int]:
 
 
 def member(source: Source, name: str) -> bytes | Problem | None:
-    """Returns the first member of the name, uncounted; None if there is none, or no directory."""
+    """Returns the first member of this name; None if there is none, or no readable directory."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             found = next((info for info in archive.infolist() if info.filename == name), None)
@@ -78,7 +77,7 @@ def member(source: Source, name: str) -> bytes | Problem | None:
 
 
 def first_fault(source: Source) -> str:
-    """Returns what cannot be read of an archive: its directory, or its first such member; or ""."""
+    """Describes the first part of an archive (directory or member) that cannot be read, or ""."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             for info in _files(archive.infolist()):
@@ -93,8 +92,9 @@ def first_fault(source: Source) -> str:
 def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     """Yields (name, bytes) of each member in the order of the archive; counts each as a record.
 
-    Members that cannot be read are Problems: `too_large` beyond the source's limit, `truncated`,
-    `unreadable`. An archive without a readable directory is one Problem with the name "".
+    For a member that cannot be read, yields a Problem instead of the bytes: `too_large` (beyond the
+    source's limit), `truncated` or `unreadable`. If the directory cannot be read, yields one
+    Problem, with the name "".
     """
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
@@ -117,7 +117,7 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
 def _directory_bytes(stream: BinaryIO) -> int:
     """Returns the stated size of the directory of an archive without a comment.
 
-    Raises BadZipFile, OSError.
+    Raises BadZipFile if there is a comment, OSError.
     """
     stream.seek(-(_LOCATOR + _END), io.SEEK_END)
     end = stream.read(_LOCATOR + _END)
@@ -137,7 +137,7 @@ def _files(found: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
 
 
 def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:
-    """Returns the bytes of a member, whatever size the directory states."""
+    """Returns the unpacked bytes of a member; does not trust the size in the directory."""
     name = info.filename
     if info.flag_bits & _ENCRYPTED:
         return Problem("unreadable", name, "encrypted")
@@ -164,7 +164,7 @@ def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Prob
 
 
 def _decompress(packed: bytes, method: int, limit: int) -> bytes | None:
-    """Returns at most `limit` + 1 bytes; None: an unknown method. Raises one of STREAM_ERRORS."""
+    """Returns at most `limit` + 1 bytes; None for an unknown method. Raises STREAM_ERRORS."""
     if method == _STORED:
         return packed
     if method == _DEFLATED:
