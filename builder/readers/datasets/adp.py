@@ -1,13 +1,13 @@
-"""ADP standard samples (Agent Data Protocol): trajectories of actions and observations.
+"""Reads ADP standard samples (Agent Data Protocol): trajectories of actions and observations.
 
-Source: neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3. Two generations: since 1.3
-an action and the observation that it led to share a `tool_call_id`; before, the observations behind
-an action are its results. The third form, ATIF, is read by `atif`.
+Source: neulab/agent-data-protocol schema/ (MIT), versions 1.0 to 1.3. Since 1.3 an action and its
+observation share a `tool_call_id`; before, the observations after an action are its results. The
+third form of the standard, ATIF, is read by `atif`.
 
-The standard is made by converters. Some put the strings of `kwargs` in extra quotes, or wrote
-every value as Python source; if all values of a trajectory are such, they are decoded
-(`kwargs_unquoted`). The final message is inside <finish> tags (`finish_tags`). A code action is the
-call `code_action` with its language and content. Unrequested observations become user messages
+Samples are written by converters. Some put the strings of `kwargs` in extra quotes, or wrote every
+value as Python source; if all values of a trajectory are like that, they are decoded
+(`kwargs_unquoted`). The final message is in <finish> tags (`finish_tags`). A code action becomes
+the call `code_action` with its language and content. Unrequested observations become user messages
 (`environment_as_user`). Samples contain no tool definitions.
 """
 
@@ -54,7 +54,7 @@ Contents = tuple[Content, ...]
 
 
 def recognise(source: Source) -> str | None:
-    """Claims objects whose content is a list of objects of the standard's classes."""
+    """Claims objects with a list of actions and observations in the standard's classes."""
     for row in source.peek.objects:
         classes = [as_dict(item).get("class_") for item in as_list(row.get("content"))]
         if classes and any(isinstance(name, str) and name in _CLASSES for name in classes):
@@ -64,36 +64,36 @@ def recognise(source: Source) -> str | None:
 
 def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     items = [as_dict(item) for item in as_list(row.get("content"))]
-    story = _Story(any(item.get("source") == "environment" for item in items))
-    for item in _with_plain_kwargs(items, story.changes):
-        story.add(item)
-    if not story.messages:
+    trajectory = _Trajectory(any(item.get("source") == "environment" for item in items))
+    for item in _with_plain_kwargs(items, trajectory.changes):
+        trajectory.add(item)
+    if not trajectory.messages:
         return Problem("no_messages", where, "the trajectory has no actions or observations")
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
-        messages=tuple(story.messages),
+        messages=tuple(trajectory.messages),
         records=1,
-        changes=story.changes,
-        complete=story.messages[-1].role == "assistant",
+        changes=trajectory.changes,
+        complete=trajectory.messages[-1].role == "assistant",
         outcome=logged_outcome(as_dict(row.get("details")), row, reward=_reward(items)),
     )
 
 
 def _reward(items: list[dict[str, Json]]) -> Json:
-    """Returns the reward that an item logs, or the list of them where several do."""
+    """Returns the logged reward, or the list of rewards if there is not exactly one."""
     rewards = [item["reward"] for item in items if item.get("reward") is not None]
     return rewards[0] if len(rewards) == 1 else rewards
 
 
 @dataclass(slots=True)
-class _Story:
-    """The messages of a trajectory as its items are added.
+class _Trajectory:
+    """Collects the messages of a trajectory.
 
-    environment   an observation names the environment as its source, so others are the user's
-    run           calls without ids that later observations may answer
-    answered      how many of them were
-    descriptions  texts of the run's actions, which converters repeat at each of its calls
+    environment   an observation has the environment as its source, so that others are the user's
+    run           consecutive calls without ids, which later observations answer
+    answered      number of those calls that have been answered
+    descriptions  texts of the run's actions, which converters repeat for each of its calls
     """
 
     environment: bool
@@ -170,7 +170,7 @@ class _Story:
 
 
 def _observed_parts(item: dict[str, Json]) -> Contents:
-    """Returns what an observation shows: its content, or a page by its address, tree and source."""
+    """Returns an observation's content: for a web page its address, tree, source and image."""
     kind = item.get("class_")
     if kind == "image_observation":
         return (Media("image"),)
@@ -184,7 +184,7 @@ def _observed_parts(item: dict[str, Json]) -> Contents:
 
 
 def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
-    """Returns the call that an action is; None for a message."""
+    """Returns the call of an action, or None for a message."""
     call_id = name_or_none(item.get("tool_call_id"))
     if item.get("class_") == "code_action":
         code: dict[str, Json] = {name: item.get(name) for name in ("language", "content")}
@@ -198,7 +198,7 @@ def _call(item: dict[str, Json]) -> ToolCall | Unparsed | None:
 
 
 def _without_finish(text: str, changes: Counter[str]) -> str:
-    """Returns the text of a message without the tags that mark it as the last."""
+    """Returns the text of a message without the tags of the final message."""
     before, tag, rest = text.partition(_FINISH)
     if not tag or not rest.rstrip().endswith(_FINISH_END):
         return text
@@ -210,7 +210,7 @@ def _without_finish(text: str, changes: Counter[str]) -> str:
 def _with_plain_kwargs(
     items: list[dict[str, Json]], changes: Counter[str]
 ) -> Iterator[dict[str, Json]]:
-    """Yields the items, quoted strings and Python source decoded if all values are such."""
+    """Yields the items; decodes quoted strings or Python source if all values are of that form."""
     calls = [as_dict(item.get("kwargs")) for item in items if item.get("class_") == "api_action"]
     values = [value for kwargs in calls for value in kwargs.values()]
     strings = list(_strings(values))
@@ -229,7 +229,7 @@ def _with_plain_kwargs(
 
 
 def _strings(values: Iterable[Json]) -> Iterator[str]:
-    """Yields the strings among values and inside of them."""
+    """Yields the strings among values, also nested ones."""
     for value in values:
         if isinstance(value, str):
             yield value
@@ -238,7 +238,7 @@ def _strings(values: Iterable[Json]) -> Iterator[str]:
 
 
 def _is_source(value: Json) -> bool:
-    """Returns whether a value is the text of a literal."""
+    """Returns whether a value is the text of a Python literal."""
     if not isinstance(value, str):
         return False
     try:
@@ -253,7 +253,7 @@ def _from_source(value: Json) -> Json:
 
 
 def _unwrapped(value: Json) -> Json:
-    """Returns the value with one pair of quotes taken off each of its strings."""
+    """Returns the value with one pair of quotes removed from each of its strings."""
     if isinstance(value, str):
         return value[1:-1]
     if isinstance(value, list):

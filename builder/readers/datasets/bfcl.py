@@ -1,14 +1,14 @@
-"""BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, possible answers.
+"""Reads BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, answers.
 
 Reference: function-calling-datasets.md "BFCL v4". It is a benchmark: every conversation is marked
-as evaluation data. An entry's answer is in another file and is found by its id; both are read if a
-folder contains both. Without the other file, questions have no answers (`no_response`) and answers
-no questions (`no_request`), but both are still recognised.
+as evaluation data. An entry's answer is in another file, with the same id; a folder with both files
+is read as one source. Without the other file, questions have no answers (`no_response`) and answers
+have no questions (`no_request`), but both are still recognised.
 
-A ground truth lists the accepted values of each argument: the first one is taken, an optional
-argument (one that may be "") is left out; both are counted as `alternatives`. Several turns have
-one list of calls as Python text for each turn and no results: they are calls without results.
-Entries of v1 contain one question as text, those of its "executable" categories their own answer.
+A ground truth lists the accepted values of each argument: the first value is taken, and an optional
+argument (one that may be "") is left out; both are counted as `alternatives`. Entries of several
+turns have a list of calls as Python text for each turn, without results. Entries of v1 contain one
+question as text; those of its "executable" categories contain their answer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_store(folder: Listing) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims entries of turns of questions, or of an id and a ground truth."""
+    """Claims entries with questions, and answers with an id and a ground truth."""
     for member in source.members or (source,):
         for row in member.peek.objects:
             if _is_question(row):
@@ -71,9 +71,9 @@ def _is_question(row: dict[str, Json]) -> bool:
 
 
 def _asked(question: Json) -> list[Json]:
-    """Returns the turns of a question: lists of messages; v1 has the text of one.
+    """Returns the turns of a question, which are lists of messages; [] if it has none.
 
-    [] if it is neither.
+    In v1 a question is the text of the only message.
     """
     if isinstance(question, str):
         return [[{"role": "user", "content": question}]]
@@ -87,7 +87,7 @@ def _is_answer(row: dict[str, Json]) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each entry, the answers joined by id."""
+    """Yields a conversation for each entry, joined with its answer by id."""
     answers: dict[str, tuple[str, Json]] = {}
     questions: list[tuple[str, dict[str, Json]]] = []
     for where, item in _records(source):
@@ -170,7 +170,7 @@ def _listed(value: Json) -> list[Json]:
 
 
 def _turns(truth: Json) -> list[Json]:
-    """Returns the ground truth by turns: a list of objects is that of one turn."""
+    """Returns the ground truth of each turn; a list of objects is that of a single turn."""
     items = as_list(truth)
     return items if any(isinstance(item, list) for item in items) else [items] if items else []
 
@@ -191,7 +191,7 @@ def _calls(items: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
-    """Returns one of the accepted calls."""
+    """Returns the arguments of one accepted call."""
     chosen: dict[str, Json] = {}
     for name, values in accepted.items():
         if not isinstance(values, list):
@@ -205,7 +205,7 @@ def _first(accepted: dict[str, Json], changes: Counter[str]) -> dict[str, Json]:
 
 
 def _nested(value: Json, changes: Counter[str]) -> Json:
-    """Returns a value whose objects list accepted values of their own."""
+    """Returns a value with each of its objects reduced to one accepted object."""
     if isinstance(value, dict) and value and all(isinstance(x, list) for x in value.values()):
         return dict(_first(value, changes))
     if isinstance(value, list):
@@ -214,9 +214,9 @@ def _nested(value: Json, changes: Counter[str]) -> Json:
 
 
 def _python_call(text: str) -> Part:
-    """Reads a call that is Python text; arguments without names stay text in parentheses."""
+    """Parses a call in Python syntax; arguments without names stay text in parentheses."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+        with warnings.catch_warnings(action="ignore"):  # about unknown escapes
             node = ast.parse(text[:_MAX_CALL].strip(), mode="eval").body
         if not isinstance(node, ast.Call):
             return Unparsed(text, "bad_call")
@@ -230,7 +230,7 @@ def _python_call(text: str) -> Part:
 
 
 def _literals(call: ast.Call) -> dict[str, Json]:
-    """Returns the named arguments. Raises ValueError for any other, or for no JSON value."""
+    """Returns the named arguments. Raises ValueError for unnamed ones and non-JSON values."""
     arguments: dict[str, Json] = {}
     if call.args:
         raise ValueError("an argument without a name")

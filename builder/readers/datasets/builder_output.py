@@ -1,6 +1,6 @@
-"""An output folder of this program: proven samples with their records in meta/.
+"""Reads an output folder of this program: proven samples with their records in meta/.
 
-A build of it with the same options gives the same lines. Source: contract.md "Output folder".
+Building it with the same options returns the same lines. Source: contract.md "Output folder".
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SOURCES = frozenset({"logged", "supplied", "shared", "inferred", "mixed"})
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether the folder contains both folders and the manifest."""
+    """Returns whether the folder contains data/, meta/ and the manifest."""
     return folder.is_file("manifest.json") and all(map(folder.is_dir, ("data", "meta")))
 
 
 def holds(name: str) -> bool:
-    """Returns whether the file belongs to the samples: not the rejects, the report or the state."""
+    """Returns whether the file contains samples or their records: no rejects, report or state."""
     return name.startswith(("data/", "meta/")) and name.endswith(_SUFFIXES)
 
 
@@ -41,10 +41,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation for each sample.
-
-    Missing or corrupt records of meta/ are skipped.
-    """
+    """Yields one conversation for each sample; skips missing or corrupt records of meta/."""
     notes = {member.name.partition("/")[2]: member for member in source.members}
     for member in _data(source):
         name = f"{member.name.partition('/')[2].partition('.')[0]}.jsonl"
@@ -63,17 +60,14 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _data(source: Source) -> list[Source]:
-    """Returns the members that contain samples, each sample once.
-
-    A split may be present in two formats.
-    """
+    """Returns the members that contain samples, in one format if there are two."""
     data = [member for member in source.members if member.name.startswith("data/")]
     lines = [member for member in data if not member.name.endswith(".parquet")]
     return lines or data
 
 
 def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
-    """Yields the lines of meta/, which do not count as records."""
+    """Yields the records of a file in meta/, which do not count as records of the source."""
     if meta is None:
         return
     for item in meta.json_lines():
@@ -82,7 +76,7 @@ def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
 
 
 def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
-    """Returns the conversation completed by the sample's line of meta/."""
+    """Returns the conversation completed with the sample's record in meta/."""
     changes = as_dict(about.get("changes"))
     outcome = as_dict(about.get("outcome"))
     stated = as_str(about.get("tools_source"))
@@ -102,7 +96,7 @@ def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
 
 
 def _context(noted: dict[str, Json]) -> Context | None:
-    """Returns the context that the line of meta/ names, or None."""
+    """Returns the context in a record of meta/, or None."""
     level, missing = as_str(noted.get("level")), noted.get("missing")
     if level not in LEVELS or not isinstance(missing, list):
         return None

@@ -1,4 +1,4 @@
-"""Reads rows of published datasets whose `messages` are those of OpenAI chat.
+"""Reads rows of published datasets with messages of OpenAI chat.
 
 Reference: function-calling-datasets.md.
 """
@@ -17,11 +17,8 @@ from builder.readers.toolkit.made_up import end_at_made_up
 def read_chat(
     name: str, where: str, messages: list[Json], tools: Json = None
 ) -> Conversation | Problem:
-    """Returns the conversation of chat messages.
-
-    `tools` is a list of definitions or the text of one.
-    """
-    made = row_conversation(name, where, history({"messages": messages, "tools": tools}))
-    return (
-        made if isinstance(made, Problem) else replace(made, messages=end_at_made_up(made.messages))
-    )
+    """Returns the conversation of chat messages; `tools` is a list of definitions or its text."""
+    found = row_conversation(name, where, history({"messages": messages, "tools": tools}))
+    if isinstance(found, Problem):
+        return found
+    return replace(found, messages=end_at_made_up(found.messages))

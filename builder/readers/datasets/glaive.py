@@ -1,8 +1,8 @@
-"""Glaive function-calling v2 rows: a system text and a chat in one text.
+"""Reads rows of Glaive function calling v2: a system text, and a whole chat as one text.
 
-Reference: function-calling-datasets.md "Glaive". Definitions are JSON objects one after the other
-in the system text; a call is `<functioncall> {"name": "f", "arguments": '{"k": "v"}'}`, whose
-arguments are JSON between quotes that escape nothing. One call a turn, and nothing has an id.
+Reference: function-calling-datasets.md "Glaive". Definitions are concatenated JSON objects in the
+system text. A call is `<functioncall> {"name": "f", "arguments": '{"k": "v"}'}`, with JSON between
+single quotes, without escapes. A turn has at most one call, and nothing has an id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from builder.sources.source import Source
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
 _END = "<|endoftext|>"
 _NAMES = "USER|ASSISTANT|FUNCTION RESPONSE"
-# Words that look like a segment's name also occur inside segments, where a paragraph begins.
+# Segments also contain paragraphs that begin with such a name.
 _SEGMENTS = tuple(
     re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
     for gap in (r"\n\n\n", r"\n")
@@ -37,7 +37,7 @@ _NO_TOOLS = re.compile(r"with no access to (?:external )?functions", re.IGNORECA
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of system and chat, the chat in segments."""
+    """Claims rows with a system text and a chat of segments."""
     for row in source.peek.objects:
         chat = as_str(row.get("chat"))
         if isinstance(row.get("system"), str) and _SEGMENTS[1].match(chat):
@@ -72,10 +72,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """Returns the words of a system text, and its definitions.
+    """Returns a system text without its definitions, and these; () if it states that it has none.
 
-    The definitions are () if the text states that there are none. Raises JsonFault if they cannot
-    be read.
+    Raises JsonFault if they cannot be read.
     """
     found = _TOOLS.search(system)
     if found is None:

@@ -1,8 +1,8 @@
-"""Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling) and Agentic-v1.
+"""Reads Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling), Agentic-v1.
 
-Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. The definitions are
-a column of their own, or are in the JSON text of the column `metadata`. Results have ids in the
-one and none in the other.
+Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. Definitions are in
+the column `tools`, or in the JSON text of the column `metadata`. Only one of the datasets has ids
+in results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import literals
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
@@ -24,7 +24,7 @@ _PURPOSES = frozenset({"used_in", "category", "reasoning"})
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of uuid, license and messages, and the purpose of the row."""
+    """Claims rows with a uuid, a license, messages and a purpose."""
     for row in source.peek.objects:
         if {"uuid", "license", "messages"} <= row.keys() and not _PURPOSES.isdisjoint(row):
             return "rows of uuid, license and messages"
@@ -45,14 +45,14 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         return made
     return replace(
         made,
-        model=name_or_none(row.get("generator")) or name_or_none(row.get("model")),
+        model=name_of(row, "generator", "model"),
         problems=(*problems, *made.problems),
         changes=changes + Counter(made.changes),
     )
 
 
 def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
-    """Returns the definitions of the row, those of its own column first. Raises JsonFault."""
+    """Returns a row's definitions, preferably from the column `tools`. Raises JsonFault."""
     own = literals.column(row.get("tools"), changes)
     if own:
         return own

@@ -1,8 +1,8 @@
-"""SWE-smith and SWE-Gym training rows: chat messages whose calls and results are text.
+"""Reads SWE-smith and SWE-Gym training rows: chat messages with calls and results as text.
 
 A record is a row. Source: swe-agent.md ".traj" (last pitfalls), "SWE-Gym / others"; SWE-smith's
 swesmith/train/traj_mgr/utils.py. Calls are `<function=…>` blocks, definitions are prose in the
-system text, the tool role is folded into user: what follows a turn that calls is its result. The
+system text, and results have the role user: the message after a turn with calls is its result. The
 `.traj` files that SWE-smith collects are SWE-agent's own.
 """
 
@@ -10,29 +10,30 @@ from __future__ import annotations
 
 from collections import Counter
 
-from builder.conversation import Conversation, Json, Message, ToolCall, ToolResult
+from builder.conversation import Conversation, Json, Message, ToolResult
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_each
 from builder.sources.source import Source
 
 _WRAPPED = frozenset({"old_str", "new_str", "file_text"})
-"""Parameters whose values SWE-smith writes on lines of their own."""
+"""Parameters whose values SWE-smith writes on separate lines."""
 _OPENHANDS_RESULT = "EXECUTION RESULT of ["
 _INVENTED = (
     "Since we have successfully fixed the issue and verified it works, "
     "let's submit the changes:\n\n<function=submit>\n</function>"
 )
-"""The text that SWE-smith's converter writes where a run hit its cost limit; not by a model."""
+"""The turn that SWE-smith's converter, not the model, writes where a run hit its cost limit."""
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of messages in which an assistant calls by `<function=`, without a response."""
+    """Claims rows with `<function=` in a turn of the assistant, and without a response."""
     for row in source.peek.objects:
         items = [as_dict(item) for item in as_list(row.get("messages"))]
         if "response" in row or not ("instance_id" in row or "resolved" in row):
@@ -62,28 +63,24 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         if role == "assistant" and isinstance(text, str):
             parts = assistant_parts(text, parameter_types(tools), wrapped, changes)
             messages.append(Message(role, parts))
-        elif role == "user" and messages and _calls(messages[-1]):
+        elif role == "user" and messages and calls(messages[-1]):
             messages.append(Message("tool", (ToolResult(content(text)),)))
         else:
             messages.append(Message(role, content(text)))
     if not messages:
         return Problem("no_messages", where, "only an answer that no model wrote")
-    name = as_str(row.get("traj_id")) or as_str(row.get("instance_id")) or "row"
+    name = name_of(row, "traj_id", "instance_id") or "row"
     return Conversation(
         id=unique_name(name[:200], names),
         record=where,
         messages=tuple(messages),
         tools=tools,
-        model=name_or_none(row.get("model")),
+        model=name_of(row, "model"),
         records=1,
         changes=changes,
-        complete=_calls(messages[-1]),
+        complete=bool(calls(messages[-1])),
         outcome=logged_outcome(row),
     )
-
-
-def _calls(message: Message) -> bool:
-    return any(isinstance(part, ToolCall) for part in message.parts)
 
 
 READER = Reader(

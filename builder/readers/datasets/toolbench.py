@@ -1,10 +1,10 @@
-"""ToolBench answers: the chain published for training, and the tree of all attempts.
+"""Reads ToolBench answers: the chain published for training, and the tree of all attempts.
 
 Reference: function-calling-datasets.md "ToolBench"; OpenBMB/ToolBench toolbench/inference/
 Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` contains the context
-of each step; the last is the whole chain. The search asks for another try by a user message that
-later steps do not see (`valid: false`). Branches that failed live in the tree only: each is a
-conversation that was given up, and a call that branches share is one call.
+of each step; the last one is the whole chain. The search asks for another attempt in a user message
+that later steps do not see (`valid: false`). Failed branches are only in the tree: each becomes an
+abandoned conversation. A call that several branches share is one call.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import assistant_parts, tool_result
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -40,12 +41,12 @@ from builder.readers.toolkit.rows import read_rows
 from builder.sources.source import Source
 
 _HALLUCINATED = "invalid_hallucination_function_name"
-"""The name that messages give a tool that does not exist; the tree keeps the called name."""
+"""The name that messages give to a tool that does not exist; the tree has the called name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the search: its path from the root, its type, its text, the output of the tool."""
+    """A node of the search: its path from the root, its type and text, and the tool's output."""
 
     path: str
     kind: str
@@ -54,7 +55,7 @@ class Node:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims answers by their generation and search, queries by their number."""
+    """Claims answers with a generation and its search, and queries with an id."""
     for value in source.peek.objects:
         generated = isinstance(value.get("answer_generation"), dict)
         if generated and ("tree" in value or "trys" in value):
@@ -65,7 +66,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields for each answer the chain for training and a conversation for every other branch."""
+    """Yields, for each answer, the chain for training and a conversation for every other branch."""
     return read_rows(source, _answer)
 
 
@@ -85,7 +86,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
     )
     records = 1
     if chain:
-        same = next((steps for steps in branches if _calls_alike(chain, steps)), None)
+        same = next((steps for steps in branches if _has_calls_of(chain, steps)), None)
         if same is not None:
             branches = [steps for steps in branches if steps is not same]
             chain = _as_tried(chain, same, changes)
@@ -102,7 +103,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
             )
             records = 0
     opening = _opening(chain, generated)
-    # Later tries were shown the earlier ones, in messages that are left out.
+    # Later attempts saw the earlier ones, in messages that the log does not contain.
     missing = () if any(message.role == "system" for message in opening) else ("system",)
     context = Context("partial", ("history", *missing))
     for number, steps in enumerate(branches):
@@ -124,7 +125,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
 
 
 def _chain(generated: dict[str, Json]) -> list[Message]:
-    """Returns the messages of the last step's context and that step."""
+    """Returns the messages of the last step, including its context."""
     contexts = as_list(generated.get("train_messages"))
     messages: list[Message] = []
     for item in as_list(contexts[-1]) if contexts else []:
@@ -151,8 +152,8 @@ def _chain(generated: dict[str, Json]) -> list[Message]:
 def _as_seen(chain: list[Message]) -> Iterator[list[Message]]:
     """Yields the chain, then its prefix up to each turn that a search message requested.
 
-    Only the turn that answers the search's message sees it. In the chain that turn is a repeat; it
-    is a target after the message that it answers.
+    Only the turn that answers a search message sees it. That turn is a repeat in the chain, and a
+    target in the prefix that contains the search message.
     """
     asked = [at for at, message in enumerate(chain) if _asks_again(message)]
     answers = {at + 1 for at in asked}
@@ -178,7 +179,7 @@ def _asks_again(message: Message) -> bool:
 
 
 def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
-    """Returns the beginning of every branch: the chain's system and user texts, or the query."""
+    """Returns the first messages of every branch: the system and user texts, or the query."""
     opening: list[Message] = []
     for message in chain:
         if message.role not in ("system", "user"):
@@ -189,7 +190,7 @@ def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
 
 
 def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
-    """Yields the nodes of each branch, from the root to a leaf, in the order of the search."""
+    """Yields the nodes of each branch from the root to a leaf, in the order of the search."""
     for number, item in enumerate(as_list(answer.get("trys"))):
         chain = as_list(as_dict(item).get("chain"))
         nodes = [_node(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
@@ -198,8 +199,7 @@ def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
     stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[Node]())]
     while stack:
         item, path, above = stack.pop()
-        # The root is the task, not a step.
-        nodes = [*above, _node(path, item)] if path else []
+        nodes = [*above, _node(path, item)] if path else []  # the root is the task, not a step
         children = as_list(item.get("children"))
         if not children and nodes:
             yield nodes
@@ -214,7 +214,7 @@ def _node(path: str, item: dict[str, Json]) -> Node:
 
 
 def _steps(nodes: list[Node]) -> list[Message]:
-    """Returns the turns of a branch, a call's path as its key until `_keyed` completes it."""
+    """Returns the turns of a branch; a call's key is its path until `_keyed` completes it."""
     messages: list[Message] = []
     parts: list[Part] = []
     name: str | None = None
@@ -236,11 +236,11 @@ def _steps(nodes: list[Node]) -> list[Message]:
 
 
 def _calls(messages: list[Message]) -> list[ToolCall]:
-    return [part for message in messages for part in message.parts if isinstance(part, ToolCall)]
+    return [call for message in messages for call in calls(message)]
 
 
-def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
-    """Returns whether a branch makes the calls of the chain, no more and no less."""
+def _has_calls_of(chain: list[Message], steps: list[Message]) -> bool:
+    """Returns whether a branch makes exactly the calls of the chain."""
     called, tried = _calls(chain), _calls(steps)
     return len(called) == len(tried) and all(
         one.arguments == other.arguments and one.name in (other.name, _HALLUCINATED)
@@ -249,7 +249,7 @@ def _calls_alike(chain: list[Message], steps: list[Message]) -> bool:
 
 
 def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str]) -> list[Message]:
-    """Returns the chain with the keys of its branch and the names that were really called."""
+    """Returns the chain with the keys and the called names of its branch in the tree."""
     tried = iter(_calls(steps))
     made: list[Message] = []
     for message in chain:
@@ -267,7 +267,7 @@ def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str])
 
 
 def _keyed(messages: list[Message], digest: str) -> tuple[Message, ...]:
-    """Returns the messages with keys that hold for this answer alone."""
+    """Returns the messages with the keys of their calls made unique to this answer."""
     return tuple(
         replace(
             message,

@@ -1,9 +1,9 @@
-"""ToolMind rows: conversations of role and content, with tools; each row is one turn to be learnt.
+"""Reads ToolMind rows: turns of role and content, with tools; only the last turn is a target.
 
 Reference: function-calling-datasets.md "ToolMind"; neulab/agent-data-protocol datasets/toolmind
-@f137bb25. A row repeats the turns before the one that it teaches, without their thoughts. Each of
-them is what another row teaches, so it is a repeat, and a call that rows with the same beginning
-repeat is one call. Nothing has ids, results pair by order.
+@f137bb25. A row repeats the turns before its target without their reasoning. They are targets of
+other rows, so they are repeats here, and a call in several rows with the same beginning is one
+call. Nothing has ids; results pair with calls by order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of conversations whose turns have a role and content, with tools."""
+    """Claims rows with tools and turns that have a role and content."""
     found = any(map(_is_row, source.peek.objects))
     return "conversations of role and content, with tools" if found else None
 
@@ -48,9 +48,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _with_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Marks the turns before the last as repeats if only the last has a thought.
+    """Marks the turns before the last as repeats if only the last has reasoning.
 
-    Rows of other origin in this shape have thoughts everywhere or nowhere; their turns lost none.
+    In rows of other origin in this shape, either all turns have reasoning or none has.
     """
     turns = [at for at, message in enumerate(messages) if message.role == "assistant"]
     thought = [any(isinstance(p, Reasoning) for p in messages[at].parts) for at in turns]

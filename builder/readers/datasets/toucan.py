@@ -1,10 +1,10 @@
-"""Toucan-1.5M rows: messages as JSON text, tools declared in the system text or in a column.
+"""Reads Toucan-1.5M rows: messages as JSON text, tools declared in the system text or a column.
 
 Reference: function-calling-datasets.md "Toucan-1.5M"; neulab/agent-data-protocol
-datasets/toucan_1_5m @3824726 (rows and the roles that occur). The words of a turn and each of its
-calls are messages of their own, one after the other, then the results in the same order; nothing
-has ids. The system text of Kimi-K2's rows is its declaration of tools, between special tokens.
-Rows for fine-tuning have the roles tool_call (the text of a Python dictionary) and tool_response.
+datasets/toucan_1_5m @3824726 (rows and the roles that occur). The text of a turn and each of its
+calls are consecutive messages, followed by the results in the same order; nothing has ids. The
+system text of Kimi-K2's rows is a declaration of tools between special tokens. Rows for fine-tuning
+have the roles tool_call (the text of a Python dictionary) and tool_response.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RESULTS = frozenset({"function", "tool", "tool_response"})
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows of uuid and messages, with a subset or the intended tools."""
+    """Claims rows with a uuid, messages, and a subset or the intended tools."""
     for row in source.peek.objects:
         if {"uuid", "messages"} <= row.keys() and ("subset_name" in row or "target_tools" in row):
             return "rows of uuid and messages with subset_name or target_tools"
@@ -73,9 +73,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
-    """Returns the first list of definitions that can be read.
+    """Returns the first list of definitions that can be read, or None if there is none.
 
-    Raises JsonFault if there is a broken one.
+    Raises JsonFault if none can be read and one is broken.
     """
     broken: JsonFault | None = None
     for candidate in found:
@@ -92,9 +92,9 @@ def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ..
 
 
 def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list[Message], Json]:
-    """Returns the messages without the system text's definitions, and these or None.
+    """Returns the messages without the definitions in the system text, and these or None.
 
-    Raises JsonFault if definitions between Hermes' tags cannot be read.
+    Raises JsonFault if definitions in Hermes' tags cannot be read.
     """
     first = messages[0] if messages else Message("user", ())
     text = "".join(part.text for part in first.parts if isinstance(part, Text))
@@ -133,13 +133,12 @@ def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
             results = tuple(ToolResult((Text(block),)) for block in blocks)
             messages.append(Message("tool", results))
         else:
-            words = content(message.get("content"))
-            messages.append(Message(role[:40] or "none", words))
+            messages.append(Message(role[:40] or "none", content(message.get("content"))))
     return messages
 
 
 def _assistant(message: dict[str, Json], changes: Counter[str]) -> tuple[Part, ...]:
-    """Returns thoughts and text, and the call given as an object or as text."""
+    """Returns the reasoning and text, and the call logged as an object or as text."""
     call = message.get("function_call")
     parts: list[Part] = []
     for part in assistant_parts({**message, "function_call": None}):
@@ -151,7 +150,7 @@ def _assistant(message: dict[str, Json], changes: Counter[str]) -> tuple[Part, .
 
 
 def _call(value: Json, changes: Counter[str]) -> tuple[Part, ...]:
-    """Returns the calls that a value or a text describes: JSON, or a Python dictionary."""
+    """Returns the calls of a value, or of the text of JSON or of a Python dictionary."""
     if isinstance(value, str):
         calls = text_tags.read_calls(value.strip(), changes)
     else:

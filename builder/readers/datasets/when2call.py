@@ -1,10 +1,10 @@
-"""When2Call: rows for fine-tuning and for preferences, and the benchmark's questions.
+"""Reads When2Call: rows for fine-tuning and for preferences, and the benchmark's questions.
 
-Reference: function-calling-datasets.md "When2Call"; NVIDIA/When2Call README @5ada7c9e. A row is one
-turn to be learnt: calls between <TOOLCALL> tags, or words that say why there is none. Definitions
-are JSON texts in a list. The questions of the test are BFCL's and evaluation data like them; of
-their four answers one is right. The response that a pair rejects is a conversation of its own that
-is not trained on (`dispreferred`).
+Reference: function-calling-datasets.md "When2Call"; NVIDIA/When2Call README @5ada7c9e. A row is a
+single turn: calls in <TOOLCALL> tags, or a text that explains why there is none. Definitions are
+JSON texts in a list. The test's questions come from BFCL and are evaluation data as well; one of
+their four answers is right. The rejected response of a pair becomes a separate conversation that is
+not trained on (`dispreferred`).
 """
 
 from __future__ import annotations
@@ -28,18 +28,15 @@ _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows in the dialect of the dataset.
-
-    Its answers, its responses, its tags or definitions.
-    """
+    """Claims rows with the dataset's answers, responses, tags or definitions."""
     found = any(map(_is_row, source.peek.objects))
     return "rows of tools with questions, responses or calls of When2Call" if found else None
 
 
 def _is_row(row: dict[str, Json]) -> bool:
-    """When2Call: questions with four answers, pairs of responses, or rows in its own dialect.
+    """Returns whether a row is a question with answers, a pair, or in the dataset's dialect.
 
-    Rows for plain fine-tuning have messages and tools alone. Their definitions are JSON texts in a
+    Rows for plain fine-tuning have only messages and tools. Their definitions are JSON texts in a
     list, or have `required` next to parameters of type "dict"; calls are in <TOOLCALL> tags.
     """
     if {"question", "answers", "correct_answer"} <= row.keys():
@@ -66,7 +63,7 @@ def _is_tagged(message: Json) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields a conversation for each row, and one for the response that a pair rejects."""
+    """Yields a conversation for each row, and one for the rejected response of a pair."""
     return read_rows(source, _row)
 
 
@@ -91,7 +88,7 @@ def _response(value: Json) -> list[Json]:
 
 
 def _question(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
-    """Returns a question of the test with its right answer."""
+    """Returns the conversation of a test question and its right answer."""
     right = as_str(row.get("correct_answer"))
     answer = as_dict(row.get("answers")).get(right)
     asked: list[Json] = [{"role": "user", "content": row.get("question")}]
@@ -117,7 +114,7 @@ def _conversation(
 
 
 def _with_calls(message: Message, changes: Counter[str]) -> Message:
-    """Returns the message with the calls that its text contains between tags."""
+    """Returns the message with the calls that its text contains in tags."""
     parts: list[Part] = []
     for part in message.parts:
         text = part.text if isinstance(part, Text) and message.role == "assistant" else ""

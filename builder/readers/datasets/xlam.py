@@ -1,10 +1,10 @@
-"""xLAM rows (query, tools, answers) and the sets of Hammer in the same shape.
+"""Reads xLAM rows (query, tools, answers) and Hammer's datasets in the same shape.
 
 Reference: function-calling-datasets.md "Salesforce xLAM-60k"; MadeAgents/Hammer data/ @ff415d99
-(Apache-2.0). A row is one turn to be learnt: the calls that answer a query, never their results.
-Hammer's API-Bank rows have a dialogue for a query, with earlier calls as text, and grow from one
-another: the same call after the same words is one call. Hammer's training rows contain the tools
-and the query in sections of one prompt, and the calls as text.
+(Apache-2.0). A row is a single turn: the calls that answer a query, without results. In Hammer's
+API-Bank rows the query is a dialogue with earlier calls as text, and rows extend one another, so
+the same call after the same text is one call. Hammer's training rows contain the tools and the
+query in sections of one prompt, and the calls as text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 _CUE = "Generate API Request:"
-"""The text with which API-Bank's program asks for a call at the end of the dialogue."""
+"""The text by which API-Bank's program requests a call at the end of the dialogue."""
 _FENCE = "```"
 _TOOLS, _QUERY, _TASK = "AVAILABLE TOOLS", "QUERY", "TASK INSTRUCTION"
 
@@ -82,7 +82,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _definitions(value: Json, changes: Counter[str]) -> tuple[Json, ...] | None:
-    """Returns the definitions of a list or of the text of one. Raises JsonFault."""
+    """Returns the definitions in a list, in one object, or in text. Raises JsonFault."""
     if isinstance(value, str):
         value = literals.value(value, changes) if value.strip() else []
     return None if value is None else tuple(value) if isinstance(value, list) else (value,)
@@ -96,7 +96,7 @@ def _section(prompt: str, name: str) -> str | None:
 
 
 def _sections(prompt: str, given: str, output: Json, changes: Counter[str]) -> list[Message]:
-    """Hammer's prompt: its task is the system text, its format of output the chat template's."""
+    """Reads Hammer's prompt: its task is the system text; its output format is dropped."""
     changes["tools_preamble"] += 1
     task = _section(prompt, _TASK)
     query = "\n".join(text for text in (_section(prompt, _QUERY), given) if text)
@@ -106,10 +106,7 @@ def _sections(prompt: str, given: str, output: Json, changes: Counter[str]) -> l
 
 
 def _fenced(text: str, changes: Counter[str]) -> list[Part]:
-    """Returns the calls of a text that is a list of them (between fences or not).
-
-    Returns its text if it is not such a list.
-    """
+    """Returns the calls of a text that is a list of calls, with or without fences, or the text."""
     body = text.strip()
     if body.startswith(_FENCE) and body.endswith(_FENCE):
         body = body.strip("`").removeprefix("json").strip()
@@ -119,7 +116,7 @@ def _fenced(text: str, changes: Counter[str]) -> list[Part]:
 
 
 def _answers(value: Json, changes: Counter[str]) -> list[Part]:
-    """Returns the calls of an answers column: a list, or the text of one; [] calls nothing."""
+    """Returns the calls in an answers column: a list, or its text; [] if nothing is called."""
     if isinstance(value, str):
         try:
             value = literals.value(value, changes)
@@ -137,7 +134,7 @@ def _answers(value: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message]:
-    """Returns the query, a text or a dialogue, and the answers after it."""
+    """Returns the messages of the query, which is a text or a dialogue, and of its answers."""
     calls = _answers(answers, changes)
     if not isinstance(query, list):
         asked = (
@@ -158,16 +155,16 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
         if role == "tool":
             messages.append(Message("tool", (ToolResult(words),)))
         elif role == "assistant":
-            parts = _known(_fenced(text, changes), so_far.hexdigest())
+            parts = _keyed(_fenced(text, changes), so_far.hexdigest())
             messages.append(Message("assistant", parts))
         else:
             messages.append(Message("assistant" if role == "agent" else role, words))
         so_far.update(dumps([role, text]).encode("utf-8", "surrogatepass"))
-    return [*messages, Message("assistant", _known(calls, so_far.hexdigest()))]
+    return [*messages, Message("assistant", _keyed(calls, so_far.hexdigest()))]
 
 
-def _known(parts: list[Part], so_far: str) -> tuple[Part, ...]:
-    """Returns the parts with calls identified by the text before them, which later rows repeat."""
+def _keyed(parts: list[Part], so_far: str) -> tuple[Part, ...]:
+    """Returns the parts with keys of calls that other rows share if they repeat the text before."""
     return tuple(
         replace(part, key=f"{so_far}:{number}") if isinstance(part, ToolCall) else part
         for number, part in enumerate(parts)

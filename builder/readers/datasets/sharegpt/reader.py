@@ -1,7 +1,7 @@
-"""ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, plain human/gpt.
+"""Reads ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, human/gpt.
 
-Reference: function-calling-datasets.md. Rows are published to be learnt as they are, so a row that
-ends with a call is complete, unless it states that its run was not (`completed`, `partial`).
+Reference: function-calling-datasets.md. Rows are published as training samples, so a row that ends
+with a call is complete, unless it states that its run was not (`completed`, `partial`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from builder.readers import Reader
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
-"""The columns of media, marked in the text by `<image>`, `<video>`, `<audio>`."""
+"""The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
 
 
 def recognise(source: Source) -> str | None:
-    """Returns a reason for rows of `from` and `value`, or of typed parts."""
+    """Claims rows with turns of `from` and `value`, or of typed parts."""
     for row in source.peek.objects:
         turns = [as_dict(item) for item in as_list(row.get("conversations"))]
         if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
@@ -59,7 +59,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Even
 
 
 def _answer(value: Json) -> list[Json]:
-    """Returns the turn of a preference column: a turn, or the bare text of one."""
+    """Returns the turn in a preference column, which may be its text; [] if there is none."""
     if value is None:
         return []
     return [value if isinstance(value, dict) else {"from": "gpt", "value": value}]
@@ -92,8 +92,7 @@ def _conversation(
         record=where,
         messages=end_at_made_up(made),
         tools=listed or embedded if embedded is not None else listed,
-        model=name_or_none(row.get("model"))
-        or name_or_none(as_dict(row.get("metadata")).get("model")),
+        model=name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model"),
         records=1,
         problems=tuple(problems),
         changes=changes,
@@ -104,10 +103,10 @@ def _conversation(
 def _tools(
     value: Json, changes: Counter[str], problems: list[Problem], where: str
 ) -> tuple[Json, ...] | None:
-    """Returns the tools column: a list or one definition, or the text of it.
+    """Returns the definitions in the tools column: a list, one definition, or the text of either.
 
-    "" means no tools. Text that cannot be read is the problem `bad_tools`: the model had tools that
-    are not known.
+    "" means no tools. Text that cannot be read is the problem `bad_tools`, since the model had
+    tools that are unknown.
     """
     if value is None or value == "":
         return None if value is None else ()
@@ -133,7 +132,7 @@ def _typed_tools(turns: list[Json]) -> Json:
 def _without_tools(
     made: list[Message], changes: Counter[str], problems: list[Problem], where: str
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
-    """Returns the messages without the tool definitions of system texts, and these or None."""
+    """Returns the messages without the definitions in system texts, and these or None."""
     kept: list[Message] = []
     tools: tuple[Json, ...] | None = None
     for message in made:
@@ -159,10 +158,10 @@ def _without_tools(
 
 
 def _with_media(made: list[Message], row: dict[str, Json]) -> list[Message]:
-    """Returns the messages with the media of the row's columns in place of their marks.
+    """Returns the messages with the media of the row's columns in place of the tags.
 
-    A medium without a mark, whose position is not known, is an unknown part of the first message of
-    the user.
+    Media without a tag have no known position: they become an unknown part of the first user
+    message.
     """
     for kind, plural in _MEDIA:
         media = row.get(plural) or row.get(kind)

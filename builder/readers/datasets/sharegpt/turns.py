@@ -1,8 +1,8 @@
-"""Turns of ShareGPT rows as messages: `from` and `value`, or LLaMA-Factory's typed parts.
+"""Reads turns of ShareGPT rows: `from` and `value`, or LLaMA-Factory's typed parts.
 
-Reference: function-calling-datasets.md "Hermes", "ShareGPT variants"; the list of results in one
-text: LLaMA-Factory data/reason_tool_use_demo_50.jsonl @0798d9db (Apache-2.0). Nothing has ids that
-calls share, so results pair with calls by name and order.
+Reference: function-calling-datasets.md "Hermes", "ShareGPT variants"; for lists of results in one
+text: LLaMA-Factory data/reason_tool_use_demo_50.jsonl @0798d9db (Apache-2.0). Calls have no ids, so
+results pair with them by name and order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from builder.jsonio import JsonFault, dumps
 from builder.readers.toolkit import chat_messages, literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 
 ROLES = {
     "human": "user", "user": "user",
@@ -45,17 +45,17 @@ _MEDIA = {
     "audio": "audio", "audio_url": "audio",
 }  # fmt: skip
 _WRAPPER = frozenset({"name", "content", "tool_call_id"})
-"""The keys of the object that Hermes and others put around the output of a tool."""
+"""The keys of the object in which Hermes and others wrap the output of a tool."""
 
 
 def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
     """Returns the messages of a row's turns; a turn that is not an object is an unknown part.
 
-    Counts the changes of `text_tags.assistant_parts`, and `result_unwrapped` for each result that
-    was in an object of name and content.
+    `changes` counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result
+    that was in an object of name and content.
     """
     made: list[Message] = []
-    called: list[str] = []  # by the turn that the next results answer
+    called: list[str] = []  # names of the calls that the next results answer
     for item in turns:
         if not isinstance(item, dict):
             made.append(Message("user", (unknown_part(type(item).__name__),)))
@@ -90,7 +90,7 @@ def is_typed(content: Json) -> bool:
 
 
 def _trained(turn: dict[str, Json]) -> bool:
-    """Returns whether the author gave the turn a loss (`loss`, `loss_weight`, `weight`)."""
+    """Returns whether the turn has a loss (`loss`, `loss_weight`, `weight`)."""
     return turn.get("loss") is not False and not any(
         key in turn and not isinstance(turn[key], bool) and turn[key] == 0
         for key in ("loss_weight", "weight")
@@ -110,7 +110,7 @@ def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
 
 
 def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
-    """LLaMA-Factory's parts {type, value}; `tools` among them is read with the row's tools."""
+    """Reads LLaMA-Factory's parts {type, value}, except `tools`, which is read with the row."""
     made: list[Part] = []
     for item in parts:
         kind, value = as_str(as_dict(item).get("type")), as_dict(item).get("value")
@@ -128,10 +128,7 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
 
 
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:
-    """Returns the value of a turn that only calls.
-
-    An object or a list of them, perhaps after a thought.
-    """
+    """Returns the calls in a turn of calls: an object or a list, possibly after reasoning."""
     if not isinstance(value, str):
         found = text_tags.calls_of([value])
         return [*found] if found is not None else [Unparsed(dumps(value), "bad_call")]
@@ -152,11 +149,8 @@ def _calls(value: Json, changes: Counter[str]) -> list[Part]:
 def _results(
     value: Json, called: list[str], turn: dict[str, Json], changes: Counter[str]
 ) -> list[ToolResult]:
-    """Returns the results of one turn.
-
-    `<tool_response>` blocks, texts joined by those tags, or one.
-    """
-    call_id, name = name_or_none(turn.get("tool_call_id")), name_or_none(turn.get("name"))
+    """Returns the results in one turn: `<tool_response>` blocks, texts joined by them, or one."""
+    call_id, name = name_of(turn, "tool_call_id"), name_of(turn, "name")
     if is_typed(value):
         typed = _typed(as_list(value), changes)
         parts = tuple(part for part in typed if isinstance(part, Content))
@@ -173,10 +167,10 @@ def _results(
 
 
 def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """Returns the output of a tool from an object of name and content, or a list of such objects.
+    """Returns the results in a text that is an object of name and content, or a list of these.
 
-    They are wrappers only if they name a tool of the turn that called, or a call's id, and are no
-    more than its calls: a tool may itself answer with such an object. Their ids name no call here.
+    A tool's own output may look like that, so an object must have the name of a called tool or the
+    id of a call, and there may not be more objects than calls.
     """
     trial: Counter[str] = Counter()
     try:
@@ -190,19 +184,14 @@ def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[Tool
     changes.update(trial)
     changes["result_unwrapped"] += len(wrappers)
     return [
-        ToolResult(_text_or_data(item["content"]), name=_name(item, called)) for item in wrappers
+        ToolResult(
+            (Text(inner) if isinstance(inner := item["content"], str) else Data(inner),),
+            name=name if (name := as_str(item.get("name"))) in called else None,
+        )
+        for item in wrappers
     ]
 
 
 def _wraps(item: dict[str, Json], called: list[str]) -> bool:
     known = "tool_call_id" in item or item.get("name") in called
     return "content" in item and set(item) <= _WRAPPER and known
-
-
-def _text_or_data(content: Json) -> tuple[Text | Data]:
-    return (Text(content),) if isinstance(content, str) else (Data(content),)
-
-
-def _name(item: dict[str, Json], called: list[str]) -> str | None:
-    name = name_or_none(item.get("name"))
-    return name if name in called else None

@@ -1,7 +1,7 @@
-"""ToolACE rows: system, and conversations of user, assistant and tool with calls as text.
+"""Reads ToolACE rows: a system text, and turns of user, assistant and tool with calls as text.
 
 Reference: function-calling-datasets.md "ToolACE". One tool turn contains the results of all calls
-of the turn before, as a list of name and results.
+of the previous turn, as a list of {name, results}.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from builder.readers import Reader
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows whose system text lists functions in ToolACE's words."""
+    """Claims rows with a system text that introduces functions in ToolACE's words."""
     for row in source.peek.objects:
         if "conversations" in row and toolace_text.lists_tools(as_str(row.get("system"))):
             return "a system text that lists functions in JSON format, with conversations"
@@ -49,7 +49,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         system, tools = toolace_text.take_tools(system, changes)
     except JsonFault as fault:
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
-    defined = [as_str(as_dict(tool).get("name")) for tool in tools or ()]
+    defined = [name for tool in tools or () if (name := name_of(as_dict(tool), "name"))]
     messages = [Message("system", (Text(system),))] if system else []
     called: list[str] = []
     for item in turns:
@@ -62,7 +62,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         if source == "tool":
             messages += [Message("tool", (one,)) for one in _results(text, called, changes)]
         elif source == "assistant":
-            parts = toolace_text.assistant_parts(text, [name for name in defined if name])
+            parts = toolace_text.assistant_parts(text, defined)
             called = [part.name for part in parts if isinstance(part, ToolCall)]
             messages.append(Message("assistant", tuple(parts)))
         else:
@@ -75,17 +75,14 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         messages=end_at_made_up(messages),
         tools=tools,
         records=1,
-        problems=tuple(problems),
+        problems=problems,
         changes=changes,
         complete=True,
     )
 
 
 def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """Returns the results of a tool turn.
-
-    A list of {name, results} for the calls, else its text.
-    """
+    """Returns the results in a tool turn: those of the calls if it lists them, else its text."""
     trial: Counter[str] = Counter()
     try:
         found = as_list(literals.value(text, trial))

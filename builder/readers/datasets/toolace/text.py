@@ -1,8 +1,8 @@
-"""Calls and tool definitions as ToolACE writes them into text.
+"""Parses calls and tool definitions that ToolACE writes as text.
 
-Reference: function-calling-datasets.md "ToolACE". A turn that calls is
+Reference: function-calling-datasets.md "ToolACE". A turn with calls is
 `[Market Trends API(type="INDEX", country="us"), other.f(a=1)]`: names contain spaces, dots, slashes
-and hyphens, so this is no Python; values are literals of Python or JSON, and words without quotes.
+and hyphens, so this is not Python. Values are literals of Python or JSON, or words without quotes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from builder.conversation import Json, Part, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault
-from builder.readers.toolkit.literals import scan, value
+from builder.readers.toolkit.literals import past_space, scan, value
 
 _LIST = re.compile(
     r"(?:Here is|Below is) a list of functions in JSON format that you can (?:invoke|use)[:.]?\s*"
@@ -26,7 +26,6 @@ _FORMAT = re.compile(
     r"|NO other text MUST be included\W*"
 )
 _EMPTY = re.compile(r"\(\s*\)")
-_SPACE = re.compile(r"\s*")
 _NAME = re.compile(r"[^()\[\]{}=\"',]+(?=\()")
 _KEY = re.compile(r"\s*(?P<key>[^\s()\[\]{}=\"',]+)\s*=\s*")
 _WORD = re.compile(r"[^\s()\[\]{}=\"',][^()\[\]{}=\"',]*")
@@ -39,9 +38,9 @@ def lists_tools(system: str) -> bool:
 
 
 def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """Returns the author's own words of a system text, and its definitions or None.
+    """Returns the author's own words in a system text, and its definitions or None.
 
-    The explanation of ToolACE's own call format is removed as well, counted as `tools_preamble`.
+    Also removes the explanation of ToolACE's call format. `changes` counts `tools_preamble`.
     Raises JsonFault if the list cannot be read.
     """
     found = _LIST.search(system)
@@ -56,7 +55,7 @@ def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...
 
 
 def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
-    """Returns the calls of a turn with calls, else its text.
+    """Returns the calls in a turn, or its text.
 
     A text in brackets that cannot be read as calls is a broken call if it begins with one of the
     defined `names`, otherwise prose.
@@ -68,9 +67,8 @@ def assistant_parts(text: str, names: Iterable[str]) -> list[Part]:
     try:
         return [*_calls(body, longest_first)]
     except JsonFault:
-        begins = _SPACE.match(body, 1)
-        assert begins is not None
-        if any(body.startswith(f"{name}(", begins.end()) for name in longest_first):
+        begin = past_space(body, 1)
+        if any(body.startswith(f"{name}(", begin) for name in longest_first):
             return [Unparsed(text, "bad_call")]
         return [Text(text)]
 
@@ -91,11 +89,9 @@ def _calls(body: str, names: list[str]) -> list[ToolCall]:
 
 
 def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:
-    space = _SPACE.match(body, at)
-    assert space is not None
-    at = space.end()
+    at = past_space(body, at)
     for name in names:
-        if name and body.startswith(f"{name}(", at):
+        if body.startswith(f"{name}(", at):
             return name, at + len(name)
     match = _NAME.match(body, at)
     if match is None:
@@ -104,7 +100,7 @@ def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:
 
 
 def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
-    """Returns the arguments from the opening bracket at `at`, and where they end."""
+    """Returns the arguments from the opening parenthesis at `at`, and the position after them."""
     arguments: dict[str, Json] = {}
     if empty := _EMPTY.match(body, at):
         return arguments, empty.end()
@@ -122,7 +118,7 @@ def _arguments(body: str, at: int) -> tuple[dict[str, Json], int]:
 
 
 def _value(body: str, at: int) -> tuple[Json, int]:
-    """Returns a literal, or words without quotes (a date is not a number) up to the next mark."""
+    """Returns a literal, or the unquoted text (such as a date) up to the next mark."""
     fault = JsonFault("bad_json", f"no value at character {at}")
     try:
         found, end = scan(body, at)
@@ -138,7 +134,7 @@ def _value(body: str, at: int) -> tuple[Json, int]:
 
 
 def _mark(body: str, at: int, *, keep_space: bool = False) -> tuple[str, int]:
-    """Returns the next comma or closing bracket, and where what follows it begins."""
+    """Returns the next comma or closing bracket, and the position after it."""
     match = _NEXT.match(body, at)
     if match is None:
         raise JsonFault("bad_json", f"neither a comma nor a bracket at character {at}")

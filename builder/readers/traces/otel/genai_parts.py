@@ -23,14 +23,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit import chat_messages
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_list,
-    as_str,
-    first_of,
-    name_of,
-    name_or_none,
-)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
 from builder.readers.traces.any_vendor.messages import ROLES, openai_calls
 from builder.readers.traces.any_vendor.parts import read_call, read_part
 from builder.readers.traces.otel.span_values import decoded

@@ -13,14 +13,7 @@ from collections.abc import Iterator
 from builder.conversation import Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_list,
-    as_str,
-    first_of,
-    name_of,
-    unknown_code,
-)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected
 from builder.readers.traces.any_vendor.parts import decoded
