@@ -1,8 +1,8 @@
-"""Measures which secrets of forms from outside sources a build leaves (planted_forms.py).
+"""Measures which secrets a build misses, planted in forms from outside sources (planted_forms.py).
 
     python scripts/audit_outside.py [--seed N] [--each N] [--keep FOLDER]
 
-Each secret is planted once, in a log of its own: in a user turn, an answer, an argument of a call
+Each secret is planted once, in its own log: in a user turn, an answer, an argument of a call
 (a command, the text of a file), a tool response or a tool definition, in four formats. Some logs
 are corrupted, so that details of rejects quote them. The logs are built, reported and exported, and
 each file is searched for each secret, verbatim and as escaped by JSON and HTML.
@@ -54,10 +54,10 @@ def planted(pick: random.Random, each: int) -> Iterator[Planted]:
 
 
 def conversation(text: str, number: int, pick: random.Random) -> dict[str, Any]:
-    """Returns a conversation in OpenAI's form with the text in one of its places."""
+    """Returns a conversation in OpenAI's form; `number` decides where it contains the text."""
     where = number % 7
     noise = " ".join(pick.choices(("check", "the", "service", "again", "please", "now"), k=8))
-    argument: dict[str, Any] = {"command": f"{text}" if where == 2 else "ls -l"}
+    argument: dict[str, Any] = {"command": text if where == 2 else "ls -l"}
     if where == 3:
         argument = {"path": "/srv/app/settings", "content": f"# settings\n{text}\n# end\n"}
     description = f"Runs a command. Example: {text}" if where == 6 else "Runs a command."
@@ -182,18 +182,18 @@ def write_logs(folder: Path, items: list[Planted], pick: random.Random) -> None:
         row = conversation(item.text, number, pick)
         kind = number // 7 % 4
         name = f"{('openai', 'anthropic', 'claude', 'sharegpt')[kind]}-{number // PER_FILE:03d}"
-        made: list[Any] = [row]
+        rows: list[Any] = [row]
         if kind == 1:
-            made = [anthropic(row)]
+            rows = [anthropic(row)]
         elif kind == 2:
             name = f"claude-{number:04d}"
-            made = claude_code(row, number)
+            rows = claude_code(row, number)
         elif kind == 3:
-            made = [sharegpt(row)]
+            rows = [sharegpt(row)]
         with (folder / f"{name}.jsonl").open("a", encoding="utf-8") as file:
             if number % 12 == 5 and kind == 0:
                 row["messages"][1]["tool_calls"][0]["function"]["arguments"] = item.text
-            lines = [json.dumps(line) for line in made]
+            lines = [json.dumps(line) for line in rows]
             if number % 12 == 7:
                 lines[0] = lines[0][:-1]  # truncated: the detail of the reject may quote it
             file.writelines(f"{line}\n" for line in lines)

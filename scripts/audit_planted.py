@@ -1,6 +1,6 @@
-"""Plants secrets, personal data, near duplicates and items of an evaluation set in logs.
+"""Plants secrets, personal data, near duplicates and evaluation items in logs, and audits builds.
 
-Builds and audits the logs, and prints what was found and what is left.
+Prints how many of them the audits find and how many are left in the dataset.
 
     python scripts/audit_planted.py LOGS… [--seed N]
 
@@ -60,7 +60,7 @@ def personal(draw: random.Random) -> Iterator[tuple[str, str]]:
 
 
 class Planting:
-    """Puts texts into copies of log files."""
+    """Inserts texts into copies of log files."""
 
     def __init__(self, folder: Path, built: Path, draw: random.Random) -> None:
         """Selects the files that samples were built from."""

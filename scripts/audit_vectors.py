@@ -4,10 +4,10 @@
 
 Needs the extra `scanners`. For each rule of detect-secrets and of kingfisher (which includes those
 of betterleaks), texts are drawn from the rule's own pattern; only texts in which the scanner itself
-finds the secret count. Where a pattern leaves the name of the setting and the separator open
-(`adafruit` and up to 20 characters), `_api_key`, `_token` or `_secret` and `=`, `: ` or ` = "` are
-inserted: without such a word the name does not indicate a secret. Rules for values that are not
-secret (ids, host names, addresses) are excluded by name.
+finds the secret count. Some patterns accept any name of a setting and any separator (`adafruit` and
+up to 20 characters). There, `_api_key`, `_token` or `_secret` and `=`, `: ` or ` = "` are inserted,
+since other names do not indicate a secret. Rules for values that are not secret (ids, host names,
+addresses) are excluded by name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_SECRET = re.compile(
     r"-(?:id|url|host|name|domain|username|address|email)(?:\.\d)?$|client-id|public|pub-key|"
     r"packagistorg\w+-repository|account-|access-id|sidekiq-sensitive-url|-appid|^private_key"
 )
-"""Names of rules whose matches are not secrets by themselves."""
+"""Names of rules that match values that are not secret on their own."""
 
 Vector = tuple[str, str, str]
 """(rule, text, secret)."""
@@ -82,10 +82,9 @@ def kingfisher_vectors(each: int) -> Iterator[Vector]:
 
 
 def covered(text: str, secret: str) -> bool:
-    """Returns whether everything sensitive in the secret would be removed.
+    """Returns whether the rules would remove the secret.
 
-    A pattern may also match the address or the name around a value: at least half of the match must
-    be covered, including everything that looks random.
+    A pattern may also match the address or the name around a value, so half of the match suffices.
     """
     start = text.find(secret)
     hits = find_secrets(f"{text}\n")

@@ -9,8 +9,8 @@ other in each round. The parts:
 
 - ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
-  finished samples. `fast` is with fastokens, otherwise fastokens is hidden. `floor` renders the
-  samples with the template alone. `H, map alone` excludes start-up and loading
+  finished samples. `fast` uses fastokens, which is hidden otherwise. `floor` only renders the
+  samples with the template. `H, map alone` excludes start-up and loading
 - readers: MB of raw logs per CPU second, for each format in the corpus
 - scaling: one worker and two, the input and ten times the input
 - startup: the help of each command, and its work on a log of a few lines

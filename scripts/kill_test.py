@@ -9,13 +9,13 @@ conversion of chunks), and happens after a random share of the time that the sta
 undisturbed. SIGKILL is sent to
 
 - tree: all processes of the run
-- driver: the first process alone; the next run starts while its workers may still exist
+- driver: only the first process; the next run starts while its workers may still exist
 - worker: one process of the pool, or one that runs a Ray task; the run continues
 
 Only kills of a live run count. The stage of a kill is derived from the files that the run left.
-Before a kill during conversion about half of the finished chunks are removed, as otherwise all
-would soon be finished. A run that ends by itself, and the last one, which is not disturbed, must
-give the output of the undisturbed run byte for byte, except for `run` in the manifest. A run may
+Before a kill during conversion, about half of the finished chunks are removed; otherwise all would
+soon be finished. A run that ends on its own, and the last one, which is not killed, must give the
+output of the undisturbed run byte for byte, except for `run` in the manifest. A run may
 exit with code 2 only if one of its workers was killed. Not part of the tests: it takes minutes.
 Linux only.
 """
@@ -47,10 +47,10 @@ from builds import files  # noqa: E402 - found through the line above
 STAGES = ("start", "convert", "write", "checks", "report", "publish", "end")
 """checks: audits and loading the written rows; end: after the last file is in place."""
 AIMED = (*STAGES, "convert", "convert", "convert", "convert", "checks", "checks", "publish")
-"""The stages of as many kills; then again in another order."""
-LOOK = 0.001
+"""The target stages of one series of kills; each later series has another order."""
+POLL_SECONDS = 0.001
 """Seconds between checks of what a run has written."""
-LIMIT = 600.0
+LIMIT_SECONDS = 600.0
 """Seconds after which a run without progress has failed."""
 
 
@@ -114,22 +114,22 @@ class Run:
                 return True
             if time.monotonic() > until:
                 return stage is None
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
         return False
 
     def wait_for_workers(self) -> None:
         """Waits until the run has workers or has finished conversion."""
         while self.process.poll() is None and self.stage() == "convert" and not self.workers():
-            time.sleep(LOOK * 10)
+            time.sleep(POLL_SECONDS * 10)
 
     def workers(self) -> list[int]:
         """Returns the workers of the pool, or the processes that run Ray tasks."""
         found = []
         for pid in below(self.process.pid):
-            reported = _command_line(pid)
-            if reported.startswith(b"ray::_run_remote"):
+            line = _command_line(pid)
+            if line.startswith(b"ray::_run_remote"):
                 found.append(pid)
-            elif b"forkserver" in reported:  # the server and its workers have the same command line
+            elif b"forkserver" in line:  # the server and its workers have the same command line
                 found += [child for child in children(pid) if b"forkserver" in _command_line(child)]
         return found
 
@@ -171,7 +171,7 @@ def undisturbed(line: list[str], out: Path, text: Path) -> dict[str, float]:
     run = Run(line, out, text)
     begun = {}
     for stage in STAGES:
-        run.wait(LIMIT, stage)
+        run.wait(LIMIT_SECONDS, stage)
         begun[stage] = time.monotonic()
     code = run.process.wait()
     run.close()
@@ -204,7 +204,7 @@ class Series:
         while self.kinds.total() < kills:
             stage = next(aims)
             run = run or self._start(stage)
-            if run.wait(LIMIT, stage):
+            if run.wait(LIMIT_SECONDS, stage):
                 # Half of the chunks are already finished.
                 share = 1 / 2 if stage == "convert" else 1
                 run.wait(self.pick.uniform(0, seconds[stage] * share))
@@ -212,14 +212,14 @@ class Series:
                     run.wait_for_workers()
                     run.wait(self.pick.uniform(0, seconds[stage] * share / 2))
             elif run.process.poll() is None:
-                self.faults.append(f"a run did not reach {stage} in {LIMIT:.0f} seconds")
+                self.faults.append(f"a run did not reach {stage} in {LIMIT_SECONDS:.0f} seconds")
             if not self._kill(run):
-                self._look(run)
+                self._check_end(run)
                 run = None
             elif run.process.returncode is not None:
                 run.close()
                 run = None
-        self._look(run or self._start("end"))
+        self._check_end(run or self._start("end"))
 
     def _aims(self) -> Iterator[str]:
         while True:
@@ -250,8 +250,8 @@ class Series:
         print(f"kill {self.kinds.total()}: {kind}, in {stage}", file=sys.stderr, flush=True)
         return True
 
-    def _look(self, run: Run) -> None:
-        """Checks the output of a run that ended by itself."""
+    def _check_end(self, run: Run) -> None:
+        """Checks the output of a run that ended on its own."""
         code = run.process.wait()
         run.close()
         if code == 0:
@@ -266,7 +266,7 @@ class Series:
 
 
 def _reap() -> None:
-    """Waits for orphans that have ended; the run itself is waited for earlier."""
+    """Waits for orphans that have ended; the run itself has been waited for."""
     for pid in children(os.getpid()):
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -298,9 +298,9 @@ def _test(options: argparse.Namespace, folder: Path) -> bool:
         out = folder / f"out-{workers}"
         line = command(made.folder, out, workers, options.engine)
         seconds = undisturbed(line, out, folder / "out.log")
-        reported = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
+        stages = ", ".join(f"{stage} {took:.2f}" for stage, took in seconds.items())
         print(
-            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({reported})",
+            f"{workers} workers, {options.engine}: {sum(seconds.values()):.1f} s ({stages})",
             flush=True,
         )
         series = Series(line, out, wanted, pick)

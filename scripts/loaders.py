@@ -1,11 +1,11 @@
-"""Counts what trainers' own loading code makes of the exports: rows, texts, trained tokens.
+"""Compares exports as loaded by trainers' own code with the proven texts and trained tokens.
 
     python scripts/loaders.py DATASET [--venv FOLDER] [--site SITE-PACKAGES] [--trainer NAME]
 
 DATASET is a folder made by `build`. The trainers are installed into a private environment without
 most of their dependencies: no GPU is needed, and no model is loaded. `--site` names the
 site-packages of an environment with torch, transformers, datasets and trl, so that they are not
-installed again. Trainers that cannot be installed or run are reported; the exit code is 1 if none
+installed again. Trainers that cannot be installed or run are options; the exit code is 1 if none
 ran.
 """
 
@@ -65,7 +65,7 @@ class Proven:
 
     @property
     def key(self) -> str:
-        """The text without what trainers change: think blocks and blank lines."""
+        """The text without think blocks and blank lines, which trainers change."""
         return "".join(self.text.replace(EMPTY_THINK, "").split())
 
 
@@ -155,19 +155,19 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
     elif text.rstrip("\n") == item.text.rstrip("\n"):
         counts["text: equal except for the final newline"] += 1
     else:
-        found, due = text.count(EMPTY_THINK), item.text.count(EMPTY_THINK)
-        counts["text: empty think block before additional turns"] += found > due
-        counts["text: no empty think block before the last turn"] += found < due
+        found, expected_blocks = text.count(EMPTY_THINK), item.text.count(EMPTY_THINK)
+        counts["text: empty think block before additional turns"] += found > expected_blocks
+        counts["text: no empty think block before the last turn"] += found < expected_blocks
         same = text.replace(EMPTY_THINK, "").rstrip() == item.text.replace(EMPTY_THINK, "").rstrip()
         counts["text: different blank lines"] += not same
     bare = [piece.removesuffix("\n") for piece in pieces]
     plain = [piece.removeprefix(EMPTY_THINK) for piece in bare]
-    taught = [piece.removeprefix(EMPTY_THINK) for piece in item.trained]
+    expected = [piece.removeprefix(EMPTY_THINK) for piece in item.trained]
     if bare == item.trained:
         counts["trained: equal"] += 1
-    elif plain == taught:
+    elif plain == expected:
         counts["trained: equal except for empty think blocks"] += 1
-    elif plain == taught[-1:]:
+    elif plain == expected[-1:]:
         counts["trained: the last turn alone"] += 1
         counts["trained: its empty think block too"] += bare != plain
     else:
@@ -176,27 +176,27 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
 
 
 def main() -> int:
-    """Prints a line for each pair."""
+    """Prints a line for each pair of trainer and variant."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--venv", type=Path)
     parser.add_argument("--site")
     parser.add_argument("--trainer", action="append")
-    reported = parser.parse_args()
+    options = parser.parse_args()
     target = load("qwen3")
     ran = 0
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
-        python = environment(reported.venv or here / "venv", reported.site)
-        wanted = proven(reported.dataset, "train")
+        python = environment(options.venv or here / "venv", options.site)
+        wanted = proven(options.dataset, "train")
         tokenizer = tokenizer_folder(here / "tokenizer")
         for trainer, variant in PAIRS:
-            if reported.trainer and trainer not in reported.trainer:
+            if options.trainer and trainer not in options.trainer:
                 continue
             export = here / variant
             if not export.exists():
                 run_export(
-                    reported.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
+                    options.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
                     quiet=True,
                 )  # fmt: skip
             out = here / f"{trainer}-{variant}.jsonl"

@@ -77,16 +77,16 @@ def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
 
     os.chdir(export)
     command = (export / "configs" / "ms_swift.sh").read_text().split()
-    reported = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
+    options = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
     processor = get_processor(tokenizer, model_type="qwen3", download_model=False)
     template = get_template(
         processor,
         template_type="qwen3",
-        max_length=int(reported["--max_length"]),
-        loss_scale=reported["--loss_scale"],
+        max_length=int(options["--max_length"]),
+        loss_scale=options["--loss_scale"],
     )
     template.set_mode("train")
-    rows, _ = load_dataset(reported["--dataset"], num_proc=1, strict=reported["--strict"] == "true")
+    rows, _ = load_dataset(options["--dataset"], num_proc=1, strict=options["--strict"] == "true")
     for row in rows:
         encoded = template.encode(dict(row))
         scale = encoded.get("loss_scale") or [1.0] * len(encoded["labels"])
@@ -103,27 +103,27 @@ def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
     from transformers import AutoTokenizer
 
     command = (export / "configs" / "openrlhf.sh").read_text().split()
-    reported = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
+    options = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
     data = SimpleNamespace(
-        input_key=reported["--data.input_key"],
+        input_key=options["--data.input_key"],
         output_key=None,
         apply_chat_template=True,
         tokenizer_chat_template=None,
     )
     strategy = SimpleNamespace(args=SimpleNamespace(data=data))
     os.chdir(export)
-    rows = datasets.load_dataset(reported["--data.dataset"], split=reported["--data.dataset_split"])
+    rows = datasets.load_dataset(options["--data.dataset"], split=options["--data.dataset_split"])
     loaded = SFTDataset(
         rows,
         AutoTokenizer.from_pretrained(tokenizer),
-        int(reported["--data.max_len"]),
+        int(options["--data.max_len"]),
         strategy,
         input_template=None,
         num_processors=1,
     )
     for at in range(len(loaded)):
         ids, _, mask = (item.flatten().tolist() for item in loaded[at])
-        # the mask is at the position that predicts a token
+        # the mask of a token is at the previous position, which predicts it
         yield ids, [False, *(bool(value) for value in mask[:-1])]
 
 
@@ -131,7 +131,7 @@ def verl(export: Path, tokenizer: str) -> Iterator[Row]:
     """Uses its MultiTurnSFTDataset with the options of our command and ignores the mismatch."""
     import types
 
-    # For images only, and tied to an older transformers.
+    # Needed for images only; it requires an older transformers.
     images = types.ModuleType("verl.models.transformers.qwen2_vl")
     images.get_rope_index = None  # type: ignore[attr-defined] - a module of ours
     sys.modules[images.__name__] = images
@@ -141,17 +141,17 @@ def verl(export: Path, tokenizer: str) -> Iterator[Row]:
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
     command = (export / "configs" / "verl.sh").read_text().split()
-    reported = dict(item.split("=", 1) for item in command if item.startswith("data."))
+    options = dict(item.split("=", 1) for item in command if item.startswith("data."))
     config = OmegaConf.create(
         {
-            "max_length": int(reported["data.max_length"]),
-            "truncation": reported["data.truncation"],
-            "messages_key": reported["data.messages_key"],
+            "max_length": int(options["data.max_length"]),
+            "truncation": options["data.truncation"],
+            "messages_key": options["data.messages_key"],
             "pad_mode": "no_padding",
             "ignore_input_ids_mismatch": True,
         }
     )
-    paths = [str(export / reported["data.train_files"])]
+    paths = [str(export / options["data.train_files"])]
     loaded = MultiTurnSFTDataset(paths, AutoTokenizer.from_pretrained(tokenizer), config)
     for at in range(len(loaded)):
         item = loaded[at]

@@ -5,8 +5,8 @@
 DATASET is a folder made by `builder build` or a JSONL file of proven samples; by default the logs
 in data/ are built, once without and once with thoughts. Each kind of mutation in scripts/mutations/
 is applied to at most N samples that it fits (default 25, 0: all). Every mutated sample must be
-reported under one of its codes, no unchanged sample may be reported, and without DATASET every kind
-must fit some sample. Otherwise the exit code is 1.
+reported under one of the mutation's codes, no unchanged sample may be reported, and without DATASET
+every kind must fit some sample. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def build_data(out: Path) -> Iterator[Path]:
 def show(tallies: dict[str, Tally]) -> None:
     width = max(map(len, tallies))
     for name, kind in tallies.items():
-        seen = ", ".join(f"{code} {count}" for code, count in kind.codes.most_common())
-        print(f"{name:{width}} {kind.applied:6} mutated {kind.caught:6} caught   {seen}")
+        codes = ", ".join(f"{code} {count}" for code, count in kind.codes.most_common())
+        print(f"{name:{width}} {kind.applied:6} mutated {kind.caught:6} caught   {codes}")
 
 
 def run(datasets: list[Path], most: int, *, complete: bool) -> int:
@@ -221,11 +221,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("dataset", nargs="*", type=Path)
     parser.add_argument("--each", type=int, default=25, help="samples a kind; 0: all")
-    chosen = parser.parse_args()
-    if chosen.dataset:
-        return run(chosen.dataset, chosen.each, complete=False)
+    options = parser.parse_args()
+    if options.dataset:
+        return run(options.dataset, options.each, complete=False)
     with tempfile.TemporaryDirectory() as scratch:
-        return run(list(build_data(Path(scratch))), chosen.each, complete=True)
+        return run(list(build_data(Path(scratch))), options.each, complete=True)
 
 
 if __name__ == "__main__":

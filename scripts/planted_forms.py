@@ -2,12 +2,12 @@
 
 None of them comes from the tables of `builder.scrub`. Tokens follow the rules of gitleaks, the
 detectors of trufflehog, GitHub's list of partner patterns and the issuers' documentation; places
-follow the examples of noseyparker and kingfisher and the manuals of the tools. A template draws its
-values when it is expanded (`draw`), so that this file contains no secret.
+follow the examples of noseyparker and kingfisher and the manuals of the tools. Values are drawn
+when a template is expanded (`draw`), so this file contains no secret.
 
-`{A36}` draws 36 characters of the alphabet `A` (`ALPHABETS`), `{u}` a UUID, `{p}` a password as
-people make them up, `{g}` one as password managers generate them, `{w}` a word. `«` and `»` enclose
-what must not be written.
+`{A36}` draws 36 characters of the alphabet `A` (`ALPHABETS`), `{u}` a UUID, `{p}` a password like
+those that people make up, `{g}` one like those of password managers, `{w}` a word. `«` and `»`
+enclose the text that must not be written.
 """
 
 # ruff: noqa: E501 - tables: one form per line
@@ -37,31 +37,10 @@ ALPHABETS = {
     "t": _UPPER + "234567",
 }
 _WORDS = [
-    "river",
-    "falcon",
-    "copper",
-    "maple",
-    "quartz",
-    "winter",
-    "harbor",
-    "saddle",
-    "pepper",
-    "violet",
-    "meadow",
-    "tunnel",
-    "orange",
-    "basket",
-    "silver",
-    "dragon",
-    "monkey",
-    "garden",
-    "rocket",
-    "summer",
-    "thunder",
-    "castle",
-    "pirate",
-    "walnut",
-]
+    "river", "falcon", "copper", "maple", "quartz", "winter", "harbor", "saddle",
+    "pepper", "violet", "meadow", "tunnel", "orange", "basket", "silver", "dragon",
+    "monkey", "garden", "rocket", "summer", "thunder", "castle", "pirate", "walnut",
+]  # fmt: skip
 _FIELD = re.compile(r"\{(?:([AaBWLlUKnhHdSbt])(\d+)|([upgw]))\}")
 
 

@@ -24,16 +24,16 @@ def main() -> None:
     parser.add_argument("--path", choices=[LFS, XET])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--only", default="")
-    chosen = parser.parse_args()
-    if chosen.path is None:
+    options = parser.parse_args()
+    if options.path is None:
         for path in (LFS, XET):
             subprocess.run([sys.executable, __file__, *sys.argv[1:], "--path", path], check=True)
         return
-    if not chosen.json:
+    if not options.json:
         print("| path | fault | exit | attempts | waits, s | commits | twice | bytes sent twice |")
         print("|---|---|---|---|---|---|---|---|")
-    for item in run_all(chosen.path, lambda scenario: chosen.only in scenario.name):
-        if chosen.json:
+    for item in run_all(options.path, lambda scenario: options.only in scenario.name):
+        if options.json:
             print(json.dumps(dataclasses.asdict(item)), flush=True)
             continue
         waits = ", ".join(f"{wait:g}" for wait in item.waits) or "none"

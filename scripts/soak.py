@@ -44,7 +44,7 @@ TEXTS = (
 
 
 def schemas() -> list[object]:
-    """Returns JSON Schemas that cost more than they seem to."""
+    """Returns JSON Schemas that are expensive to check, or refer to themselves or to a file."""
     doubled = {f"d{at}": {"anyOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(26)}
     return [
         {"$ref": "#/$defs/d0", "$defs": {**doubled, "d26": {"type": "string"}}},
@@ -191,10 +191,10 @@ def one_round(seed: int, folder: Path) -> str | None:
     logs.mkdir(parents=True)
     size = 0
     for number in range(pick.randint(1, 12)):
-        chosen = pick.choice(SEEDS)
-        data = corrupted(chosen.read_bytes(), pick)
+        original = pick.choice(SEEDS)
+        data = corrupted(original.read_bytes(), pick)
         size += len(data)
-        (logs / f"{number:02d}{chosen.suffix}").write_bytes(data)
+        (logs / f"{number:02d}{original.suffix}").write_bytes(data)
     limit = START_SECONDS + SECONDS_PER_MB * max(1, size / (1 << 20))
     out, log = folder / "out", folder / "log.txt"
     exported, report = folder / "exported", folder / "report.html"
@@ -220,13 +220,13 @@ def one_round(seed: int, folder: Path) -> str | None:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--minutes", type=float, default=60)
-    options.add_argument("--seed", type=int, default=0, help="of the first round")
-    chosen = options.parse_args()
-    end = time.monotonic() + chosen.minutes * 60
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the first round")
+    options = parser.parse_args()
+    end = time.monotonic() + options.minutes * 60
     failed = 0
-    seed = chosen.seed
+    seed = options.seed
     while time.monotonic() < end:
         folder = Path(tempfile.mkdtemp(prefix=f"soak-{seed}-"))
         fault = one_round(seed, folder)
@@ -236,7 +236,7 @@ def main() -> int:
             failed += 1
             print(f"FAILED round {seed}: {fault}\n  see {folder}", flush=True)
         seed += 1
-    print(f"{seed - chosen.seed} rounds, {failed} failed")
+    print(f"{seed - options.seed} rounds, {failed} failed")
     return 1 if failed else 0
 
 

@@ -20,21 +20,9 @@ from urllib.parse import quote, urlsplit
 
 PER_FILE = 250_000
 WORDS = [
-    "the",
-    "file",
-    "tool",
-    "result",
-    "error",
-    "build",
-    "test",
-    "index",
-    "search",
-    "value",
-    "path",
-    "reads",
-    "writes",
-    "line",
-]
+    "the", "file", "tool", "result", "error", "build", "test",
+    "index", "search", "value", "path", "reads", "writes", "line",
+]  # fmt: skip
 PAGES = (
     ("the first page", ""),
     ("the last page", "?page=999999999"),
@@ -140,21 +128,25 @@ def measure(folder: Path, count: int) -> None:
         while "are indexed so far" in ask(url, "")[1]:
             time.sleep(0.5)
         rows.append(("until everything is indexed", time.perf_counter() - started))
-        held = memory(process.pid)
+        memory_indexed = memory(process.pid)
         places = {"middle": f"0.{min(count, PER_FILE) // 2}", "last": count - 1}
         for name, path in PAGES:
             took, body = ask(url, path.format(**places))
             rows.append((name, took))
             if "are searched" in body:
-                began = time.perf_counter()
+                searched_from = time.perf_counter()
                 while "are searched" in ask(url, path)[1]:
                     time.sleep(0.2)
-                rows.append((f"{name}: until all rows are searched", time.perf_counter() - began))
+                rows.append(
+                    (f"{name}: until all rows are searched", time.perf_counter() - searched_from)
+                )
         print(f"| {count:,} samples | seconds |\n|---|---:|")
         for name, seconds in rows:
             print(f"| {name} | {seconds:.2f} |")
         at_end = memory(process.pid)
-        print(f"\nMemory: {held:,.0f} MB when all is indexed, {at_end:,.0f} MB at the end")
+        print(
+            f"\nMemory: {memory_indexed:,.0f} MB when all is indexed, {at_end:,.0f} MB at the end"
+        )
         process.terminate()
 
 
@@ -163,13 +155,13 @@ def main() -> None:
     parser.add_argument("samples", type=int)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sharegpt", action="store_true")
-    asked = parser.parse_args()
-    count: int = asked.samples
-    kind = "sharegpt" if asked.sharegpt else "samples"
+    options = parser.parse_args()
+    count: int = options.samples
+    kind = "sharegpt" if options.sharegpt else "samples"
     with tempfile.TemporaryDirectory() as scratch:
-        folder = (asked.folder or Path(scratch)) / f"{kind}-{count}"
+        folder = (options.folder or Path(scratch)) / f"{kind}-{count}"
         if not folder.exists():
-            (write_sharegpt if asked.sharegpt else write_rows)(folder, count)
+            (write_sharegpt if options.sharegpt else write_rows)(folder, count)
         size = sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
         print(f"{count:,} samples, {size / 1e6:,.0f} MB\n")
         measure(folder, count)
