@@ -1,8 +1,8 @@
-"""Adds history that a Gemini request lacks: stored by the service, or made inside an SDK call.
+"""Adds history that a Gemini request lacks: stored by the service, or created in an SDK call.
 
 An interaction names the one that it continues (gemini-api.md "Interactions API"). The Python SDK
-may run functions itself until the model has answered; the one response that it then gives contains
-the turns in between (google-genai 3.4.0, `automatic_function_calling_history`).
+may run functions itself until the model has answered; its only response then contains the turns in
+between (google-genai 3.4.0, `automatic_function_calling_history`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from builder.readers.api.gemini import interactions
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 10_000
-"""Maximum number of interactions to which later ones may link; the oldest is dropped."""
+"""Maximum number of interactions kept for later ones; the oldest are dropped."""
 
 _RUN_BY_SDK = ("automatic_function_calling_history", "automaticFunctionCallingHistory")
 
 
 def complete() -> Callable[[Exchange], Exchange]:
-    """Returns a function that completes the requests of one log, called in its order."""
+    """Returns a function that completes the requests of one log; call it in the log's order."""
     links = _Links()
 
     def completed(exchange: Exchange) -> Exchange:
@@ -38,18 +38,18 @@ def complete() -> Callable[[Exchange], Exchange]:
 
 
 def _with_own_calls(exchange: Exchange) -> Exchange:
-    """Returns the exchange with the contents that the SDK had sent when it got the last answer."""
+    """Returns the exchange with the contents of the SDK's last request."""
     chunks = exchange.events if exchange.events is not None else (exchange.response,)
     bodies = [as_dict(chunk) for chunk in chunks]
-    held = (as_list(body.get(name)) for body in reversed(bodies) for name in _RUN_BY_SDK)
-    contents = next((found for found in held if found), None)
+    lists = (as_list(body.get(name)) for body in reversed(bodies) for name in _RUN_BY_SDK)
+    contents = next(filter(None, lists), None)
     if contents is None:
         return exchange
     request = {**(exchange.request or {}), "contents": contents}
     exchange = replace(exchange, sent=exchange.request)
     if exchange.events is None:
         return replace(exchange, request=request)
-    # A stream of several answers: those before the last are among the contents.
+    # The stream contains several answers; those before the last are in the contents.
     last = _response_id(bodies[-1])
     events = tuple(body for body in bodies if _response_id(body) == last)
     return replace(exchange, request=request, events=events)
@@ -60,16 +60,16 @@ def _response_id(body: dict[str, Json]) -> Json:
 
 
 class _Links:
-    """Interactions by id. System text and tools come from each request itself."""
+    """Interactions by id. Each request has its own system text and tools."""
 
     def __init__(self) -> None:
         self._steps: OrderedDict[str, ServerStep] = OrderedDict()
-        self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # for their answers
+        self._waiting: OrderedDict[str, dict[str, Json]] = OrderedDict()  # unanswered requests
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """Returns the exchange with the history that its request names, as far as the log has it.
+        """Returns the exchange with the history that its request names, as far as it is logged.
 
-        An interaction that was asked for again under its id gets the request that began it.
+        An interaction that the client polls by its id gets the request that began it.
         """
         body = exchange.response or {}
         if exchange.events is not None:

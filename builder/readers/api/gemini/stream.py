@@ -1,7 +1,7 @@
 """Assembles the chunks of a streamGenerateContent answer (gemini-api.md "Streaming").
 
-A whole response is a stream of one chunk. Parts arrive in order; calls arrive whole or, in newer
-versions, as `partialArgs`, each with a path in the arguments and the value added there.
+A response that is not streamed is treated as one chunk. Parts arrive in order. Calls arrive whole
+or, in newer versions, as `partialArgs`, each with a path in the arguments and the value to add.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from builder.conversation import Json
 from builder.readers.api.gemini.contents import wire_part
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _GROUNDING = (
@@ -19,7 +19,7 @@ _GROUNDING = (
     "searchEntryPoint", "grounding_chunks", "grounding_supports", "web_search_queries",
     "retrieval_queries", "search_entry_point",
 )  # fmt: skip
-"""Fields of `groundingMetadata` that tell of a search (gemini-api.md, google-genai types)."""
+"""Fields of `groundingMetadata` that show a search (gemini-api.md, google-genai types)."""
 _VALUES = (
     ("numberValue", "number_value"),
     ("boolValue", "bool_value"),
@@ -28,11 +28,10 @@ _VALUES = (
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
-    """Returns `candidates` (`parts`, `finishReason`, `grounded`), by index, and `modelVersion`.
+    """Returns `candidates` (`parts`, `finishReason`, `grounded`) by index, and `modelVersion`.
 
-    `grounded`: the service searched the web, files or pages for the answer. With an error in the
-    stream no candidate has a finishReason; nor has one with a call that is incomplete, or whose
-    pieces do not fit together.
+    `grounded`: the service searched the web, files or pages for the answer. A candidate has no
+    finishReason if the stream has an error, or if one of its calls is incomplete or inconsistent.
     """
     found: dict[int, _Candidate] = {}
     model = ""
@@ -43,11 +42,10 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         model = model or as_str(chunk.get("modelVersion") or chunk.get("model_version"))
         for entry in as_list(chunk.get("candidates")):
             candidate = as_dict(entry)
-            index = candidate.get("index")
-            found.setdefault(index if isinstance(index, int) else 0, _Candidate()).add(candidate)
+            found.setdefault(as_int(candidate.get("index")), _Candidate()).add(candidate)
     candidates: list[Json] = [
         {
-            "parts": found[index].parts(),  # before what follows: it ends the last call
+            "parts": found[index].parts(),  # first, since it ends the last call
             "finishReason": None if broken or found[index].broken else found[index].finish,
             "grounded": found[index].grounded,
         }
@@ -57,7 +55,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
 
 
 def _is_grounded(candidate: dict[str, Json]) -> bool:
-    """Returns whether the service searched for an answer: metadata are also sent if it did not."""
+    """Returns whether the service searched for an answer, not only sent metadata."""
     metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
     pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
     return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
@@ -69,7 +67,7 @@ class _Candidate:
     def __init__(self) -> None:
         self.finish: Json = None
         self.whole: list[Json] = []
-        self.call: _Call | None = None  # the call that may continue
+        self.call: _Call | None = None  # the last call, if it may continue
         self.broken = False  # an incomplete call
         self.grounded = False
 
@@ -84,7 +82,7 @@ class _Candidate:
         self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
 
     def _call(self, piece: dict[str, Json]) -> None:
-        """Adds a piece of a call: a name begins one, a piece that does not continue ends it."""
+        """Adds a piece of a call. A name begins a call; a piece without `willContinue` ends it."""
         if self.call is None or piece.get("name"):
             self._end()
             self.call = _Call()
@@ -98,7 +96,7 @@ class _Candidate:
         self.call = None
 
     def _end(self) -> None:
-        """Closes a call that is incomplete."""
+        """Closes the last call if it is incomplete."""
         if self.call is not None:
             self.broken = True
             self._close(self.call)
@@ -114,14 +112,14 @@ class _Call:
     def __init__(self) -> None:
         self.call: dict[str, Json] = {}
         self.arguments: Json = None
-        self.broken = False  # a place that cannot be filled
-        self.open: str | None = None  # the path whose text may continue
+        self.broken = False  # a path that does not fit the arguments
+        self.open: str | None = None  # the path of a text that may continue
 
     def add(self, piece: dict[str, Json]) -> None:
         for key in ("id", "name"):
             if piece.get(key):
                 self.call[key] = piece[key]
-        if piece.get("args") or self.arguments is None:  # {} ends what came in pieces
+        if piece.get("args") or self.arguments is None:  # {} ends arguments in pieces
             self.arguments = piece.get("args")
         for item in as_list(piece.get("partialArgs") or piece.get("partial_args")):
             self._argument(as_dict(item))
@@ -140,18 +138,17 @@ class _Call:
         if isinstance(before, str) and isinstance(value, str):
             value = before + value
         self.arguments = self._put(self.arguments, steps, value)
-        goes_on = item.get("willContinue") or item.get("will_continue")
-        self.open = place if goes_on else None
+        continues = item.get("willContinue") or item.get("will_continue")
+        self.open = place if continues else None
 
     def _put(self, into: Json, steps: list[str | int], value: Json) -> Json:
-        """Returns a copy of `into` with the value at the place; lists grow by one at most."""
+        """Returns a copy of `into` with the value at the path; a list may grow by one item."""
         if not steps:
             return value
         step, rest = steps[0], steps[1:]
         if isinstance(step, str) and isinstance(into, dict | None):
-            held = dict(as_dict(into))
-            held[step] = self._put(held.get(step), rest, value)
-            return held
+            fields = as_dict(into)
+            return {**fields, step: self._put(fields.get(step), rest, value)}
         if isinstance(step, int) and isinstance(into, list | None) and step <= len(as_list(into)):
             items = list(as_list(into))
             before = items[step] if step < len(items) else None
@@ -167,7 +164,7 @@ class _Call:
 
 
 def _steps(place: str) -> list[str | int] | None:
-    """Returns the steps of a path such as `$.items[0].name`; None if its form is not known."""
+    """Returns the steps of a path such as `$.items[0].name`; None for an unknown form."""
     steps: list[str | int] = []
     at = 1
     while at < len(place) and len(steps) <= 100:

@@ -1,7 +1,7 @@
 """LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
 
-Reference: litellm.md. `records` opens the records; their bodies have the form of OpenAI chat, or of
-the API whose call passed through. Texts that LiteLLM redacted or truncated are never learnt.
+Reference: litellm.md. Bodies have the form of OpenAI chat, or of the API whose call was passed
+through. Conversations with texts that LiteLLM redacted or truncated are rejected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CUT = Problem(
 def recognise(source: Source) -> str | None:
     """Returns a reason if the first exchange whose API is known is a LiteLLM record."""
     if not any(map(_is_record, first_values(source))):
-        return None  # finding the API of each record takes much longer
+        return None  # first_api takes much longer
     return "records with LiteLLM's call_type" if first_api(source)[0] == NAME else None
 
 
@@ -48,7 +48,9 @@ def read(source: Source) -> Iterator[Event]:
         name: replace(api, history=partial(_history, api), answers=_answers)
         for name, api in APIS.items()
     }
-    logs = Logs(OPENAI_CHAT, apis, Context("rendered"))  # as received, not as sent
+    logs = Logs(
+        OPENAI_CHAT, apis, Context("rendered")
+    )  # the proxy logs requests as received, not as sent
     for item in records(source):
         opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
         if not isinstance(opened, Exchange):
@@ -68,7 +70,7 @@ def _history(api: Api, body: dict[str, Json]) -> History:
 
 
 def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answers in the form of the response: OpenAI's form for most APIs."""
+    """Parses the answers by the form of the response, which is OpenAI's for most APIs."""
     found = replace(exchange, request=None, log=None, api=None, url="").dialect
     name = found if found in APIS else exchange.api
     answers = APIS[name].answers(exchange) if name in APIS else ()
@@ -82,7 +84,7 @@ def _bodies(exchange: Exchange) -> tuple[Json, ...]:
 
 
 def _redacted(exchange: Exchange) -> Event:
-    """Returns a record whose texts were replaced; its calls, if any, were made."""
+    """Returns the problem of a redacted record; a rejected conversation if the answer has calls."""
     problem = Problem("redacted", exchange.where, "LiteLLM logged no contents")
     made = next((answer for answer in _answers(exchange) if calls(answer.message)), None)
     if made is None:

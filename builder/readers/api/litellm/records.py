@@ -1,8 +1,8 @@
-"""LiteLLM's records: payloads of its logging callbacks, rows of the proxy's SpendLogs (litellm.md).
+"""Extracts requests and responses from LiteLLM's records (litellm.md).
 
-Read from litellm 1.109.1: `litellm_core_utils/litellm_logging.py` (the payload),
-`proxy/schema.prisma` and `proxy/spend_tracking/spend_tracking_utils.py` (rows, what is cut out of
-them), `litellm_core_utils/redact_messages.py`, `proxy/pass_through_endpoints/`.
+Source: litellm 1.109.1, `litellm_core_utils/litellm_logging.py` (the callbacks' payload),
+`proxy/schema.prisma` and `proxy/spend_tracking/spend_tracking_utils.py` (rows of SpendLogs, and how
+they are truncated), `litellm_core_utils/redact_messages.py`, `proxy/pass_through_endpoints/`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _SIGNS = frozenset(
     }
 )  # fmt: skip
 _MESSAGE_KEYS = {OPENAI_RESPONSES: "input", GEMINI: "contents"}
-"""The key of a request for its `messages`, if it differs."""
+"""The key of the messages in requests of APIs that do not call it `messages`."""
 _PARAMETERS = ("tools", "functions", "instructions", "systemInstruction", "config")
 """Settings that are part of the model's context."""
 _SEEN = frozenset(
     {*_PARAMETERS, "messages", "input", "contents", "system", "system_instruction", "toolConfig"}
 )
-"""Keys of a request whose texts the model saw. Elsewhere keys are blanked out, rightly."""
+"""Keys of a request whose texts the model saw. Elsewhere LiteLLM also redacts API keys."""
 _STREAMED = ("complete_streaming_response", "async_complete_streaming_response")
 """Arguments of a callback that contain the complete answer of a stream."""
 
@@ -74,8 +74,8 @@ def is_chat(kind: str) -> bool:
 def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
     """Returns the API of a record's request; None if only its body shows it.
 
-    A row of a chat completion contains the body as the client sent it, maybe in Anthropic's form.
-    The model's name is left out of the judgement, it is that of any provider.
+    A row of a chat completion contains the body as the client sent it, perhaps in Anthropic's form.
+    The model's name is ignored, since it may be of any provider.
     """
     named = _CALL_TYPES.get(as_str(found.get("call_type")))
     if named == OPENAI_CHAT and not json_in_text(found.get("messages")):
@@ -85,13 +85,15 @@ def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
 
 
 def request(found: dict[str, Json]) -> dict[str, Json]:
-    """Returns the request: what the proxy received, with the record's own messages and settings.
+    """Returns the request that the proxy received, with the record's own messages and settings.
 
-    Rows keep `{}` for messages that only the proxy's request has. {}: there are none.
+    Returns {} without messages. In a row `messages` is {} if only the proxy's request has them.
     """
     kind = as_str(found.get("call_type"))
     sent = as_dict(json_in_text(found.get("proxy_server_request")))
-    sent = sent or as_dict(json_in_text(as_dict(json_in_text(found.get("metadata"))).get(_OLDER)))
+    if not sent:  # older rows keep it as text in their metadata
+        metadata = as_dict(json_in_text(found.get("metadata")))
+        sent = as_dict(json_in_text(metadata.get("proxy_server_request")))
     body = dict(as_dict(json_in_text(sent.get("body"))) or sent)
     messages = json_in_text(found.get("messages"))
     if kind in _PASSED and (passed := _passed_body(messages)):
@@ -101,30 +103,26 @@ def request(found: dict[str, Json]) -> dict[str, Json]:
         body |= messages
     elif messages and isinstance(messages, list):
         body[key] = messages
-        if as_dict(messages[0]).get("role") == "system":  # put there from `system`
+        if as_dict(messages[0]).get("role") == "system":  # a copy of `system`
             body.pop("system", None)
     elif messages and isinstance(messages, str) and key != "messages":
         body[key] = messages
     for settings in ("optional_params", "model_parameters"):
         given = as_dict(json_in_text(found.get(settings)))
-        for name in _PARAMETERS:  # in the form of the provider that was chosen
+        for name in _PARAMETERS:  # in the form of the chosen provider
             if body.get(name) is None and given.get(name) is not None:
                 body[name] = given[name]
     return body if key in body or "messages" in body else {}
 
 
-_OLDER = "proxy_server_request"
-"""Where older rows keep the request's body: as text, in their metadata."""
-
-
 def _passed_body(messages: Json) -> dict[str, Json]:
-    """Returns the body that was passed through: logged as the text of one message of the user."""
+    """Returns a body that was passed through, logged as the text of a single user message."""
     only = as_dict(messages[0]) if isinstance(messages, list) and len(messages) == 1 else {}
     return as_dict(json_in_text(only.get("content")))
 
 
 def response(found: dict[str, Json]) -> Json:
-    """Returns the answer: OpenAI's form for most APIs, else the provider's own, maybe as text."""
+    """Returns the answer in OpenAI's form, or in the provider's own form or as text."""
     value = json_in_text(found.get("response"))
     if isinstance(value, dict) and set(value) == {"response"}:  # passed through
         value = json_in_text(value["response"])
@@ -133,11 +131,11 @@ def response(found: dict[str, Json]) -> Json:
     return value or None
 
 
-# -- text that LiteLLM removed--------------------------------------------------------------------
+# -- text that LiteLLM removed -------------------------------------------------------------------
 
 _REDACTED = frozenset({"redacted-by-litellm", "REDACTED_BY_LITELM"})
 _CUT = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
-"""The end of a text that older versions truncated after 1,000 characters."""
+"""The suffix of a text that older versions truncated after 1,000 characters."""
 
 
 def seen(request: dict[str, Json]) -> list[Json]:
@@ -146,12 +144,12 @@ def seen(request: dict[str, Json]) -> list[Json]:
 
 
 def is_redacted(values: Iterable[Json]) -> bool:
-    """Returns whether a text was replaced as a whole: the logging of contents is off."""
+    """Returns whether whole texts were replaced, because logging of contents is off."""
     return any(text in _REDACTED for text in _texts(values))
 
 
 def is_cut(values: Iterable[Json]) -> bool:
-    """Returns whether the middle of a long text was removed before it was stored."""
+    """Returns whether a long text was truncated before it was stored."""
     return any(
         "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
     )

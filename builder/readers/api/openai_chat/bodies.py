@@ -1,4 +1,4 @@
-"""OpenAI chat bodies as values: messages of a request, answers of a response (openai-chat.md)."""
+"""Parses bodies of OpenAI chat completions (openai-chat.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from builder.readers.toolkit.chat_messages import (
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_or_none
 
 
 def history(body: dict[str, Json]) -> History:
@@ -54,21 +54,19 @@ def history(body: dict[str, Json]) -> History:
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns a request's definitions: `tools` (perhaps as JSON text) and the older `functions`."""
-    found: list[Json] = []
-    named = False
-    for key in ("tools", "functions"):
-        value = json_in_text(body.get(key))
-        named = named or isinstance(value, list)
-        found += as_list(value)
-    return tuple(found) if named else None
+    lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
+    if not any(isinstance(value, list) for value in lists):
+        return None
+    return tuple(tool for value in lists for tool in as_list(value))
 
 
 def _tools_in_text(
     messages: list[Message], changes: Counter[str]
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
-    """Returns definitions that a client wrote into the system text, with the tags' call format.
+    """Removes the definitions from a system text that contains them and the format of calls.
 
-    Raises JsonFault if they cannot be read.
+    Returns the messages and the definitions, None without any. Raises JsonFault if the definitions
+    cannot be parsed.
     """
     first = messages[0] if messages else Message("user", ())
     text = words(first)
@@ -80,7 +78,7 @@ def _tools_in_text(
 
 
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
-    """Returns whether calls and results are written in the text, as in this project's own rows."""
+    """Returns whether calls and results are tags in the text, as in this project's own rows."""
     items = list(items)
     if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
         return False
@@ -91,7 +89,7 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
 
 
 def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Message]:
-    """Yields a logged message; adds unknown types of content parts to `unknown`."""
+    """Yields the messages of a logged message. `flat`: see `is_flat`."""
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
     text = as_str(item.get("content"))
@@ -116,7 +114,7 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
     }
     legacy = item.get("function_call")
     if legacy is not None and any(as_dict(call).get("function") == legacy for call in calls):
-        del named["function_call"]  # servers that send both forms of one call
+        del named["function_call"]  # some servers send both forms of a call
     if not reasoning(named) and (thought := _detailed(item)):
         named["reasoning"] = thought
     parts = assistant_parts(named)
@@ -133,9 +131,9 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
 
 
 def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterator[Part]:
-    """Yields text that may begin with a thought in tags, as servers without a parser write it.
+    """Splits off a leading thought in tags, which servers without a parser leave in the text.
 
-    `keep=False`: the message also contains the thought separately.
+    `keep=False` drops the thought, since the message also contains it separately.
     """
     head, end, rest = part.text.partition("</think>")
     before, start, thought = head.partition("<think>")
@@ -150,7 +148,7 @@ def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterat
 
 
 def _plain_parts(value: Json) -> Json:
-    """Returns content whose refusals are text parts: they are the model's own words."""
+    """Returns content with refusals as text parts, since they are the model's own words."""
     if not isinstance(value, list):
         return value
     parts: list[Json] = []
@@ -162,7 +160,7 @@ def _plain_parts(value: Json) -> Json:
 
 
 def _calls(item: dict[str, Json]) -> list[Json]:
-    """Returns the calls in their full form, without the empty kind that some servers add.
+    """Returns the calls in their full form, without the unused kind.
 
     Snowflake fills the unused kind, and the unused `function_call`, with empty strings.
     """
@@ -181,7 +179,7 @@ def _calls(item: dict[str, Json]) -> list[Json]:
 
 
 def _detailed(item: dict[str, Json]) -> str:
-    """Returns the clear text in `reasoning_details` (OpenRouter), without summaries."""
+    """Returns the clear text of `reasoning_details` (OpenRouter), without summaries."""
     details = [as_dict(detail) for detail in as_list(item.get("reasoning_details"))]
     texts = (as_str(d.get("text")) for d in details if d.get("type") == "reasoning.text")
     return "".join(texts)
@@ -199,10 +197,10 @@ def _result(item: dict[str, Json]) -> ToolResult:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the choices of a response by index; () if it is an error or there is none."""
+    """Returns the choices of a response by index; () for an error or without choices."""
     body = exchange.answer_body(whole_response)
     choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
-    choices.sort(key=lambda choice: at if isinstance(at := choice.get("index"), int) else 0)
+    choices.sort(key=lambda choice: as_int(choice.get("index")))
     sent = [as_dict(item) for item in as_list((exchange.request or {}).get("messages"))]
     return [
         _answer(choice, sent, body) for choice in choices if isinstance(choice.get("message"), dict)
@@ -220,7 +218,7 @@ def _answer(
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
     return ApiAnswer(
         message,
-        # Servers have many names for a normal end; without any, the answer has no end.
+        # Servers use many names for a normal end; without one, the end is missing.
         fault="truncated" if failed or finish is None else finish_fault(finish),
         model=name_or_none(body.get("model")),
         prefill=bool(sent) and sent[-1].get("prefix") is True,
@@ -229,10 +227,10 @@ def _answer(
 
 
 def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
-    """Returns whether the provider ran tools for an answer, whose results the log does not contain.
+    """Returns whether the provider ran tools for an answer, whose results are not in the log.
 
     OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields
-    of the response; Groq's compound models list `executed_tools`.
+    of the response. Groq's compound models list `executed_tools`.
     """
     annotations = map(as_dict, as_list(message.get("annotations")))
     cited = any(as_str(one.get("type")).endswith("_citation") for one in annotations)
@@ -240,7 +238,7 @@ def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether a chunk belongs to the response of the one before it: the ids say so."""
+    """Returns whether a chunk belongs to the same response as the previous one, by their ids."""
     one, other = as_dict(before), as_dict(after)
     if not all("chunk" in as_str(chunk.get("object")) for chunk in (one, other)):
         return False

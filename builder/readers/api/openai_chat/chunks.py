@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.json_text import is_json
+from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _LISTS = ("reasoning_details", "annotations", "executed_tools")
 SEARCHES = ("citations", "search_results")
-"""Fields of a response that list the pages which its answers are based on (Perplexity, xAI)."""
+"""Fields of a response that list the pages behind its answers (Perplexity, xAI)."""
 
 
 def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
     """Returns the assembled response: `choices` with complete messages, `model`.
 
-    A choice without a finish_reason gets "length", since its end is missing; so do all choices of a
-    stream with an error.
+    Choices without a finish_reason, and all choices of a stream with an error, get "length", since
+    their end is missing.
     """
     choices: dict[int, _Choice] = {}
     model = ""
@@ -31,9 +31,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         searches |= {key: chunk[key] for key in SEARCHES if chunk.get(key)}
         for entry in as_list(chunk.get("choices")):
             piece = as_dict(entry)
-            index = piece.get("index")
-            at = index if isinstance(index, int) else 0
-            choices.setdefault(at, _Choice()).add(piece)
+            choices.setdefault(as_int(piece.get("index")), _Choice()).add(piece)
     return {
         **searches,
         "model": model,
@@ -62,15 +60,6 @@ class _Call:
     def text(self) -> str:
         """Returns the arguments assembled so far."""
         return "".join(self.pieces)
-
-    @property
-    def is_whole(self) -> bool:
-        """Returns whether its arguments are one JSON value already."""
-        try:
-            loads(self.text)
-        except JsonFault:
-            return False
-        return True
 
     def add(self, call_id: str, body: dict[str, Json]) -> None:
         self.id = self.id or call_id
@@ -115,7 +104,7 @@ class _Choice:
         self.finish = as_str(piece.get("finish_reason")) or self.finish
 
     def _part(self, part: dict[str, Json]) -> None:
-        """Adds a content part (Mistral), which contains a piece of a thought or of the text."""
+        """Adds a content part (Mistral), a piece of a thought or of the text."""
         self.pieces["content"].append(as_str(part.get("text")))
         thinking = part.get("thinking")
         thought = self.pieces["reasoning_content"]
@@ -125,7 +114,7 @@ class _Choice:
     def _call(self, piece: dict[str, Json]) -> None:
         """Adds a piece of a call. Servers omit the index, use one for all, or send id "" later.
 
-        A new id is a new call; without ids a name after whole arguments is one.
+        A new id begins a call; without ids, so does a name after complete arguments.
         """
         kind = "custom" if as_str(as_dict(piece.get("custom")).get("name")) else "function"
         call_id, body = as_str(piece.get("id")), as_dict(piece.get(kind))
@@ -142,7 +131,7 @@ class _Choice:
     def _begins(call: _Call, call_id: str, body: dict[str, Json]) -> bool:
         if call_id and call.id:
             return call_id != call.id
-        return bool(as_str(body.get("name"))) and call.is_whole
+        return bool(as_str(body.get("name"))) and is_json(call.text)
 
     def message(self) -> dict[str, Json]:
         texts = {name: "".join(pieces) for name, pieces in self.pieces.items()}

@@ -1,6 +1,6 @@
-"""Rows of fine-tuning files: messages with tools, and preference pairs (openai-finetune.md).
+"""Reads rows of fine-tuning files: messages with tools, and preference pairs (openai-finetune.md).
 
-The rows that this project writes are of this form, with calls and results in the text.
+This project writes rows of this form, with calls and results in the text.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _KEYS = frozenset(
         "thinking_blocks", "weight", "id", "timestamp",
     }
 )  # fmt: skip
-"""Keys of a message, and what programs add that keep a list of them."""
+"""Keys of a message, including those added by programs that keep lists of messages."""
 
 
 def is_chat(value: dict[str, Json]) -> bool:
-    """Returns whether an object's `messages` are those of OpenAI chat."""
+    """Returns whether an object's `messages` are in the form of OpenAI chat."""
     messages = as_list(value.get("messages"))
     if not messages:
         return False
@@ -57,7 +57,7 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
             return False  # LLaMA-Factory's typed parts
         if message["role"] != "tool" and parts and not any("type" in part for part in parts):
             return False  # Bedrock's blocks
-    # SWE-agent and OpenHands write calls of their own into the text.
+    # SWE-agent and OpenHands write calls into the text in a format of their own.
     return not (message["role"] == "assistant" and "<function=" in as_str(body))
 
 
@@ -70,12 +70,12 @@ def is_list(values: Sequence[Json]) -> bool:
 
 
 def listed(messages: list[Json]) -> History:
-    """Returns the history that a list of messages contains."""
+    """Returns the history in a list of messages."""
     return history({"messages": messages})
 
 
 def is_row(value: Json) -> bool:
-    """Returns whether a record is a row: it names no model, or ends with an answer."""
+    """Returns whether a record is a row, without a model or with an answer at the end."""
     if not isinstance(value, dict):
         return False
     if "preferred_output" in value:
@@ -87,9 +87,9 @@ def is_row(value: Json) -> bool:
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
-    """Yields the row's conversation: with the preferred output, where there are two.
+    """Yields the row's conversation; of a preference pair, with the preferred output.
 
-    The other output becomes a separate conversation that is not trained (`dispreferred`).
+    The other output becomes a rejected conversation (`dispreferred`).
     """
     if "preferred_output" not in row:
         yield _conversation(where, where, row, ())

@@ -1,6 +1,6 @@
-"""Bodies of OpenAI's Responses API as values (openai-responses.md).
+"""Parses bodies of OpenAI's Responses API (openai-responses.md).
 
-The server may keep the history: `Links` writes it into the requests that name it.
+The server may keep the history; `Links` inserts it into requests that refer to it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from builder.readers.api.openai_responses.stream import whole_response
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 MAX_KEPT = 32 << 20
-"""Maximum characters of JSON kept for requests that may refer to them."""
+"""Maximum number of characters of JSON kept for later requests."""
 
 Value = TypeVar("Value")
 
 _UNANSWERED = frozenset({"queued", "in_progress", "searching"})
-"""Statuses of a response that is not complete yet: it is fetched again by its id."""
+"""Statuses of an incomplete response, which the client polls by its id."""
 
 _KEPT = ("previous_response_id", "conversation", "prompt")
-"""Fields of a request that refer to data on the server: a history, a stored prompt."""
+"""Fields of a request that refer to a history or prompt on the server."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -61,7 +61,7 @@ def items(value: Json) -> list[Json]:
 
 
 def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
-    """Returns the definitions of a request, and those that came to the model later."""
+    """Returns the definitions of a request, and those given to the model later."""
     if not isinstance(body.get("tools"), list) and not later:
         return None
     found = list(definitions(body.get("tools")))
@@ -70,7 +70,7 @@ def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
-    """Returns the answer, or () if the response is an error or has not come yet."""
+    """Returns the answer, or () if the response is an error or not complete yet."""
     if exchange.status is not None and exchange.status >= 400:
         return ()
     body = response_of(exchange)
@@ -104,7 +104,7 @@ def response_of(exchange: Exchange) -> dict[str, Json]:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether an event belongs to the same response as the one before it."""
+    """Returns whether an event belongs to the same response as the previous one."""
     one, other = as_str(as_dict(before).get("type")), as_str(as_dict(after).get("type"))
     if not (one.startswith("response.") and other.startswith("response.")):
         return False
@@ -112,7 +112,7 @@ def continues(before: Json, after: Json) -> bool:
 
 
 class _Kept(Generic[Value]):
-    """Values by name: the most recent ones up to MAX_KEPT characters, and always the last."""
+    """Values by name: the last one, and earlier ones up to MAX_KEPT characters in total."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
@@ -140,10 +140,10 @@ def _weight(value: Json) -> int:
 
 
 class Links:
-    """Histories that the server keeps, by the id of a response or of a conversation.
+    """Histories kept by the server, by the id of a response or conversation.
 
-    `instructions` are not carried over: each request's own are its system text. The beginning of a
-    conversation is known only if the log contains the call that created it.
+    `instructions` are not inherited; each request's own are its system text. The beginning of a
+    conversation is known only if the log contains the request that created it.
     """
 
     def __init__(self) -> None:
@@ -152,9 +152,9 @@ class Links:
         self._waiting: _Kept[dict[str, Json]] = _Kept()  # requests, by the ids of their responses
 
     def complete(self, exchange: Exchange) -> Exchange:
-        """Returns the exchange with the history that its request names, as far as the log has it.
+        """Returns the exchange with the history that its request names, as far as it is logged.
 
-        A response that was asked for again under its id gets the request that began it.
+        A response that the client polls by its id gets the request that began it.
         """
         response = response_of(exchange)
         if exchange.dialect != OPENAI_RESPONSES:
@@ -174,7 +174,7 @@ class Links:
         for name in ("previous_response_id", "conversation") if step.whole else ():
             request.pop(name, None)
         if sent.get("prompt") and response.get("instructions"):
-            # The stored prompt, filled in, and the tools that are stored with it.
+            # The response contains the stored prompt, filled in, and its tools.
             del request["prompt"]
             request["instructions"] = response["instructions"]
             request.setdefault("tools", response.get("tools"))
@@ -197,7 +197,7 @@ class Links:
         return found
 
     def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
-        """Remembers a conversation that is created, perhaps with its first items."""
+        """Remembers a new conversation, perhaps with its first items."""
         made = name_or_none(response.get("id"))
         if made is not None and path_of(exchange.url).endswith("/conversations"):
             given = as_list((exchange.request or {}).get("items"))
@@ -216,9 +216,10 @@ class Links:
 
 
 def _server_turns(output: list[Json]) -> int:
-    """Returns how many items of a response precede its last turn, if the server runs functions.
+    """Returns the number of items before the last turn of a response.
 
-    Its response contains the calls, their outputs and the answers to them, one after another.
+    A server that runs functions itself returns calls, their outputs and the next answers in one
+    response.
     """
     called: set[str] = set()
     turns = 0

@@ -1,10 +1,9 @@
-"""Items of OpenAI's Responses API as messages (openai-responses.md "Items").
+"""Parses items of OpenAI's Responses API into messages (openai-responses.md "Items").
 
 The items of one answer (thoughts, text, calls) are one assistant message, which ends at the next
-user item or tool output. Tools that the provider ran inside the answer are not calls that a client
-answers, and the log does not contain all that the model saw of them: such a turn cannot be learnt
-(`server_tool`). Calls made by a program that the model wrote are not the model's own
-(`programmatic_call`).
+user item or tool output. A turn in which the provider ran tools cannot be a target: no client
+answers these calls, and the log lacks part of what the model saw of them (`server_tool`). Calls by
+a program that the model wrote are not the model's own (`programmatic_call`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _CALLS = {
     "apply_patch_call": ("apply_patch", "operation"),
     "computer_call": ("computer", "action"),
 }
-"""Calls of built-in tools that the client runs: their name, and the field of their arguments."""
+"""Calls of built-in tools that the client runs: the tool's name, and the field of arguments."""
 
 _NAMED_CALLS = frozenset({"function_call", "custom_tool_call", "tool_search_call"})
 _OUTPUTS = frozenset(
@@ -66,11 +65,11 @@ ITEMS = (
     | _SILENT
     | {"message", "reasoning", "additional_tools", "item_reference"}
 )
-"""All types that are known."""
+"""All known types."""
 
 
 def item_type(item: Item) -> str:
-    """Returns the item's type; a message, and a reference to an item, may have none."""
+    """Returns the item's type, which messages and references to items may lack."""
     if isinstance(item.get("type"), str):
         return as_str(item.get("type"))
     if "role" in item:
@@ -92,8 +91,8 @@ class ItemReading:
         self.tools: list[Json] = []
         self.missing: list[str] = []
         self.changes: Counter[str] = Counter()
-        self._saying: list[Part] = []
-        self._not_ours: set[str] = set()  # ids of calls that no client answers to the model
+        self._answer: list[Part] = []  # parts of the current assistant message
+        self._server_calls: set[str] = set()  # ids of calls that no client answers
 
     def read(self, items: Iterable[Json]) -> ItemReading:
         """Takes the items of a request."""
@@ -103,38 +102,38 @@ class ItemReading:
         return self
 
     def read_answer(self, items: Iterable[Json]) -> Message:
-        """Returns the one message that the items of a response are."""
+        """Returns the items of a response as one message."""
         for value in items:
             self._take(as_dict(value), answer=True)
-        return Message("assistant", tuple(self._saying))
+        return Message("assistant", tuple(self._answer))
 
     def _take(self, item: Item, *, answer: bool) -> None:
         kind = item_type(item)
         if kind == "message" and (answer or item.get("role") == "assistant"):
-            self._saying += codex_items.content_parts(item.get("content"))
+            self._answer += codex_items.content_parts(item.get("content"))
         elif kind == "message":
             self._end()
             parts = codex_items.content_parts(item.get("content"))
             self.messages.append(Message(as_str(item.get("role"))[:40], tuple(parts)))
         elif kind == "reasoning":
-            self._saying += self._thoughts(item)
+            self._answer += self._thoughts(item)
         elif kind in _NAMED_CALLS or kind in _CALLS:
-            self._saying.append(self._call(kind, item))
+            self._answer.append(self._call(kind, item))
         elif kind in _OUTPUTS:
             self._output(kind, item, answer=answer)
         elif kind in _SERVER:
-            self._saying.append(_server(kind))
+            self._answer.append(_server(kind))
         elif kind in _COMPACTIONS:
-            self._saying.append(Unparsed(kind, "encrypted_context"))
+            self._answer.append(Unparsed(kind, "encrypted_context"))
         elif kind == "additional_tools":
             self._offer(item)
         elif kind == "item_reference":
             self.missing.append(as_str(item.get("id")))
         elif kind not in _SILENT:
-            self._saying.append(unknown_part(kind))
+            self._answer.append(unknown_part(kind))
 
     def _thoughts(self, item: Item) -> list[Part]:
-        """Yields thoughts in clear text. A summary by another model is not a thought."""
+        """Returns thoughts in clear text, without summaries by another model."""
         texts = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
         if not any(texts) and as_list(item.get("summary")):
             self.changes["reasoning_summary_dropped"] += 1
@@ -145,7 +144,7 @@ class ItemReading:
         caller = as_str(as_dict(item.get("caller")).get("type"))
         container = as_str(as_dict(item.get("environment")).get("type")).startswith("container")
         if caller not in ("", "direct") or container or item.get("execution") == "server":
-            self._not_ours.add(call_id or "")
+            self._server_calls.add(call_id or "")
             return _server(kind) if container or not caller else _programmatic(item)
         if kind in _CALLS:
             name, field = _CALLS[kind]
@@ -161,9 +160,11 @@ class ItemReading:
 
     def _output(self, kind: str, item: Item, *, answer: bool) -> None:
         call_id = _call_id(item)
-        server = answer or item.get("execution") == "server" or (call_id or "") in self._not_ours
+        server = (
+            answer or item.get("execution") == "server" or (call_id or "") in self._server_calls
+        )
         if server:
-            self._saying.append(_server(kind))
+            self._answer.append(_server(kind))
         else:
             self._end()
             result = _result(kind, item, call_id)
@@ -177,9 +178,9 @@ class ItemReading:
                 self.tools.append(tool)
 
     def _end(self) -> None:
-        if self._saying:
-            self.messages.append(Message("assistant", tuple(self._saying)))
-            self._saying = []
+        if self._answer:
+            self.messages.append(Message("assistant", tuple(self._answer)))
+            self._answer = []
 
 
 def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
@@ -192,7 +193,7 @@ def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
 
 
 def _call_id(item: Item) -> str | None:
-    """Returns the id that pairs a call with its output; for local shell calls the item's id."""
+    """Returns the id that a call and its output share; for local shell calls the item's id."""
     found = name_or_none(item.get("call_id"))
     if found is None and item_type(item).startswith("local_shell_call"):
         return name_or_none(item.get("id"))
@@ -200,7 +201,7 @@ def _call_id(item: Item) -> str | None:
 
 
 def _server(kind: str) -> Unparsed:
-    # Only the type: a client does not send all of such an item back.
+    # Only the type, since clients do not send the whole item back.
     return Unparsed(kind, "server_tool")
 
 

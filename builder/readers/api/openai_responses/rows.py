@@ -1,7 +1,7 @@
-"""Items without a request around them: a file that is one list of items, and rows with `input`.
+"""Recognises items without a request: files that are one list of items, and rows with `input`.
 
-Source: openai-responses.md "Items". Agents keep their sessions as such lists: they contain the
-messages, not the instructions and tools of each request.
+Agents store sessions as such lists, which contain the messages, but not the instructions and tools
+of each request. Source: openai-responses.md "Items".
 """
 
 from __future__ import annotations
@@ -43,5 +43,5 @@ def is_row(value: Json) -> bool:
 
 
 def listed(items: list[Json]) -> History:
-    """Returns the history that a list of items contains."""
+    """Returns the history in a list of items."""
     return history({"input": items})

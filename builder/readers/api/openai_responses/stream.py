@@ -11,11 +11,11 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 
 
 def whole_response(events: Iterable[Json]) -> dict[str, Json]:
-    """Returns the response of the events, as it would have been without a stream.
+    """Returns the response of the events, in the form of a response that is not streamed.
 
-    Its status is "incomplete" where the end is missing. Some servers leave `output` of the last
-    event empty: then it consists of the completed items. Of incomplete items only text is kept,
-    never part of a call.
+    Its status is "incomplete" if the end is missing. Some servers leave `output` of the last event
+    empty; it is then filled with the completed items and the text of incomplete ones, but no
+    incomplete calls.
     """
     response: dict[str, Json] = {}
     ended = broken = False
