@@ -1,10 +1,9 @@
 """mini-swe-agent: `.traj.json` files of version 1 and 2, and bare lists of its messages.
 
-A record is a message. Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the
-Responses form and for retries. Models that write their command into the text (the only kind in
-version 1) come as text turns, and had no tools. Others had one, `bash(command)`, whose definition
-is not logged. An answer that broke the format is not in later requests: it is a conversation of its
-own if it has calls.
+A record is a message. Models that write their command into the text (the only kind in version 1)
+have text turns and no tools. Others have one tool, `bash(command)`, whose definition is not logged.
+A malformed answer is not in later requests; with calls, it becomes a separate conversation.
+Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the Responses form and retries.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ from builder.readers.toolkit.chat_messages import (
     reasoning,
     tool_result,
 )
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span
 from builder.sources.source import Record, Source
@@ -44,11 +44,11 @@ _MARKS = (
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
     "MINI_SWE_AGENT_FINAL_OUTPUT",
 )
-"""Text of its prompts that no other agent's prompts contain."""
+"""Text that only this agent's prompts contain."""
 
 
 def recognise(source: Source) -> str | None:
-    """Claims `trajectory_format` mini-swe-agent-…, and lists of messages with its prompt."""
+    """Claims `trajectory_format` mini-swe-agent-…, and message lists with the agent's prompt."""
     if source.peek.kind != "json":
         return None
     objects = source.peek.objects
@@ -86,7 +86,7 @@ def read(source: Source) -> Iterator[Event]:
         model = as_dict(config.get("model"))
         image = as_dict(config.get("environment")).get("image")
         status = name_or_none(info.get("exit_status")) or run.exit_status
-        has_calls = any(isinstance(part, ToolCall) for item in run.messages for part in item.parts)
+        has_calls = any(map(calls, run.messages))
         yield Conversation(
             id="main",
             record=run.where,
@@ -104,7 +104,7 @@ def read(source: Source) -> Iterator[Event]:
 
 @dataclass(slots=True)
 class _Run:
-    """Collects the messages of a run as they are read."""
+    """Collects the messages of a run."""
 
     messages: list[Message] = field(default_factory=list)
     records: int = 0
@@ -134,7 +134,7 @@ class _Run:
 
 
 def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
-    """Returns an item as a message, if it is one."""
+    """Returns the message in an item, if there is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
@@ -152,24 +152,22 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
             parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
         return [Message(role, tuple(parts))]
     if role:
-        written = content(item.get("content"))
-        return [Message(role, as_harness(written) if harness else written)]
+        visible = content(item.get("content"))
+        return [Message(role, as_harness(visible) if harness else visible)]
     parts = _item_parts(item)
     return [Message("assistant", tuple(parts))] if parts else []
 
 
 def _response_parts(response: dict[str, Json]) -> list[Part]:
-    """Returns the parts of an answer of the Responses API, its items in order."""
-    items = [as_dict(item) for item in as_list(response.get("output"))]
-    return [part for item in items for part in _item_parts(item)]
+    """Returns the parts of an answer of the Responses API, in order."""
+    return [part for item in as_list(response.get("output")) for part in _item_parts(as_dict(item))]
 
 
 def _item_parts(item: dict[str, Json]) -> list[Part]:
-    """Returns the parts of an item of the Responses API; of reasoning, what is in clear text."""
+    """Returns the parts of an item of the Responses API; reasoning only in clear text."""
     kind = as_str(item.get("type"))
     if kind == "function_call" and (name := name_or_none(item.get("name"))):
-        call_id = name_or_none(item.get("call_id")) or name_or_none(item.get("id"))
-        return [ToolCall(name, item.get("arguments"), id=call_id)]
+        return [ToolCall(name, item.get("arguments"), id=name_of(item, "call_id", "id"))]
     if kind == "reasoning":
         thoughts = as_list(item.get("content")) or as_list(item.get("summary"))
         texts = [as_str(as_dict(thought).get("text")) for thought in thoughts]
@@ -186,14 +184,17 @@ def _answer(response: dict[str, Json]) -> dict[str, Json]:
 
 
 def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
-    """Yields an answer that broke the format, logged with the message that asks for it again."""
-    parts = [*assistant_parts(_answer(response)), *_response_parts(response)]
-    if any(isinstance(part, ToolCall) for part in parts):
+    """Yields a rejected conversation for a malformed answer if it has calls.
+
+    The message that requests a new answer contains it.
+    """
+    answer = Message("assistant", (*assistant_parts(_answer(response)), *_response_parts(response)))
+    if calls(answer):
         problem = Problem("malformed_answer", where, "refused by the agent and asked for again", 0)
         yield Conversation(
             id=f"refused {where}",
             record=where,
-            messages=(Message("assistant", tuple(parts)),),
+            messages=(answer,),
             problems=(problem,),
         )
 

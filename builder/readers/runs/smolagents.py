@@ -1,14 +1,14 @@
 """smolagents: an agent's memory dumped as a list of steps (`memory.get_full_steps()`).
 
-A record is a step, known by its keys. Source: inspect-ai.md "smolagents"; smolagents' memory.py.
-Code agents write code into their text, which the dump wraps as a call of `python_interpreter`: they
-come as text turns. One text contains the results of all calls of a step, ordered by id, so that
-several calls without `tool_observations` cannot be matched with their results. Definitions of tools
-are not logged; a code agent sends none, they are in its prompt.
+A record is a step, whose keys show its type. Code agents write code into their text, which the dump
+wraps as a call of `python_interpreter`; the reader returns text turns. One text contains the
+results of all calls of a step, ordered by id, so several calls without `tool_observations` cannot
+be matched with their results. Tool definitions are not logged; code agents have them in the prompt.
 
-The agent frames what it sends ("New task:", "Observation:", a hint after an error) and sends calls
-back as text. A frame is taken over where a logged request (`model_input_messages`) contains the
-framed text word for word; otherwise, and after calls, the context misses `history`.
+The agent sends texts in frames ("New task:", "Observation:", a hint after an error) and calls as
+text. The reader adds a frame if a logged request (`model_input_messages`) contains the exact framed
+text; otherwise, and after calls, the context lacks `history`.
+Source: inspect-ai.md "smolagents"; smolagents' memory.py.
 """
 
 from __future__ import annotations
@@ -34,12 +34,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import (
-    as_harness,
-    content,
-    reasoning,
-    tool_calls,
-)
+from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
@@ -54,10 +49,10 @@ _PROCEED = "Now proceed and carry out this plan."
 
 @dataclass(slots=True)
 class _Requests:
-    """What the logged requests of a dump show.
+    """The logged requests of a dump.
 
     sent     the texts of their messages
-    differs  whether a message was, or may have been, sent in another form than the sample's
+    differs  a message was, or may have been, sent in another form than the conversation's
     """
 
     sent: set[str] = field(default_factory=set)
@@ -73,7 +68,7 @@ class _Requests:
                 self.sent.add(as_str(as_dict(block).get("text")))
 
     def framed(self, before: str, parts: _Parts, after: str = "") -> _Parts:
-        """Returns one text in its frame if it was sent so, else the parts as they are."""
+        """Returns a single text in its frame if a request contains it, else the parts unchanged."""
         if not parts:
             return parts
         if len(parts) == 1 and isinstance(parts[0], Text):
@@ -93,7 +88,7 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation: the steps of one agent's memory."""
+    """Yields one conversation from the steps of an agent's memory."""
     requests = _Requests()
     steps: list[dict[str, Json]] = []
     places: list[str] = []
@@ -107,7 +102,9 @@ def read(source: Source) -> Iterator[Event]:
             yield Ignored(code)
         else:
             requests.add(step)
-            first = as_list(step.get("model_input_messages"))[:1]  # the others grow with each step
+            first = as_list(step.get("model_input_messages"))[
+                :1
+            ]  # all messages would take quadratic memory
             steps.append({**step, "model_input_messages": first})
             places.append(record.where)
     messages: list[Message] = []
@@ -135,7 +132,7 @@ def read(source: Source) -> Iterator[Event]:
 def _missing(
     steps: list[dict[str, Json]], messages: list[Message], *, differs: bool
 ) -> tuple[str, ...]:
-    """Returns what the conversation lacks; code agents send no definitions of tools."""
+    """Returns the codes of what the context lacks; code agents send no tool definitions."""
     lacks = {
         "system": not any(message.role == "system" for message in messages),
         "tools": all(step.get("code_action") is None for step in steps),
@@ -152,7 +149,7 @@ def _ignored(step: dict[str, Json]) -> str | None:
 
 
 def _system(step: dict[str, Json]) -> list[Message]:
-    """Returns the system message of the first logged request of the model."""
+    """Returns the system message of a step's logged request, if there is one."""
     for item in as_list(step.get("model_input_messages"))[:1]:
         if as_dict(item).get("role") == "system":
             return [Message("system", content(as_dict(item).get("content")))]
@@ -160,9 +157,9 @@ def _system(step: dict[str, Json]) -> list[Message]:
 
 
 def _as_sent(messages: list[Message]) -> Iterator[Message]:
-    """Yields the system message first, and texts of the user that follow one another as one.
+    """Yields the system message first and joins consecutive user texts with newlines, as sent.
 
-    A request is logged after the task that it answers. The agent joins messages by a newline.
+    The dump contains the system message only in the request that follows the task.
     """
     ordered = sorted(messages, key=lambda message: message.role != "system")
     for joins, group in groupby(ordered, key=_is_text):
@@ -185,7 +182,7 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
         images = [Media("image") for _ in as_list(step.get("task_images"))]
         task = requests.framed("New task:\n", content(step["task"]))
         return [Message("user", (*task, *images))]
-    if "plan" in step:  # the model's text in a frame that the agent put around it
+    if "plan" in step:  # the model's text in the agent's frame
         plan = Message("assistant", as_harness(content(step["plan"])))
         was_sent = _PROCEED in requests.sent
         return [plan, Message("user", (Text(_PROCEED, harness=True),))] if was_sent else [plan]
@@ -204,13 +201,13 @@ def _step(step: dict[str, Json], requests: _Requests) -> list[Message]:
 
 
 def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
-    """Returns what the user's messages after a step without calls contain."""
+    """Returns the user messages with the observations of a step without calls."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
     output = content(step.get("observations"))
     found = [images, requests.framed("Observation:\n", output)]
     called = as_list(step.get("tool_calls"))[:1]
     if called:
-        requests.differs = True  # the code comes again, as a call written out
+        requests.differs = True  # the agent sends the code again, as a call in text
     if (error := _error(step)) is not None:
         found = [as_harness(parts) for parts in found]
         id_line = f"Call id: {as_str(as_dict(called[0]).get('id'))}\n" if called else ""
@@ -225,7 +222,7 @@ def _error(step: dict[str, Json]) -> Text | None:
 
 
 def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[ToolResult]:
-    """Returns the results of a step: one for each call, or one for all, and the step's error."""
+    """Returns the results of a step: one for each call, or one for all calls and the error."""
     ids = [call.id for call in calls if isinstance(call, ToolCall)]
     own = step.get("tool_observations")
     error = _error(step)

@@ -1,12 +1,12 @@
 """SWE-agent: `.traj` files (0.x, 1.0, from 1.1), one JSON object with the history of a run.
 
-A record is an item of a history. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py
-for retries, exits and attempts. The conversation is the history. Where a step's input, which
-`query` or the `messages` of the step before contain, differs from the history before its answer
-(elided observations, requeries after malformed actions), `history` is missing from the context of
-that answer. Only function-calling runs call tools; the older dialects write a discussion and a
-command as text, and come as text turns. Ids of calls repeat, so results come after the turn that
-called. Definitions of tools are not logged.
+A record is an item of a history. The conversation is the history. A step's input is its `query`, or
+`messages` of the previous step; if it differs from the history before the answer (elided
+observations, requeries after malformed actions), the context of the answer lacks `history`. Only
+function-calling runs have calls; older dialects write a discussion and a command as text, which
+become text turns. Call ids repeat, so results come directly after their turn. Tool definitions are
+not logged. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py for retries, exits
+and attempts.
 """
 
 from __future__ import annotations
@@ -23,16 +23,12 @@ from builder.conversation import (
     Json,
     Message,
     Text,
-    ToolCall,
     ToolResult,
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import (
-    as_harness,
-    assistant_parts,
-    content,
-)
+from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
@@ -40,9 +36,9 @@ from builder.readers.toolkit.places import span, unique_name
 from builder.sources.source import Record, Source
 
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
-"""Keys of history items that no other list of messages has."""
+"""Keys that only SWE-agent's history items have."""
 _EXITS = ("Exit due to ", "Exiting due to ")
-"""How the step begins that SWE-agent writes itself when a run ends by an error or a limit."""
+"""The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
 
 
 def recognise(source: Source) -> str | None:
@@ -59,12 +55,12 @@ def recognise(source: Source) -> str | None:
 
 
 def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
-    """Returns the history of a run and its place; if missing, the fullest view in the last step."""
+    """Returns the history of a run and its place; if missing, the longest list in the last step."""
     if history := as_list(run.get("history")):
         return history, "history"
     steps = as_list(run.get("trajectory"))
     last = as_dict(steps[-1]) if steps else {}
-    # `messages` of a step contain its own result as well, its `query` does not.
+    # Unlike `query`, `messages` of a step include its own result.
     key = "messages" if last.get("messages") else "query"
     return as_list(last.get(key)), f"trajectory[{len(steps) - 1}].{key}"
 
@@ -80,7 +76,7 @@ def read(source: Source) -> Iterator[Event]:
         source.count_records()
         yield Problem("not_object", "file", f"a trajectory is a {type(value).__name__}")
         return
-    # With attempts, the history at the top is a copy of the chosen one.
+    # With attempts, the top-level history is a copy of the chosen attempt's.
     attempts = as_list(value.get("attempts"))
     runs = [("", as_dict(value))] if not attempts else []
     runs += [(f"attempts[{n}].", as_dict(attempt)) for n, attempt in enumerate(attempts)]
@@ -109,7 +105,7 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
         yield from _agent(unique_name(name[:200], names), records, facts, inputs)
     answers = sum(as_dict(item).get("role") == "assistant" for item in history)
     steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
-    if steps > answers:  # blocked or malformed actions that were asked for again
+    if steps > answers:  # blocked or malformed actions, which the agent requested again
         source.count_records(steps - answers)
         yield Ignored("step_outside_history", steps - answers)
 
@@ -124,7 +120,7 @@ def _inputs(run: dict[str, Json]) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a run records of itself: the model's name, how it ended, the benchmark it belongs to."""
+    """Metadata of a run."""
 
     model: str | None
     exit_status: str
@@ -145,7 +141,7 @@ def _facts(run: dict[str, Json]) -> _Facts:
 def _agent(
     name: str, records: list[Record], facts: _Facts, inputs: Sequence[Json]
 ) -> Iterator[Event]:
-    """Yields the conversation of one agent; a demonstration by turns is one of its own."""
+    """Yields the conversation of one agent, and another for a demonstration with several roles."""
     items = [(record, as_dict(record.value)) for record in records]
     steps = _Steps.compare([item for _, item in items], inputs)
     demo = [(record, item) for record, item in items if item.get("is_demo") is True]
@@ -164,9 +160,10 @@ def _agent(
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """What the logged inputs of the steps show: were they compared, and which answers differ.
+    """The result of comparing the inputs of the steps with the history.
 
-    `differing` contains the ids (`id()`) of answers whose input is not the history before them.
+    compared   whether there were inputs to compare
+    differing  `id()` of each answer whose input differs from the history before it
     """
 
     compared: bool = False
@@ -193,7 +190,7 @@ def _text_of(item: dict[str, Json]) -> tuple[str, str]:
 
 
 def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) -> int:
-    """Returns the index of the last answer if SWE-agent wrote it itself, else the end."""
+    """Returns the index of the last answer if SWE-agent wrote it itself, else `len(items)`."""
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
     text = as_str(item.get("thought")) or as_str(item.get("content"))
@@ -210,7 +207,7 @@ def _conversation(
 ) -> Conversation:
     where = span(items[0][0].where, items[-1][0].where)
     messages = [_message(item) for _, item in items]
-    has_calls = any(isinstance(part, ToolCall) for item in messages for part in item.parts)
+    has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):
         missing.add("system")

@@ -1,9 +1,9 @@
 """tau2-bench: results of simulations, in one file or in a folder of files.
 
-A record is a simulation. Source: tau-bench.md "tau2-bench"; tau2's data_model/message.py and
-simulation.py. The user simulator has tools of its own (`requestor: user`): hidden from the agent,
-they are not part of the conversation. The system text is not logged, only the policy in it. Voice
-runs are logged as chunks of 200 ms; their calls are counted, their words cannot be joined.
+A record is a simulation. The user simulator has tools of its own (`requestor: user`), which are not
+part of the conversation since the agent does not see them. Of the system text only the policy is
+logged. Voice runs are logged as chunks of 200 ms; their calls are counted, but their words cannot
+be joined. Source: tau-bench.md "tau2-bench"; tau2's data_model/message.py and simulation.py.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from builder.sources.source import Record, Source
 
 _RUN_FILE, _SIMULATIONS = "results.json", "simulations"
 _STOP = "###STOP###"
-"""What the agent without a user puts in place of its last call."""
+"""The text with which an agent without a user replaces its last call."""
 _GREETING = "Hi! How can I help you today?"
-"""What tau2's orchestrator opens the dialogue with (DEFAULT_FIRST_AGENT_MESSAGE)."""
+"""The first message, by tau2's orchestrator (DEFAULT_FIRST_AGENT_MESSAGE)."""
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether the folder is a run whose simulations are files of their own."""
+    """Returns whether the folder is a run with a separate file for each simulation."""
     return folder.is_dir(_SIMULATIONS) and b'"info"' in folder.first(_RUN_FILE, 1 << 12)
 
 
 def recognise(source: Source) -> str | None:
-    """Claims a run (its info and tasks), a simulation, or the folder of both."""
+    """Claims a run (info and tasks), a simulation, or the folder of a run."""
     if source.peek.kind == "folder":
         runs = [member for member in source.members if member.name == _RUN_FILE]
         return "results.json of a run, with its simulations" if any(map(recognise, runs)) else None
@@ -65,7 +65,7 @@ def recognise(source: Source) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What a run states for all its simulations."""
+    """Properties that all simulations of a run share."""
 
     policy: str = ""
     tools: tuple[Json, ...] | None = None
@@ -101,7 +101,7 @@ def _run(source: Source) -> dict[str, Json]:
 def _simulations(
     source: Source, prefix: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
 ) -> Iterator[Event]:
-    """Yields the simulations of a run's file, or the one that a file of its own contains."""
+    """Yields the conversations of a run's file, or of the file of one simulation."""
     records: Iterator[Record | Problem] = source.records()
     if run:
         source.count_records()
@@ -126,7 +126,7 @@ def _facts(info: dict[str, Json]) -> _Facts:
 
 
 def _definition(signature: Json) -> Json:
-    """Returns a tool's signature (name, doc, params, returns) in the shape of a definition."""
+    """Converts a tool's signature (name, doc, params, returns) into a definition."""
     tool = as_dict(signature)
     return {
         "name": tool.get("name"),
@@ -164,7 +164,7 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
         tools=facts.tools,
         model=facts.model,
         records=1,
-        problems=tuple(problems),
+        problems=problems,
         changes=changes,
         context=_context(changes, facts),
         outcome=logged_outcome(
@@ -176,17 +176,14 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
 
 
 def _context(changes: Counter[str], facts: _Facts) -> Context | None:
-    """Returns what is missing apart from the policy, which the agent's own template surrounds."""
+    """Returns the context of a run without its system text, a template around the policy."""
     if not changes["policy_as_system"]:
         return None
     return Context("partial", ("system_template", *(("tools",) if facts.tools is None else ())))
 
 
 def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
-    """Returns the messages that the agent saw of one that was logged.
-
-    Several tools may answer in one.
-    """
+    """Returns what the agent saw of a logged message, which may contain several tool results."""
     role = as_str(item.get("role"))
     if "tool_messages" in item:
         answers = [as_dict(answer) for answer in as_list(item["tool_messages"])]
@@ -209,20 +206,20 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
 
 
 def _untrained(item: dict[str, Json]) -> str | None:
-    """Returns `inserted` for the orchestrator's words in the agent's place: greeting, stop."""
+    """Returns `inserted` for text of the orchestrator in the agent's name: greeting, stop."""
     text = item.get("content")
     by_program = text == _STOP or (text == _GREETING and not item.get("raw_data"))
     return "inserted" if by_program else None
 
 
 def _calls(value: Json) -> list[Part]:
-    """Returns the agent's calls; arguments are decoded in this format."""
+    """Returns the agent's calls, whose arguments are JSON values in this format."""
     items = [item for item in as_list(value) if as_dict(item).get("requestor") != "user"]
     return [call_of(item) or Unparsed(dumps(item), "bad_call") for item in items]
 
 
 def _result(item: dict[str, Json]) -> ToolResult:
-    """Returns a tool's answer; its `id` is the call's."""
+    """Returns a tool's result; its `id` is that of the call."""
     return ToolResult(
         content(item.get("content")),
         call_id=name_or_none(item.get("id")),

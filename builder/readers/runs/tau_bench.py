@@ -1,19 +1,20 @@
 """tau-bench: historical trajectories, a JSON list of runs with OpenAI messages in `traj`.
 
-A record is a run. Source: tau-bench.md "tau-bench". Ids of calls repeat inside a run, so results
-come after the turn that called. Definitions of the tools are not logged. Runs of the text
-strategies (ReAct, act) contain their actions as text and come as text turns. Few-shot rows contain
-a conversation flattened into one text without its calls; they are rejected as `flattened`.
+A record is a run. Call ids repeat within a run, so results come directly after their turn. Tool
+definitions are not logged. Runs of the text strategies (ReAct, act) contain actions as text, which
+become text turns. Few-shot rows contain a conversation as one text without its calls; they are
+rejected as `flattened`. Source: tau-bench.md "tau-bench".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from builder.conversation import Conversation, Json, Message, ToolCall
+from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -21,7 +22,7 @@ from builder.readers.toolkit.rows import read_each
 from builder.sources.source import Source
 
 _ENDING = "transfer_to_human_agents"
-"""The tool that ends a run in both domains of the benchmark: nothing answers its result."""
+"""The tool that ends a run in both domains of the benchmark; nothing answers its result."""
 
 
 def recognise(source: Source) -> str | None:
@@ -56,11 +57,9 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
 
 
 def _ended_by_call(messages: list[Message]) -> bool:
-    """Returns whether the run ended because the agent called the tool that ends it."""
+    """Returns whether the last turn calls the tool that ends a run."""
     last = next((message for message in reversed(messages) if message.role != "tool"), None)
-    return last is not None and any(
-        isinstance(part, ToolCall) and part.name == _ENDING for part in last.parts
-    )
+    return last is not None and any(call.name == _ENDING for call in calls(last))
 
 
 READER = Reader(

@@ -24,13 +24,7 @@ from builder.readers.toolkit.chat_messages import (
 from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_list,
-    as_str,
-    name_or_none,
-    unknown_code,
-)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import (

@@ -13,13 +13,7 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_list,
-    as_str,
-    name_or_none,
-    tuple_or_none,
-)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, tuple_or_none
 
 
 def history(body: dict[str, Json]) -> History:

@@ -6,16 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from builder.conversation import (
-    REPEAT,
-    Context,
-    Conversation,
-    Event,
-    Message,
-    Part,
-    Text,
-    Unparsed,
-)
+from builder.conversation import REPEAT, Context, Conversation, Event, Message, Part, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.envelope import Exchange

@@ -24,12 +24,7 @@ from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import SEARCHES, whole_response
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import (
-    assistant_parts,
-    content,
-    reasoning,
-    tool_result,
-)
+from builder.readers.toolkit.chat_messages import assistant_parts, content, reasoning, tool_result
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text

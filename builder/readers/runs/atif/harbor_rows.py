@@ -1,37 +1,37 @@
-"""Rows of Harbor's exporter for fine-tuning, made out of ATIF trajectories.
+"""Reads rows that Harbor's exporter for fine-tuning makes of ATIF trajectories.
 
-Source: atif.md "Harbor's own SFT exporter". A row is a growing prefix of its trial (an episode),
-so only the longest counts. System texts became user turns, results plain user turns, calls text.
+A row (episode) is a prefix of its trial, so only the longest is used. System texts and results are
+user messages, calls are text. Source: atif.md "Harbor's own SFT exporter".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from builder.conversation import Conversation, Json, Message, Part, ToolCall, ToolResult
+from builder.conversation import Conversation, Json, Message, Part, ToolResult
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.toolkit import function_text, tags
 from builder.readers.toolkit.chat_messages import content
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.source import Record
 
 ENDING = frozenset({"finish", "mark_task_complete"})
-"""Tools by which Harbor's agents end their run: no answer follows."""
+"""Tools with which Harbor's agents end their run; nothing answers these calls."""
 
 
 def is_row(item: dict[str, Json]) -> bool:
-    """Returns whether an object is such a row."""
+    """Returns whether an object is a row of Harbor's exporter."""
     return isinstance(item.get("conversations"), list) and {"episode", "trial_name"} <= item.keys()
 
 
 def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
-    """Returns whether a row repeats another row's messages and continues them."""
+    """Returns whether a row continues the messages of an earlier row of its trial."""
+    if any(later.get(key) != earlier.get(key) for key in ("run_id", "trial_name")):
+        return False
     messages, before = as_list(later.get("conversations")), as_list(earlier.get("conversations"))
-    trials = [(row.get("run_id"), row.get("trial_name")) for row in (later, earlier)]
-    return (
-        trials[0] == trials[1] and len(messages) > len(before) and messages[: len(before)] == before
-    )
+    return len(messages) > len(before) and messages[: len(before)] == before
 
 
 def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | Problem:
@@ -53,11 +53,11 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
     messages: list[Message] = []
     for item, role, text in zip(items, roles, texts, strict=True):
         if role in ("system", "user") and not messages and text:
-            own, tools = _definitions(text, tagged, changes)
-            messages.append(Message(role, content(own)))
+            rest, tools = _definitions(text, tagged, changes)
+            messages.append(Message(role, content(rest)))
         elif role == "assistant" and text:
             messages.append(Message(role, _answer(text, tagged, tools, changes)))
-        elif role == "user" and messages and _calls(messages[-1]):
+        elif role == "user" and messages and calls(messages[-1]):
             messages.append(Message("tool", (ToolResult(content(item.get("content"))),)))
         else:
             messages.append(Message(role, content(item.get("content"))))
@@ -69,13 +69,13 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
         model=name_or_none(row.get("model")),
         records=1,
         changes=changes,
-        complete=any(call.name in ENDING for call in _calls(messages[-1])),
+        complete=any(call.name in ENDING for call in calls(messages[-1])),
         outcome=_outcome(row),
     )
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json] | None:
-    """Returns the reward, as the text of a number, or the name of the error that ended the run."""
+    """Returns `result` as the reward if it is a number or its text, else as an error's name."""
     result = row.get("result")
     if not isinstance(result, str | int | float) or result == "":
         return None
@@ -103,7 +103,3 @@ def _answer(
     if tagged:
         return tuple(tags.assistant_parts(text, changes))
     return function_text.assistant_parts(text, function_text.parameter_types(tools), None, changes)
-
-
-def _calls(message: Message) -> list[ToolCall]:
-    return [part for part in message.parts if isinstance(part, ToolCall)]

@@ -1,7 +1,7 @@
 """ATIF 1.0 to 1.8 (Harbor's agent trajectories), and the training rows that Harbor makes of them.
 
-A record is a trajectory or a row. Source: atif.md. A trial of Harbor is a folder with the result of
-the run, the trajectory, its continuations and those of the sub-agents that summarised it.
+A record is a trajectory or a row. A trial of Harbor is a folder with the result of the run, the
+trajectory, its continuations and those of the sub-agents that summarised it. Source: atif.md.
 """
 
 from __future__ import annotations
@@ -19,18 +19,25 @@ from builder.readers.runs.atif.harbor_rows import extends, is_row, read_row
 from builder.readers.runs.atif.steps import Steps
 from builder.readers.runs.atif.trial import is_result, outcome_of
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    name_of,
+    name_or_none,
+    tuple_or_none,
+)
 from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
 _MEMBER = re.compile(r"result\.json|agent/trajectory(?:\.[^/]+)?\.json")
 _DERIVED = re.compile(r"-(?:cont|summarization)-\d+.*")
-"""What terminus-2 appends to the session id for a continuation or a sub-agent."""
+"""The suffix that terminus-2 adds to the session id for a continuation or a sub-agent."""
 
 
 def is_store(folder: Listing) -> bool:
-    """Returns whether a folder is a trial of Harbor: its result, and its agent's trajectory."""
+    """Returns whether a folder is a trial of Harbor, with a result and a trajectory."""
     return folder.is_file("result.json") and folder.is_file("agent/trajectory.json")
 
 
@@ -51,31 +58,29 @@ def recognise(source: Source) -> str | None:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields conversations for each trajectory and its sub-agents, and the last row of a trial."""
+    """Yields conversations of trajectories and their sub-agents, and one for each trial's rows."""
     if source.members:
         yield from _trial(source)
         return
     names: Counter[str] = Counter()
-    held: tuple[Record, dict[str, Json]] | None = None
+    pending: tuple[Record, dict[str, Json]] | None = None  # a row that the next may extend
     for record in source.records():
         row = as_dict(record.value) if isinstance(record, Record) else {}
-        if held is not None:
-            if is_row(row) and extends(row, held[1]):
-                yield Used()
-            else:
-                yield _row(*held, names)
-            held = None
+        if pending is not None:
+            extended = is_row(row) and extends(row, pending[1])
+            yield Used() if extended else _row(*pending, names)
+            pending = None
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
             kind = type(record.value).__name__
             yield Problem("not_object", record.where, f"a trajectory is a {kind}")
         elif is_row(row):
-            held = record, row
+            pending = record, row
         else:
             yield from _Trajectories(source.name, names).events([(record.where, row)])
-    if held is not None:
-        yield _row(*held, names)
+    if pending is not None:
+        yield _row(*pending, names)
 
 
 def _row(record: Record, row: dict[str, Json], names: Counter[str]) -> Event:
@@ -105,7 +110,7 @@ def _trial(source: Source) -> Iterator[Event]:
 
 
 class _Trajectories:
-    """Reads the trajectories of one run, which may name one another."""
+    """Reads the trajectories of one run, which may refer to one another."""
 
     def __init__(
         self, scope: str, names: Counter[str], outcome: Mapping[str, Json] | None = None
@@ -116,12 +121,12 @@ class _Trajectories:
         self._steps: dict[str, list[dict[str, Json]]] = {}  # by path, id and session
 
     def events(self, trajectories: Sequence[tuple[str, dict[str, Json]]]) -> Iterator[Event]:
-        """Yields the conversations of the trajectories and of those inside them."""
+        """Yields the conversations of the trajectories and of the sub-agents in them."""
         waiting: list[tuple[str, dict[str, Json], str, int]] = []
         for where, top in trajectories:
             session = as_str(top.get("session_id")) or f"{self._scope} {where}"
             waiting.append((where, top, _DERIVED.sub("", session), 1))
-        for where, trajectory, keys, _ in waiting:  # it grows
+        for where, trajectory, keys, _ in waiting:  # grows in the loop
             self._remember(where, trajectory)
             for number, child in enumerate(as_list(trajectory.get("subagent_trajectories"))):
                 name = as_str(as_dict(child).get("trajectory_id")) or str(number)
@@ -154,18 +159,15 @@ class _Trajectories:
         if not segments:
             yield Problem("no_messages", where, "the trajectory has no steps", records)
             return
-        own = as_str(trajectory.get("trajectory_id")) or as_str(trajectory.get("session_id"))
-        listed = agent.get("tool_definitions")
-        model = name_or_none(agent.get("model_name"))
-        model = model or next(
-            filter(None, (name_or_none(s.get("model_name")) for s in steps)), None
-        )
+        name = name_of(trajectory, "trajectory_id", "session_id") or "trajectory"
+        models = (name_or_none(item.get("model_name")) for item in (agent, *steps))
+        model = next(filter(None, models), None)
         for number, segment in enumerate(segments):
-            tools = tuple(listed) if isinstance(listed, list) else None
-            if tools is None and reading.in_text and not segment.calls:
+            tools = tuple_or_none(agent.get("tool_definitions"))
+            if tools is None and reading.in_text and not segment.has_calls:
                 tools = ()
             yield Conversation(
-                id=unique_name(own[:200] or "trajectory", self._names),
+                id=unique_name(name[:200], self._names),
                 record=where,
                 messages=tuple(segment.messages),
                 tools=tools,

@@ -1,8 +1,8 @@
 """Turns the steps of an ATIF trajectory into messages, in the segments that the model saw.
 
-Source: atif.md; harbor 0.25.0 agents/terminus_2/terminus_2.py (what a step's message and calls are
-made of, the hand-off of context), agents/installed/openhands.py and vibe.py. The format is written
-by converters, so its text is not always the model's.
+Converters write the format, so its text is not always the model's. Source: atif.md; harbor 0.25.0
+agents/terminus_2/terminus_2.py (the origin of messages and calls, the hand-off of context),
+agents/installed/openhands.py and vibe.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from builder.jsonio import dumps
 from builder.readers.runs.atif.harbor_rows import ENDING
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
@@ -37,17 +38,17 @@ _PARSED = re.compile(r"(?:Analysis|Plan): ")
 _MADE_UP = "Technical difficulties. Please continue with the task."
 """The text that terminus-2 logs as the model's when every request failed."""
 _HANDOFF = "Performed context summarization and handoff"
-"""The system step of terminus-2 before it had `context_management`."""
+"""The system step of terminus-2 versions without `context_management`."""
 
 Lookup = Callable[[dict[str, Json]], Sequence[dict[str, Json]]]
-"""A subagent_trajectory_ref to the steps of the trajectory that it names, () if not in the log."""
+"""Maps a subagent_trajectory_ref to the steps of its trajectory, () if not in the log."""
 
 
 @dataclass(slots=True)
 class Segment:
     """The messages from one replacement of the model's context to the next.
 
-    ended  the last step ended the run by a call that has no result
+    ended  the last step ended the run with a call that has no result
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -55,10 +56,9 @@ class Segment:
     ended: bool = False
 
     @property
-    def calls(self) -> bool:
-        """Returns whether any of its turns calls a tool."""
-        parts = (part for message in self.messages for part in message.parts)
-        return any(isinstance(part, ToolCall) for part in parts)
+    def has_calls(self) -> bool:
+        """Returns whether a turn calls a tool."""
+        return any(map(calls, self.messages))
 
 
 class Steps:
@@ -70,12 +70,12 @@ class Steps:
         self._agent = as_str(agent.get("name"))
         self._keys = keys
         self._lookup = lookup
-        if self.in_text:  # its prompt is one user message, which the log contains
+        if self.in_text:  # the log contains the whole prompt, one user message
             self.segments[0].context = Context("logged")
 
     @property
     def in_text(self) -> bool:
-        """Returns whether the agent offers no tools, but parses JSON or XML of its model."""
+        """Returns whether the agent offers no tools and parses JSON or XML in the model's text."""
         return self._agent.startswith(_TERMINUS)
 
     @property
@@ -95,7 +95,7 @@ class Steps:
             return
         late = any(message.role != "system" for message in self._messages)
         if source == "system" and late:
-            if self._agent == _OPENHANDS:  # shown by its interface for recalled knowledge
+            if self._agent == _OPENHANDS:  # the interface's text for recalled knowledge
                 self.changes["ui_text_dropped"] += bool(parts)
                 parts = ()
             parts = as_harness(parts)
@@ -107,7 +107,7 @@ class Steps:
         self, step: dict[str, Json], parts: tuple[Part, ...], results: list[ToolResult]
     ) -> None:
         calls = self._calls(step)
-        if calls and self._agent == _OPENHANDS:  # shown by its interface for the call
+        if calls and self._agent == _OPENHANDS:  # the interface's text for the call
             self.changes["ui_text_dropped"] += any(isinstance(part, Text) for part in parts)
             parts = tuple(part for part in parts if not isinstance(part, Text))
         answer = _with_thoughts(as_str(step.get("reasoning_content")), parts)
@@ -125,25 +125,25 @@ class Steps:
             self._environment(results)
 
     def _untrained(self, step: dict[str, Json], parts: Sequence[Part], called: bool) -> str | None:
-        """Returns why a step does not contain the model's answer as the model gave it, or None."""
+        """Returns why a step does not contain the model's original answer, or None."""
         text = next((part.text for part in parts if isinstance(part, Text)), "")
         if step.get("llm_call_count") == 0 or text == _MADE_UP:
             return "inserted"
         if self.in_text and (called or _PARSED.match(text)):
-            # The prompt asks for JSON or XML; the log contains what was parsed out of it.
+            # The model answers in JSON or XML; the log contains only the parsed values.
             self.changes["reconstructed_answer"] += 1
             return "edited"
         return REPEAT if step.get("is_copied_context") is True else None
 
     def _calls(self, step: dict[str, Json]) -> list[Part]:
-        """Reads the calls of a step, also those of writers that keep to OpenAI's names."""
+        """Returns the calls of a step; some writers use OpenAI's keys."""
         calls: list[Part] = []
         for item in as_list(step.get("tool_calls")):
             call = as_dict(item)
             function = as_dict(call.get("function"))
             name = call.get("function_name") or call.get("name") or function.get("name")
             arguments = call["arguments"] if "arguments" in call else function.get("arguments")
-            call_id = name_or_none(call.get("tool_call_id")) or name_or_none(call.get("id"))
+            call_id = name_of(call, "tool_call_id", "id")
             if isinstance(name, str) and name:
                 key = self._keys.of(call_id)
                 calls.append(ToolCall(name, arguments, id=call_id, key=key))
@@ -153,9 +153,7 @@ class Steps:
 
     def _results(self, step: dict[str, Json]) -> list[ToolResult]:
         observation = step.get("observation") or step.get("observations")
-        items = observation if isinstance(observation, list) else None
-        if items is None:
-            items = as_list(as_dict(observation).get("results"))
+        items = as_list(observation) or as_list(as_dict(observation).get("results"))
         return [
             ToolResult(
                 content(as_dict(item).get("content")),
@@ -165,7 +163,7 @@ class Steps:
         ]
 
     def _environment(self, results: list[ToolResult]) -> None:
-        """Adds results outside a step that calls: of calls before, or the environment's text."""
+        """Adds results of a step without calls: of earlier calls, or text of the environment."""
         for result in results:
             if result.call_id is not None:
                 self._messages.append(Message("tool", (result,)))
@@ -175,8 +173,8 @@ class Steps:
     def _replace_context(self, step: dict[str, Json]) -> None:
         """Begins a segment with the history that a compaction keeps.
 
-        System texts stay. terminus-2 also keeps the task, then the summary that a sub-agent was
-        given and its questions; the answers to them are the next step.
+        System texts stay. terminus-2 also keeps the task, and the summary and questions of a
+        sub-agent, which the next step answers.
         """
         first = self.segments[0].messages
         kept = [message for message in first if message.role == "system"]
@@ -189,7 +187,7 @@ class Steps:
         self.segments.append(Segment(kept, context))
 
     def _questions(self, step: dict[str, Json]) -> list[Message]:
-        """Returns the summary as the model was given it, and its questions."""
+        """Returns the messages of the sub-agent that got the summary and asked questions."""
         results = as_list(as_dict(step.get("observation")).get("results"))
         for result in results:
             for ref in map(as_dict, as_list(as_dict(result).get("subagent_trajectory_ref"))):
@@ -200,8 +198,8 @@ class Steps:
                 if "questions" not in named:
                     continue
                 reading = Steps({}, CallKeys(named), lambda _: ())
-                for one in self._lookup(ref):
-                    reading.take(one)
+                for asking in self._lookup(ref):
+                    reading.take(asking)
                 return [
                     replace(message, untrained=REPEAT) if message.role == "assistant" else message
                     for message in reading.segments[0].messages
@@ -217,7 +215,7 @@ def _replaces_context(step: dict[str, Json]) -> bool:
 
 
 def _with_thoughts(thought: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Returns thoughts and text; text before a `</think>` is a thought too."""
+    """Returns thoughts and text; text before `</think>` is a thought too."""
     thoughts = [Reasoning(thought)] if thought else []
     first = parts[0] if parts else None
     if not isinstance(first, Text) or "</think>" not in first.text:

@@ -1,4 +1,4 @@
-"""The result of a trial of Harbor: the verifier's rewards, and what ended the run.
+"""Reads the result of a trial of Harbor: the verifier's rewards, and why the run ended.
 
 Source: harbor 0.25.0 models/trial/result.py, models/verifier/result.py.
 """
@@ -19,9 +19,9 @@ def is_result(value: dict[str, Json]) -> bool:
 def outcome_of(result: dict[str, Json]) -> Mapping[str, Json] | None:
     """Returns the outcome of a trial.
 
-    `reward` is the reward of that name, or the object of all rewards where there are several or it
-    has another name; `error` the type of the exception that ended the run; `benchmark` the dataset
-    that the task is from, if it is from one.
+    reward     the only reward if it is named `reward`, else the object of all rewards
+    error      type of the exception that ended the run
+    benchmark  the dataset that contains the task, if there is one
     """
     rewards = as_dict(as_dict(result.get("verifier_result")).get("rewards"))
     reward: Json = rewards["reward"] if rewards.keys() == {"reward"} else dict(rewards)

@@ -21,7 +21,7 @@ MAX_REFERENCES = 100_000
 class Chain:
     """A conversation so far: its messages, and the tools of its requests.
 
-    answers  digests of the answers that its own events logged
+    answers  digests of the answers in its own model events
     """
 
     messages: list[Message]
@@ -33,13 +33,13 @@ class Chain:
 
 
 class Chains:
-    """Reads the model events of a sample: `take` each, then `finish`; see `chains`."""
+    """Reads the model events of a sample into `chains`: `take` each, then `finish`."""
 
     def __init__(self, texts: Texts, sample: dict[str, Json]) -> None:
         self.texts = texts
         self.chains: list[Chain] = []
         self.events = 0
-        # The messages that events name by their positions; the older name is the second.
+        # The messages to which events refer by position; `message_pool` is the older key.
         data = as_dict(sample.get("events_data"))
         self._pool = as_list(data.get("messages")) or as_list(sample.get("message_pool"))
         self._pooled: dict[int, list[Message]] = {}
@@ -47,14 +47,14 @@ class Chains:
         self._seen: set[bytes] = set()
 
     def take(self, event: dict[str, Json], *, graded: bool) -> None:
-        """Adds a model event: extends the chain that its request repeats, or begins one.
+        """Adds a model event to the chain that its request repeats, or begins a chain.
 
-        Tools that come later are added to the chain; any other change of them begins a chain.
+        Additional tools join the chain; any other change of the tools begins a new one.
         """
         output = as_dict(event.get("output"))
         choices = as_list(output.get("choices"))
         if not choices:
-            return  # an error; the request is repeated
+            return  # an error, after which the request is repeated
         self.events += 1
         choice = as_dict(choices[0])
         messages = self._request(event)
@@ -110,9 +110,9 @@ class Chains:
             self.chains.append(Chain(final, None))
 
     def marked(self, chain: Chain) -> Iterator[Message]:
-        """Yields the messages of a chain; assistant turns that are not its targets are marked.
+        """Yields the messages of a chain; marks assistant turns that are not targets.
 
-        An answer that another chain's event logged is a repeat; one that no event logged was put
+        An answer from an event of another chain is a repeat; an answer from no event was inserted
         into the request.
         """
         elsewhere = {digest for one in self.chains if one is not chain for digest in one.answers}

@@ -1,7 +1,7 @@
-"""Messages of Inspect AI's logs: content, calls, results, and the texts they keep elsewhere.
+"""Parses messages of Inspect AI's logs: content, calls, results and attachments.
 
-Source: inspect-ai.md "Message". Long texts are in a sample's `attachments`; messages refer to
-them as `attachment://<hash>`.
+Long texts are in a sample's `attachments`, to which messages refer as `attachment://<hash>`.
+Source: inspect-ai.md "Message".
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
-"""A reference to a text; `tc` is the name that it had in 2024."""
+"""A reference to a text; `tc` was the scheme in 2024."""
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _SILENT = frozenset({"data"})
-"""Content that providers keep for themselves (ContentData)."""
+"""Content with internal data of a provider (ContentData)."""
 _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
 class Texts:
-    """The attachments of a sample; `lost`: what its messages name and the log does not contain."""
+    """Resolves the attachments of a sample; `lost` describes those that are not in the log."""
 
     def __init__(self, attachments: dict[str, Json]) -> None:
         self._attachments = attachments
         self.lost: list[str] = []
 
     def text(self, value: Json) -> str:
-        """Returns the text, or the attachment that it names; "" for anything but text."""
+        """Returns the text, or the attachment to which it refers; "" for other values."""
         text = as_str(value)
         reference = _ATTACHMENT.fullmatch(text)
         if reference is None:
@@ -55,7 +55,7 @@ class Texts:
         return text
 
     def value(self, value: Json) -> Json:
-        """Returns the value with the attachments in it."""
+        """Returns the value with its references replaced by the attachments."""
         if isinstance(value, str) and not isinstance(value, NotANumber):
             return self.text(value)
         if isinstance(value, list):
@@ -66,16 +66,16 @@ class Texts:
 
 
 def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Message]:
-    """Returns the messages of one logged message: a tool run by the provider splits the turn.
+    """Returns the messages of a logged message; a tool run by the provider splits the turn.
 
-    An assistant's message that the model did not generate (an example of the dataset, an operator's
-    words) is marked `inserted`.
+    An assistant message that the model did not generate (an example of the dataset, an operator's
+    text) is marked `inserted`.
     """
     message = as_dict(item)
     role = as_str(message.get("role"))
     turn = name_or_none(message.get("id")) if role == "assistant" else None
-    given = role == "assistant" and message.get("source") in ("input", "operator")
-    untrained = "inserted" if given else None
+    inserted = role == "assistant" and message.get("source") in ("input", "operator")
+    untrained = "inserted" if inserted else None
     parts = _content(message.get("content"), texts)
     if role == "tool":
         return [Message(role, (_result(message, parts, texts),))]
@@ -116,7 +116,7 @@ def _content(value: Json, texts: Texts) -> list[Part]:
             text = texts.text(part.get("text") if part else item)
             parts += [Text(text)] if text else []
         elif kind == "reasoning":
-            # What is redacted is encrypted; its summary, if there is one, is not.
+            # Redacted reasoning is encrypted, but its summary, if any, is not.
             visible = part.get("summary") if part.get("redacted") is True else part.get("reasoning")
             thought = texts.text(visible)
             parts += [Reasoning(thought)] if thought else []
@@ -130,7 +130,7 @@ def _content(value: Json, texts: Texts) -> list[Part]:
 
 
 def _call(call: dict[str, Json], texts: Texts) -> list[Part]:
-    """Returns a call. With a `parse_error` its arguments are not what the model wrote."""
+    """Returns a call. With a `parse_error`, its arguments differ from the model's text."""
     name = name_or_none(call.get("function"))
     if name is None:
         return [Unparsed(dumps(call), "bad_call")]
@@ -151,7 +151,7 @@ def _server_call(part: dict[str, Json], texts: Texts) -> list[Part]:
 
 
 def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolResult:
-    """Returns a tool's answer; of a failed one the model was shown the error's message."""
+    """Returns a tool's result; of a failed call the model saw the error's message."""
     error = as_dict(message.get("error"))
     visible = texts.text(error.get("message"))
     pieces = tuple(part for part in parts if isinstance(part, Content))
@@ -166,7 +166,7 @@ def _result(message: dict[str, Json], parts: list[Part], texts: Texts) -> ToolRe
 def digests(messages: list[Message]) -> list[bytes]:
     """Returns the digest of each prefix of the messages.
 
-    Thoughts and ids are left out, since a later request may not repeat them.
+    Ignores thoughts and ids, which a later request may not repeat.
     """
     running = hashlib.blake2b(digest_size=16)
     found = [running.digest()]

@@ -1,4 +1,4 @@
-"""Reads the outcome of an Inspect AI sample: scores, error, the limit that it reached."""
+"""Reads the outcome of an Inspect AI sample: scores, error, limit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from builder.readers.toolkit import as_dict, as_str, logged_outcome
 def outcome_of(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str, Json] | None:
     """Returns the outcome as logged; None if there is none.
 
-    `score` and `feedback` are objects by the scorer's name: its value and its explanation. `error`
-    is the error's message, `exit_status` the limit that ended the sample, `benchmark` the task.
+    score, feedback  objects with each scorer's value and explanation, by its name
+    error            message of the error
+    exit_status      type of the limit that ended the sample
+    benchmark        the task
     """
     scores = as_dict(sample.get("scores"))
-    if not scores and "score" in sample:  # before version 2 there was one, without a name
+    if not scores and "score" in sample:  # before version 2: a single score without a name
         scores = {"score": sample["score"]}
     feedback = {name: texts.text(as_dict(one).get("explanation")) for name, one in scores.items()}
     values = {name: as_dict(one).get("value") for name, one in scores.items()}

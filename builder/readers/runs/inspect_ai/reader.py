@@ -1,10 +1,10 @@
 """Inspect AI's evaluation logs: `.eval` archives and `.json` files.
 
-A record is a sample; of an archive, each member. Source: inspect-ai.md "Inspect". The model events
-are authoritative: the last request of a growing chain, with its answer, is a conversation; a
-request that does not extend one (compaction, a sub-agent, a grader) begins another. Tool
-definitions are logged only there. A sample's own `messages` supply the messages after its last
-answer, and are used alone if events were not logged.
+A record is a sample, or any member of an archive. Conversations are built from the model events:
+the last request of a growing chain, with its answer, is a conversation; a request that does not
+extend one (compaction, a sub-agent, a grader) begins another. Only the events contain tool
+definitions. A sample's own `messages` supply the messages after its last answer, and all messages
+if events were not logged. Source: inspect-ai.md "Inspect".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from builder.conversation import Context, Conversation, Event, Ignored, Json, Message, ToolCall
+from builder.conversation import Context, Conversation, Event, Ignored, Json, Message
 from builder.jsonio import JsonFault, loads_leniently
 from builder.problem import Problem
 from builder.readers import Reader
@@ -22,6 +22,7 @@ from builder.readers.runs.inspect_ai.messages import Texts, read_message
 from builder.readers.runs.inspect_ai.outcome import outcome_of
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
@@ -31,11 +32,11 @@ NAME = "inspect-ai"
 
 _START, _HEADER = "_journal/start.json", "header.json"
 _SUBMIT = "submit"
-"""The tool by which Inspect's agents end their run."""
+"""The tool with which Inspect's agents end their run."""
 
 
 def recognise(source: Source) -> str | None:
-    """Claims archives that begin as Inspect writes them, and objects with version, eval, status."""
+    """Claims archives that begin with Inspect's members, and objects with version, eval, status."""
     if source.peek.kind == "zip":
         name = first_name(source)
         known = name in (_START, _HEADER) or (name.startswith("samples/") and "_epoch_" in name)
@@ -48,7 +49,7 @@ def recognise(source: Source) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """Facts about all samples of a log."""
+    """Properties that all samples of a log share."""
 
     scope: str
     model: str | None = None
@@ -56,10 +57,7 @@ class _Log:
 
 
 def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the members of an archive.
-
-    Each sample is a member, read only with the beginning of the log.
-    """
+    """Returns the sizes of an archive's members, which can be read separately."""
     return sizes(source) if source.peek.kind == "zip" else ()
 
 
@@ -84,11 +82,11 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
-    # The header comes last, and not at all if the run was interrupted.
+    # The header is the last member, and missing if the run was interrupted.
     start = member(source, _START)
-    about = _decode(source, start, _START) if isinstance(start, bytes) else None
-    start_fields = None if isinstance(about, Problem) else about
-    log = _log(as_dict(as_dict(start_fields).get("eval")), source.name)
+    opening = _decode(source, start, _START) if isinstance(start, bytes) else None
+    fields = {} if isinstance(opening, Problem) else as_dict(opening)
+    log = _log(as_dict(fields.get("eval")), source.name)
     for name, data in members(source):
         value = data if isinstance(data, Problem) else _decode(source, data, name)
         if isinstance(value, Problem):
@@ -126,11 +124,10 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     if not isinstance(sample, dict):
         yield Problem("not_object", record.where, f"a sample is a {type(sample).__name__}")
         return
-    transcript = as_dict(sample.get("transcript"))  # 2024: events and texts are in an object
+    transcript = as_dict(sample.get("transcript"))  # 2024: contains events and texts
     texts = Texts({**as_dict(transcript.get("content")), **as_dict(sample.get("attachments"))})
-    events = [
-        as_dict(e) for e in as_list(sample.get("events")) or as_list(transcript.get("events"))
-    ]
+    logged = as_list(sample.get("events")) or as_list(transcript.get("events"))
+    events = [as_dict(event) for event in logged]
     chains = Chains(texts, sample)
     for event, graded in _with_scope(events):
         if event.get("event") == "model":
@@ -148,10 +145,9 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
         if chain.graded:
             detail = "a grader's request on the sample"
             problems = (Problem("grader", record.where, detail, records=0), *problems)
-        # Without ids, calls are known by their number in the one conversation.
-        scope = f"{log.scope} {place}" + (
-            "" if any(m.turn for m in chain.messages) else f" {number}"
-        )
+        scope = f"{log.scope} {place}"
+        if not any(message.turn for message in chain.messages):
+            scope += f" {number}"  # without ids, call keys are unique only in one conversation
         yield Conversation(
             id=unique_name(place if number == 0 else f"{place} part {number + 1}", names),
             record=record.where,
@@ -186,11 +182,9 @@ def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json]
 
 
 def _submits(messages: list[Message]) -> bool:
-    """Returns whether the last turn submits the answer by a call."""
+    """Returns whether the last turn submits the answer with a call."""
     answers = [message for message in messages if message.role == "assistant"]
-    return bool(answers) and any(
-        isinstance(part, ToolCall) and part.name == _SUBMIT for part in answers[-1].parts
-    )
+    return bool(answers) and any(call.name == _SUBMIT for call in calls(answers[-1]))
 
 
 READER = Reader(
