@@ -32,9 +32,9 @@ from builder.readers import Reader
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import assistant_parts, content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
-from builder.readers.toolkit.rows import gap
+from builder.readers.toolkit.rows import gap, objects
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -88,13 +88,8 @@ def read(source: Source) -> Iterator[Event]:
         if isinstance(document, dict) and not _is_trajectory(document):
             yield from _session_file(source, document)
             return
-    for record in source.records():
-        if isinstance(record, Problem):
-            yield record
-        elif isinstance(record.value, dict):
-            yield _trajectory(record.where, record.value)
-        else:
-            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+    for record in objects(source.records()):
+        yield record if isinstance(record, Problem) else _trajectory(*record)
 
 
 # -- OpenAI's messages ---------------------------------------------------------------------------
@@ -111,7 +106,7 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
             result = ToolResult(
                 content(item.get("content")),
                 call_id=name_or_none(item.get("tool_call_id")),
-                name=name_or_none(item.get("tool_name")) or name_or_none(item.get("name")),
+                name=name_of(item, "tool_name", "name"),
             )
             found.append(Message("tool", (result,)))
             continue
@@ -147,14 +142,13 @@ def _with_id(call: Json, answered: set[str]) -> Json:
 def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     items: list[dict[str, Json]] = []
     lost: list[Problem] = []
-    where = "[0]"
-    for record in source.counted(as_list(document.get("messages"))):
-        where = record.where
-        if isinstance(record.value, dict):
-            items.append({"tool_calls": None, **record.value})
+    logged = as_list(document.get("messages"))
+    for record in objects(source.counted(logged)):
+        if isinstance(record, Problem):
+            yield record
+            lost.append(record)
         else:
-            lost.append(Problem("not_object", where, f"a {type(record.value).__name__}"))
-            yield lost[-1]
+            items.append({"tool_calls": None, **record[1]})
     session = as_str(document.get("session_id")) or source.name
     messages = _messages(items, session, name_or_none(document.get("system_prompt")))
     if not items or not messages:
@@ -163,7 +157,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     tools = document.get("tools")
     yield Conversation(
         id=session,
-        record=span("[0]", where),
+        record=span("[0]", f"[{len(logged) - 1}]"),
         messages=tuple(messages),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(document.get("model")),

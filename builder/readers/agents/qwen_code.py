@@ -36,6 +36,7 @@ from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.repeats import without_key
+from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
@@ -138,22 +139,19 @@ def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a file: the sessions, then the abandoned branches."""
     entries: dict[str, _Entry] = {}
     repeated = 0
-    for record in source.records():
+    for record in objects(source.records()):
         if isinstance(record, Problem):
             yield record
             continue
-        item = record.value
-        if not isinstance(item, dict):
-            yield Problem("not_object", record.where, f"a {type(item).__name__}")
-            continue
+        where, item = record
         uuid = name_or_none(item.get("uuid"))
         if uuid is None:
-            yield Problem("no_uuid", record.where, "a record without uuid is in no conversation")
+            yield Problem("no_uuid", where, "a record without uuid is in no conversation")
         elif uuid in entries:
             repeated += 1
             _merge(entries[uuid], item)
         else:
-            entries[uuid] = _Entry(record.where, item)
+            entries[uuid] = _Entry(where, item)
     if repeated:
         yield Used(repeated)
     yield from _conversations(entries)

@@ -35,6 +35,23 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
             yield from row(record.where, record.value, names)
 
 
+def objects(
+    records: Iterable[Record | Problem], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
+    """Yields place and value of each record, or a Problem if the value is not an object.
+
+    `prefix` is the beginning of the Problem's detail, e.g. "an event is ".
+    """
+    for record in records:
+        if isinstance(record, Problem):
+            yield record
+        elif isinstance(record.value, dict):
+            yield record.where, record.value
+        else:
+            detail = f"{prefix}a {type(record.value).__name__}"
+            yield Problem("not_object", record.where, detail)
+
+
 def read_each(row: Callable[[str, dict[str, Json], Counter[str]], Event]) -> ReadHook:
     """Returns the `read` hook of a format with one conversation in each row."""
     return lambda source: read_rows(source, lambda *record: [row(*record)])

@@ -23,7 +23,6 @@ from builder.conversation import (
     Message,
     Part,
     Text,
-    ToolResult,
     lowest,
 )
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
@@ -34,6 +33,7 @@ from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.agents.claude_code.words import split_user_text
 from builder.readers.api.anthropic.blocks import read_parts
+from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
@@ -101,7 +101,7 @@ def find_stretches(
         between = assembly.messages[at:place]
         at = place + 1
         shape = _joined_shape(current, view.shape)
-        if current is None or shape is None or not _continues(view, current.messages):
+        if current is None or shape is None or not _continues(current.messages, view):
             current = Stretch([*current.messages] if current else [], shape=view.shape)
             found.append(current)
         else:
@@ -118,11 +118,8 @@ def find_stretches(
     return found
 
 
-def _continues(view: _View, messages: Sequence[SentMessage]) -> bool:
-    """Returns whether a turn's request begins with these messages.
-
-    A request assembled from the lines always does.
-    """
+def _continues(messages: Sequence[SentMessage], view: _View) -> bool:
+    """Returns whether a request begins with the messages; one assembled from lines always does."""
     return view.messages is None or adds_only(messages, view.messages)
 
 
@@ -204,14 +201,11 @@ def _with_later_requests(turns: Sequence[SessionTurn], views: list[_View]) -> li
             and _ALTERED not in (*view.context.missing, *later.context.missing)
         ):
             same = turn.lines[0].value.get("version") == version
-            place = next((n for n, sent in enumerate(later.messages) if _is_turn(sent, turn)), None)
+            keys = (sent.turn and sent.turn.key for sent in later.messages)
+            place = next((n for n, key in enumerate(keys) if key == turn.key), None)
             if same and place is not None:
                 found[at] = _View(later.messages[:place], later.shape, Context("rendered"))
     return found
-
-
-def _is_turn(sent: SentMessage, turn: SessionTurn) -> bool:
-    return sent.turn is not None and sent.turn.key == turn.key
 
 
 def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
@@ -275,14 +269,10 @@ def messages_of(
         if role == "assistant":
             yield Message(role, tuple(parts), untrained=sent.code)
             continue
-        results = [
-            mark_result(part, denials.get(part.call_id or "", ""))
-            for part in parts
-            if isinstance(part, ToolResult)
-        ]
+        results, rest = results_apart(parts)
         if results:
-            yield Message("tool", tuple(results))
-        rest = [part for part in parts if not isinstance(part, ToolResult)]
+            marked = (mark_result(part, denials.get(part.call_id or "", "")) for part in results)
+            yield Message("tool", tuple(marked))
         if rest:
             yield Message(role, tuple(_marked(rest, role, by_program)))
 

@@ -21,7 +21,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.rows import gap
+from builder.readers.toolkit.rows import gap, objects
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -114,12 +114,11 @@ def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
     """Returns the messages, and a Problem for each element that is not an object."""
     found: Rows = []
     lost: list[Problem] = []
-    for record in source.counted(values):
-        if isinstance(record.value, dict):
-            found.append((record.where, record.value))
+    for record in objects(source.counted(values)):
+        if isinstance(record, Problem):
+            lost.append(record)
         else:
-            detail = f"a {type(record.value).__name__}"
-            lost.append(Problem("not_object", record.where, detail))
+            found.append(record)
     return found, lost
 
 

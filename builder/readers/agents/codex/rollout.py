@@ -243,9 +243,10 @@ class Rollout:
     def _drop_summary(self, message: str) -> None:
         """Removes the answer that is the summary: the log lacks the request for it."""
         at = last_answer(self.turns)
-        turn = None if at is None else self.turns[at]
-        text = turn.text.strip() if turn else ""
-        if at is not None and turn and not turn.calls and text and message.strip().endswith(text):
+        if at is None or self.turns[at].calls:
+            return
+        text = self.turns[at].text.strip()
+        if text and message.strip().endswith(text):
             del self.turns[at]
             self.changes["summary_request"] += 1
 

@@ -39,7 +39,8 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
-from builder.sources.source import Record, Source
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Source
 
 _UI_TYPES = frozenset({"info", "error", "warning"})
 
@@ -303,13 +304,12 @@ def _saved(
     keys = CallKeys(source.name)
     messages: list[Message] = []
     records = 0
-    record = Record("", None)
-    for record in source.counted(contents):
-        if not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
-            continue
-        records += 1
-        messages += content_messages(record.value, keys)
+    for record in objects(source.counted(contents)):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            records += 1
+            messages += content_messages(record[1], keys)
     if pending:
         call = ToolCall(as_str(pending.get("name")), pending.get("args"))
         last = messages[-1].parts if messages else ()
@@ -320,7 +320,7 @@ def _saved(
         return
     yield Conversation(
         id="saved chat",
-        record=span("[0]", record.where),
+        record=span("[0]", f"[{len(contents) - 1}]"),
         messages=tuple(messages),
         records=records,
         context=Context.lacking(NOT_RECORDED),

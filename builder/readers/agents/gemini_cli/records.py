@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.readers.api.gemini.contents import mark_harness, part_list, read_parts
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import as_harness
+from builder.readers.toolkit.chat_messages import as_harness, results_apart
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
@@ -61,33 +61,22 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     doubled_from = sys.maxsize  # index of the first message after which results occur twice
     sent: set[str] = set()  # ids of calls with results in messages of the user
     for key, item in records:
-        content = item.get("content")
-        parts = read_parts([] if content is None else part_list(content), keys)
-        role = "assistant" if item.get("type") == "gemini" else "user"
-        results = [part for part in parts if isinstance(part, ToolResult)]
-        rest = mark_harness([part for part in parts if not isinstance(part, ToolResult)], role)
+        role, parts, results = _read_record(item, keys)
+        ids = {result.call_id for result in results if result.call_id}
         if role == "assistant":
-            rest, more = _with_calls(item, rest, keys)
-            results += more
-            answered -= {part.id for part in rest if isinstance(part, ToolCall) and part.id}
+            answered -= {part.id for part in parts if isinstance(part, ToolCall) and part.id}
             model = name_or_none(item.get("model")) or model
         else:
-            rest = [_marked_summary(part) for part in _local_commands(rest)]
-        if role == "assistant" and rest:
-            messages.append(Message(role, tuple(rest), turn=key))
-        # Results are written twice: with the call and as a message of the user. After a resume, two
-        # messages of each request contain them, but a sample can show only one.
-        if role == "user":
-            ids = {part.call_id for part in results if part.call_id}
+            # Results are written twice: with the call and as a message of the user. After a resume,
+            # two messages of each request contain them, but a sample can show only one.
             if ids & sent:
                 doubled_from = min(doubled_from, len(messages))
             sent |= ids
-        results = [part for part in results if part.call_id not in answered]
-        answered |= {part.call_id for part in results if part.call_id}
-        if results:
-            messages.append(Message("tool", tuple(results)))
-        if role == "user" and rest:
-            messages.append(Message(role, tuple(rest), turn=key))
+        new = tuple(result for result in results if result.call_id not in answered)
+        answered |= ids
+        own = [Message(role, tuple(parts), turn=key)] if parts else []
+        tool = [Message("tool", new)] if new else []
+        messages += [*own, *tool] if role == "assistant" else [*tool, *own]
     compared = tuple(
         (message.role, _bare(part))
         for message in messages
@@ -98,6 +87,20 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
     context = Context.lacking(NOT_RECORDED if opens else ("reminders", *NOT_RECORDED))
     known = tuple(_without_history(messages, doubled_from, context))
     return View(known, compared, model, context)
+
+
+def _read_record(
+    item: dict[str, Json], keys: CallKeys
+) -> tuple[str, list[Part], Sequence[ToolResult]]:
+    """Returns the role of a message record, its parts without results, and its results."""
+    content = item.get("content")
+    parts = read_parts([] if content is None else part_list(content), keys)
+    results, rest = results_apart(parts)
+    if item.get("type") == "gemini":
+        answer, recorded = _with_calls(item, mark_harness(rest, "assistant"), keys)
+        return "assistant", answer, [*results, *recorded]
+    marked = _local_commands(mark_harness(rest, "user"))
+    return "user", [*map(_marked_summary, marked)], results
 
 
 def _is_context(part: Part) -> bool:

@@ -26,6 +26,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
+from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -130,26 +131,23 @@ def _read_context(
     places: list[str] = []
     messages: list[Message] = []
     system = ""
-    for record in rows(source):
+    for record in objects(rows(source), "a row that is "):
         if isinstance(record, Problem):
             yield replace(record, where=file + record.where)
             continue
-        if not isinstance(record.value, dict):
-            detail = f"a row that is a {type(record.value).__name__}"
-            yield Problem("not_object", file + record.where, detail)
-            continue
-        role = record.value.get("role")
+        where, row = record
+        role = row.get("role")
         if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
             counts[unknown_code(role)] += 1
             continue
         if role in ("_checkpoint", "_usage"):
             counts[role[1:]] += 1
             continue
-        places.append(record.where)
+        places.append(where)
         if role == "_system_prompt":
-            system = system or as_str(record.value.get("content"))
+            system = system or as_str(row.get("content"))
             continue
-        message = row_message(record.value, failed)
+        message = row_message(row, failed)
         if message.parts:
             messages.append(message)
     yield from ignored(counts)

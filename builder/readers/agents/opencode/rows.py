@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     REPEAT,
@@ -85,6 +85,7 @@ def conversations(
     undone part is a conversation with the code `rewound`. `records` are counted in the first
     conversation. A session without messages yields nothing.
     """
+    where = f"session {session_id}"
     kept = list(_kept(rows, as_dict(session.get("revert"))))
     found = 0
     targets: set[str] = set()
@@ -95,17 +96,14 @@ def conversations(
         reading = _Reading(session_id, targets)
         for row in segment:
             reading.take(row)
-        where = f"session {session_id}"
+        context = Context.lacking(_MISSING)
+        empty = Conversation(
+            id=session_id, record=where, messages=(), model=reading.model, context=context
+        )
         for number, failed in enumerate(reading.failed, start=1):
-            detail = "the request for the answer failed"
-            yield Conversation(
-                id=f"{session_id}#{found + 1}~{number}",
-                record=where,
-                messages=failed,
-                model=reading.model,
-                problems=(Problem("request_failed", where, detail, records=0),),
-                context=Context.lacking(_MISSING),
-            )
+            name = f"{session_id}#{found + 1}~{number}"
+            problem = Problem("request_failed", where, "the request for the answer failed", 0)
+            yield replace(empty, id=name, messages=failed, problems=(problem,))
         if not reading.messages:
             continue
         found += 1
@@ -113,15 +111,13 @@ def conversations(
         rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
         messages, supplied = supply_results(reading.messages, _interrupted)
         reading.changes["result_supplied"] += supplied
-        yield Conversation(
+        yield replace(
+            empty,
             id=session_id if found == 1 else f"{session_id}#{found}",
-            record=where,
             messages=tuple(messages),
-            model=reading.model,
             records=records if found == 1 else 0,
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
-            context=Context.lacking(_MISSING),
         )
 
 

@@ -48,6 +48,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -257,16 +258,12 @@ def _dump(source: Source) -> Iterator[Event]:
     """Yields the conversation of a bare list of messages."""
     messages: list[Message] = []
     last = ""
-    for record in source.records():
+    for record in objects(source.records(), "a message is "):
         if isinstance(record, Problem):
             yield record
-        elif not isinstance(record.value, dict):
-            yield Problem(
-                "not_object", record.where, f"a message is a {type(record.value).__name__}"
-            )
         else:
-            messages.append(chat_message(record.value))
-            last = record.where
+            last, message = record
+            messages.append(chat_message(message))
     if messages:
         answers = [message for message in messages if message.role == "assistant"]
         yield Conversation(

@@ -37,6 +37,7 @@ from builder.readers.agents.pi.messages import (
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
+from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
@@ -70,28 +71,25 @@ def read(source: Source) -> Iterator[Event]:
     taken: set[str] = set()
     stem = source.name.rpartition("/")[2].partition(".")[0]
     session = _Session(stem or "session", source.name)
-    for record in source.json_lines():
+    for record in objects(source.json_lines(), "an entry that is "):
         if isinstance(record, Problem):
             yield record
-        elif not isinstance(record.value, dict):
-            detail = f"an entry that is a {type(record.value).__name__}"
-            yield Problem("not_object", record.where, detail)
-        elif record.value.get("type") == "session":
+            continue
+        where, entry = record
+        if entry.get("type") == "session":
             yield from session.events()  # concatenated files
             if session.nodes:
                 taken.add(session.id)
-            logged = name_or_none(record.value.get("id"))
+            logged = name_or_none(entry.get("id"))
             name = logged or session.id
-            name = f"{name}@{record.where}" if name in taken else name
-            session = _Session(name, name if logged else f"{source.name}/{record.where}")
+            name = f"{name}@{where}" if name in taken else name
+            session = _Session(name, name if logged else f"{source.name}/{where}")
             session.used = 1
-            session.model = name_or_none(record.value.get("modelId"))
-            session.version = record.value.get("version")
+            session.model = name_or_none(entry.get("modelId"))
+            session.version = entry.get("version")
             session.places = [None]
         else:
-            problem = session.add(record.where, record.value)
-            if problem:
-                yield problem
+            yield from session.add(where, entry)
     yield from session.events()
 
 
@@ -132,17 +130,18 @@ class _Session:
         self.branches = 0
         self.has_emitted = False
 
-    def add(self, where: str, entry: Entry) -> Problem | None:
-        """Adds the next entry; returns a Problem if another entry has its id."""
+    def add(self, where: str, entry: Entry) -> Iterator[Problem]:
+        """Adds the next entry; yields a Problem if another entry has its id."""
         last = next(reversed(self.nodes), None)
         name = name_or_none(entry.get("id")) or f"#{len(self.places)}"
         parent = name_or_none(entry.get("parentId")) if "parentId" in entry else last
         if name in self.nodes:
             self.places.append(None)
-            if entry != self.nodes[name].entry:
-                return Problem("duplicate_id", where, f"another entry is called {name[:40]}")
-            self.ignored["repeated_entry"] += 1
-            return None
+            if entry == self.nodes[name].entry:
+                self.ignored["repeated_entry"] += 1
+            else:
+                yield Problem("duplicate_id", where, f"another entry is called {name[:40]}")
+            return
         node = _Node(name, parent, where, entry)
         self.nodes[name] = node
         self.places.append(node)
@@ -154,7 +153,6 @@ class _Session:
         elif kind == "message" and as_str(role) not in ROLES:
             self.emitted.add(name)
             self.ignored[unknown_code(role)] += 1
-        return None
 
     def events(self) -> Iterator[Event]:
         """Yields the conversations, and the events of entries that none of them counts."""
