@@ -1,4 +1,4 @@
-"""Finds samples that are runs of public benchmarks, by the outcome in meta/."""
+"""Finds runs of public benchmarks by the outcome in meta/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME_CHARS = 60
 
 
 def benchmark_of(meta: Mapping[str, Json]) -> str | None:
-    """Returns the benchmark that a line of meta/ names (`outcome.benchmark`), or None."""
+    """Returns `outcome.benchmark` of a line of meta/ on one line, or None."""
     outcome = meta.get("outcome")
     name = outcome.get("benchmark") if isinstance(outcome, dict) else None
     return " ".join(name.split())[:_NAME_CHARS] or None if isinstance(name, str) else None
@@ -65,7 +65,7 @@ class BenchmarkAudit:
             yield self._notes.finding("benchmarks", EVALUATION_RUN, message)
 
     def tables(self) -> Iterator[AuditTable]:
-        """Yields the samples by benchmark, if there are any."""
+        """Yields the counts by benchmark, if there are any."""
         if self._counts:
             note = f"{len(self._counts)} in all; the {SHOWN} with most samples"
             yield AuditTable(

@@ -1,4 +1,4 @@
-"""Counts a dataset's tools: which are called, which fail, which are defined but never used."""
+"""Counts calls by tool, errors, schema violations, and tools and parameters never used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from builder.sample import Call
 from builder.verify.schemas import BrokenSchemaFault, violations
 
 MAX_TOOLS = 20_000
-"""Tools that are counted separately; any further ones are counted together."""
+"""Tools counted separately; all others are counted together."""
 OTHERS = "(other tools)"
 SHOWN = 50
 
@@ -31,7 +31,7 @@ CODES = (
 
 @dataclass(slots=True)
 class _Tool:
-    """Counts of one tool; `parameters` are those defined, `used` those named in a call."""
+    """Counts of a tool; `parameters` are the defined ones, `used` those that occur in calls."""
 
     defined: int = 0
     calls: int = 0
@@ -123,7 +123,7 @@ class CallAudit:
             self.notes.add("schema_violation", row, part, f"{call.name[:80]}: {paths[0][:80]}")
 
     def tables(self) -> list[AuditTable]:
-        """Returns tables by tool, by path of violation, and by origin of the definitions."""
+        """Returns calls by tool, violations by path, and samples by source of definitions."""
         order = sorted(self._tools.items(), key=lambda item: (-item[1].calls, item[0]))
         rows = tuple(
             (name, tool.calls, tool.errors, tool.violations, tool.defined)
@@ -139,13 +139,13 @@ class CallAudit:
                 "violations", "Schema violations by path", ("tool", "path", "calls"), broken
             ),
             AuditTable(
-                "tools_source", "Where definitions come from", ("source", "samples"), sources,
+                "tools_source", "Sources of tool definitions", ("source", "samples"), sources,
                 bars="samples",
             ),
         ]  # fmt: skip
 
     def findings(self) -> Iterator[AuditFinding]:
-        """Returns the findings in the notes and the counts."""
+        """Yields the findings."""
         messages = {
             "broken_schema": "calls whose tool has an unusable schema",
             "error_result": "calls that were answered with an error",

@@ -1,9 +1,8 @@
-"""Finds samples that contain items of evaluation sets, by overlapping runs of eight words.
+"""Finds samples that contain items of evaluation sets, by common runs of eight words.
 
-An item is a row of a set that the user names. Each of its texts with at least eight words is
-searched for in the turns of the samples (not in their definitions, which an evaluation has in
-common with other programs). An item is found if half of the eight-word runs of one of its texts
-occur.
+An item is a row of a set that the user names. A sample contains it if half of the eight-word runs
+of one of the item's texts occur in the sample's turns. Tool definitions are not searched, because
+evaluations share them with other programs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
@@ -25,10 +26,6 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.scrub.texts import value_strings
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 SIZE = 8
 OVERLAP = 0.5
 SHOWN = 50
@@ -36,7 +33,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class EvaluationItem:
-    """A text of an evaluation set: its set, its row, and its number of distinct runs."""
+    """A text of an evaluation set: name of the set, row, and number of distinct runs."""
 
     name: str
     row: int
@@ -44,15 +41,10 @@ class EvaluationItem:
 
 
 class EvaluationSets:
-    """The runs of all items, sorted."""
+    """The runs of all items, sorted for binary search."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Reads the sets.
-
-        Raises UsageError if one cannot be read or contains no text to search for.
-        """
-        import numpy as np  # noqa: PLC0415 - only where sets are named
-
+        """Reads the sets. Raises UsageError if one cannot be read or has no text of eight words."""
         self.items: list[EvaluationItem] = []
         runs: list[NDArray[np.uint64]] = []
         for name in names:
@@ -78,9 +70,7 @@ class EvaluationSets:
         self._owners = np.frombuffer(owners, dtype=np.uint32)[order]
 
     def found(self, numbers: NDArray[np.uint64]) -> list[tuple[EvaluationItem, float]]:
-        """Returns the items with at least half of their runs among these, each with its share."""
-        import numpy as np  # noqa: PLC0415 - as above
-
+        """Returns each item of which at least half the runs occur here, with the share."""
         if len(numbers) < SIZE:
             return []
         unique = np.unique(shingles(numbers, SIZE))
@@ -97,7 +87,7 @@ class EvaluationSets:
 
 
 class ContaminationAudit:
-    """Records which samples contain items of which sets."""
+    """Records the samples that contain items."""
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
@@ -105,7 +95,7 @@ class ContaminationAudit:
         self._by_set: Counter[str] = Counter()
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64], sets: EvaluationSets) -> None:
-        """Searches a sample for the items; `numbers` are those of its words."""
+        """Searches a sample for the items; `numbers` are those of its words (`word_numbers`)."""
         best: dict[tuple[str, int], float] = {}
         for item, share in sets.found(numbers):
             best[item.name, item.row] = max(best.get((item.name, item.row), 0.0), share)
@@ -122,13 +112,13 @@ class ContaminationAudit:
         self._rows += later._rows[: SHOWN - len(self._rows)]
 
     def findings(self) -> Iterator[AuditFinding]:
-        """Yields the finding, if there is one."""
+        """Yields the finding if any sample contains an item."""
         if "contaminated" in self.notes:
             message = "samples that contain items of an evaluation set"
             yield self.notes.finding("contamination", "contaminated", message)
 
     def tables(self) -> list[AuditTable]:
-        """Returns tables by set, and of the first samples."""
+        """Returns the matches by set, and the first samples."""
         by_set = tuple(sorted(self._by_set.items()))
         heads = ("sample", "set", "row", "share found")
         return [
@@ -140,7 +130,7 @@ class ContaminationAudit:
 
 
 def _rows(name: str) -> Iterator[Json]:
-    """Yields the rows of a set: a JSON or text file, or anything that `builder verify` can read."""
+    """Yields the rows of a JSON file, a text file, or any dataset that `builder verify` reads."""
     path = expand_home(name)
     try:
         if path.suffix == ".json" and path.is_file():
@@ -154,7 +144,7 @@ def _rows(name: str) -> Iterator[Json]:
 
 
 def _json(path: Path) -> Iterator[Json]:
-    """Yields the elements of a JSON list, or the lines of a JSON Lines file with another suffix."""
+    """Yields the items of a JSON list, or the lines of a JSON Lines file that ends in `.json`."""
     data = path.read_bytes()
     try:
         value = loads(data)

@@ -1,10 +1,10 @@
-"""Finds samples that are equal to others, the beginning of others, or nearly equal to others.
+"""Finds exact duplicates, samples that are the beginning of another, and near duplicates.
 
-Near duplicates: MinHash with 128 permutations over three-word shingles of all turns except the
-system's (system prompts and definitions repeat by design), with candidates from 32 bands of four.
-Two samples are near duplicates if at least `SIMILAR` of the 128 agree (an estimate of the Jaccard
-similarity, with a standard error of 0.035 there). The sample with the most words of a cluster is
-kept, the first among equals. Memory: 520 bytes per sample, and eight per assistant turn.
+Near duplicates are found by MinHash with 128 permutations over three-word shingles, with candidates
+from 32 bands of four. System prompts and tool definitions repeat by design and are not compared.
+Two samples are near duplicates if `SIMILAR` of the permutations agree, which estimates the Jaccard
+similarity with a standard error of 0.035. The longest sample of a cluster is kept, the first among
+equals. Memory: about 545 bytes per sample, and 12 per assistant turn.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from builder.audit.notes import EXAMPLES, AuditRow
 from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
 from builder.audit.shingles import shingles, word_numbers
 from builder.qwen3.render import last_query
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 CODES = (
     "duplicate_across_splits",
@@ -36,58 +33,44 @@ BANDS = 32
 SHINGLE = 3
 SIMILAR = 0.8
 BLOCK = 1024
-"""Shingles that are hashed together: the intermediate arrays fit into a core's cache."""
+"""Shingles hashed at a time, so that the intermediate arrays fit into a core's cache."""
 MIN_WORDS = 8
-"""A shorter text is only compared exactly."""
+"""Shorter texts are compared only exactly."""
 SHOWN = 20
+"""Clusters in the table."""
 
 
-class MinHash:
-    """Computes signatures: the minima of 128 hashes of the shingles (multiply-shift on 32 bits)."""
-
-    def __init__(self) -> None:
-        import numpy as np  # noqa: PLC0415 - 0.1 s, only where texts are compared
-
-        seeds = hashlib.shake_128(b"near duplicates").digest(8 * PERMUTATIONS)
-        numbers = np.frombuffer(seeds, dtype="<u4").astype(np.uint32)
-        self._factors = (numbers[:PERMUTATIONS] | np.uint32(1))[:, None]
-        self._offsets = numbers[PERMUTATIONS:][:, None]
-
-    def signature(self, runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Returns 128 numbers of 32 bits."""
-        import numpy as np  # noqa: PLC0415 - as above
-
-        high = (runs >> np.uint64(32)).astype(np.uint32)
-        least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
-        for start in range(0, len(high), BLOCK):
-            mixed = self._factors * high[None, start : start + BLOCK]
-            mixed += self._offsets
-            np.minimum(least, mixed.min(axis=1), out=least)
-        return least
+_SEEDS = hashlib.shake_128(b"near duplicates").digest(8 * PERMUTATIONS)
+_NUMBERS = np.frombuffer(_SEEDS, dtype="<u4").astype(np.uint32)
+_FACTORS = (_NUMBERS[:PERMUTATIONS] | np.uint32(1))[:, None]
+_OFFSETS = _NUMBERS[PERMUTATIONS:][:, None]
 
 
-@cache
-def minhash() -> MinHash:
-    """Returns the instance of this process."""
-    return MinHash()
+def signature(runs: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Returns the minima of 128 multiply-shift hashes (32 bits) of the shingles."""
+    high = (runs >> np.uint64(32)).astype(np.uint32)
+    least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
+    for start in range(0, len(high), BLOCK):
+        mixed = _FACTORS * high[None, start : start + BLOCK]
+        mixed += _OFFSETS
+        np.minimum(least, mixed.min(axis=1), out=least)
+    return least
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Samples that are nearly equal, by number; the first is kept."""
+    """The numbers of nearly equal samples, the kept one first, and their lowest similarity."""
 
     rows: tuple[int, ...]
     similarity: float
 
 
 def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[Cluster]:
-    """Returns the clusters, by the number of the kept sample. `words` are the samples' lengths.
+    """Returns the clusters, ordered by kept sample, from signatures and numbers of words.
 
-    Within a band, samples with an equal key are compared with the first of them, so the time is
-    linear in the number of samples. Rows of fewer than MIN_WORDS words are in no cluster.
+    Within a band, samples with equal keys are compared only with the first of them, so the time is
+    linear in the number of samples. Samples of fewer than MIN_WORDS words are in no cluster.
     """
-    import numpy as np  # noqa: PLC0415 - as above
-
     parents = list(range(len(words)))
     lowest: dict[int, float] = {}
 
@@ -124,34 +107,29 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
     return sorted(found, key=lambda cluster: cluster.rows[0])
 
 
-class Places:
-    """The locations of the samples, twelve bytes each."""
+class Names:
+    """A list of names that often repeat; each takes four bytes. `codes` identify equal names."""
 
     def __init__(self) -> None:
-        self._names: dict[str, int] = {}
-        self._files = array("I")
-        self._lines = array("Q")
+        self.codes = array("I")
+        self._numbers: dict[str, int] = {}
 
-    def add(self, where: str) -> None:
-        """Appends a location: file, colon, line."""
-        name, _, line = where.rpartition(":")
-        self._files.append(self._names.setdefault(name, len(self._names)))
-        self._lines.append(int(line))
+    def append(self, name: str) -> None:
+        """Appends a name."""
+        self.codes.append(self._numbers.setdefault(name, len(self._numbers)))
 
-    def merge(self, later: Places) -> None:
-        """Appends the locations of the samples that follow."""
-        numbers = [self._names.setdefault(name, len(self._names)) for name in later._names]
-        self._files.extend(numbers[at] for at in later._files)
-        self._lines += later._lines
+    def merge(self, later: Names) -> None:
+        """Appends the names of the samples that follow."""
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in later._numbers]
+        self.codes.extend(numbers[code] for code in later.codes)
 
-    def at(self, number: int) -> str:
-        """Returns a location as it was added."""
-        name = list(self._names)[self._files[number]]
-        return f"{name}:{self._lines[number]}"
+    def __getitem__(self, at: int) -> str:
+        """Returns the name at an index."""
+        return list(self._numbers)[self.codes[at]]
 
 
 class DuplicateAudit:
-    """Signatures, digests and locations of all samples."""
+    """Collects signatures, digests and locations of all samples."""
 
     def __init__(self) -> None:
         self._signatures = array("I")
@@ -159,31 +137,25 @@ class DuplicateAudit:
         self._whole = array("Q")
         self._begins = array("Q")
         self._begins_of = array("I")
-        self._splits: dict[str, int] = {}
-        self._split_of = array("B")
-        self._sources: dict[str, int] = {}
-        self._source_of = array("I")
-        self._places = Places()
+        self._splits, self._sources, self._files = Names(), Names(), Names()
+        self._lines = array("Q")
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
-        """Stores what is needed of a sample; `numbers` are those of its words."""
+        """Adds a sample; `numbers` are those of its words (`word_numbers`)."""
         runs = shingles(numbers, SHINGLE)
-        self._signatures.frombytes(minhash().signature(runs).tobytes())
+        self._signatures.frombytes(signature(runs).tobytes())
         self._words.append(len(numbers))
         digests = _prefixes(row)
         self._whole.append(digests[-1])
-        whole = row.meta_text("unit") in (
-            "",
-            "conversation",
-        )  # others share their prefixes by design
-        for digest in digests[:-1] if whole else ():
-            self._begins.append(digest)
-            self._begins_of.append(row.number)
-        split = self._splits.setdefault(row.split, len(self._splits))
-        self._split_of.append(min(split, 255))
-        source = row.meta_text("source")
-        self._source_of.append(self._sources.setdefault(source, len(self._sources)))
-        self._places.add(row.where)
+        if row.meta_text("unit") in ("", "conversation"):  # others share prefixes by design
+            for digest in digests[:-1]:
+                self._begins.append(digest)
+                self._begins_of.append(row.number)
+        self._splits.append(row.split)
+        self._sources.append(row.meta_text("source"))
+        file, _, line = row.where.rpartition(":")
+        self._files.append(file)
+        self._lines.append(int(line))
 
     def merge(self, later: DuplicateAudit) -> None:
         """Appends the samples that follow."""
@@ -193,16 +165,13 @@ class DuplicateAudit:
         self._whole += later._whole
         self._begins += later._begins
         self._begins_of.extend(before + at for at in later._begins_of)
-        splits = [self._splits.setdefault(name, len(self._splits)) for name in later._splits]
-        self._split_of.extend(min(splits[at], 255) for at in later._split_of)
-        sources = [self._sources.setdefault(name, len(self._sources)) for name in later._sources]
-        self._source_of.extend(sources[at] for at in later._source_of)
-        self._places.merge(later._places)
+        self._splits.merge(later._splits)
+        self._sources.merge(later._sources)
+        self._files.merge(later._files)
+        self._lines += later._lines
 
     def finish(self) -> Duplicates:
         """Returns the duplicates among all samples that were added."""
-        import numpy as np  # noqa: PLC0415 - as above
-
         count = len(self._words)
         signatures = np.frombuffer(self._signatures, dtype=np.uint32).reshape(count, PERMUTATIONS)
         words = np.frombuffer(self._words, dtype=np.uint32)
@@ -224,19 +193,29 @@ class DuplicateAudit:
             for cluster in clusters(signatures, words)
             if len(rows := tuple(at for at in cluster.rows if at not in repeats)) > 1
         ]
-        return Duplicates(exact, longer, near, self._split_of, self._source_of, self._places)
+        codes = self._splits.codes, self._sources.codes
+        return Duplicates(exact, longer, near, *codes, self._files, self._lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Returns (kept, repeated) exact duplicates, (longer, its beginning) pairs, near clusters."""
+    """The duplicates of a dataset, by the numbers of the samples.
+
+    exact     (kept sample, its duplicate)
+    prefixes  (longer sample, its beginning)
+    """
 
     exact: list[tuple[int, int]]
     prefixes: list[tuple[int, int]]
     near: list[Cluster]
     split_of: array[int]
     source_of: array[int]
-    places: Places
+    files: Names
+    lines: array[int]
+
+    def where(self, number: int) -> str:
+        """Returns the location of a sample as `file:line`."""
+        return f"{self.files[number]}:{self.lines[number]}"
 
     def _pairs(self) -> tuple[tuple[str, str, list[tuple[int, int]]], ...]:
         """Returns (code, message, pairs of kept sample and other) for each kind of duplicate."""
@@ -264,15 +243,15 @@ class Duplicates:
 
     def _finding(self, code: str, message: str, pairs: list[tuple[int, int]]) -> AuditFinding:
         examples = tuple(
-            FindingExample(self.places.at(two), detail=f"of {self.places.at(one)}")
+            FindingExample(self.where(two), detail=f"of {self.where(one)}")
             for one, two in pairs[:EXAMPLES]
         )
         samples = len({two for _, two in pairs})
         return AuditFinding("duplicates", code, message, len(pairs), samples, examples=examples)
 
     def tables(self) -> list[AuditTable]:
-        """Returns pairs within and between sources and splits, and the largest clusters."""
-        table_rows = tuple(
+        """Returns the number of duplicates of each kind, and the largest clusters."""
+        kinds = tuple(
             (
                 code,
                 len(pairs),
@@ -282,35 +261,35 @@ class Duplicates:
             for code, _, pairs in self._pairs()
         )
         columns = ("duplicates", "samples", "of another source", "of another split")
-        order = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]
+        largest = sorted(self.near, key=lambda group: (-len(group.rows), group.rows[0]))[:SHOWN]
         rows = tuple(
             (
-                self.places.at(group.rows[0]),
+                self.where(group.rows[0]),
                 len(group.rows),
                 round(group.similarity, 3),
-                ", ".join(self.places.at(at) for at in group.rows[1:5]),
+                ", ".join(map(self.where, group.rows[1:5])),
             )
-            for group in order
+            for group in largest
         )
         heads = ("kept", "samples", "lowest similarity", "others")
         note = f"{len(self.near)} clusters; the largest {SHOWN}" if len(self.near) > SHOWN else ""
         return [
-            AuditTable("duplicates", "Duplicates", columns, table_rows, bars="samples"),
+            AuditTable("duplicates", "Duplicates", columns, kinds, bars="samples"),
             AuditTable(
                 "clusters", "Clusters of near duplicates", heads, rows, note, bars="samples"
             ),
         ]
 
     def picks(self) -> Iterator[Pick]:
-        """Returns the first near-duplicate pairs."""
+        """Yields the first pairs of near duplicates, to be shown in the report."""
         for group in self.near[:3]:
             yield from (Pick("near_duplicate", at) for at in group.rows[:2])
 
 
 def _prefixes(row: AuditRow) -> list[int]:
-    """Returns 64-bit digests of the messages up to each assistant turn, with tools and system.
+    """Returns a 64-bit digest of the tools and the messages up to each assistant turn.
 
-    There is at least one: without such turns that of all messages.
+    Without assistant turns, returns the digest of the tools and all messages.
     """
     digest = hashlib.blake2b(
         "\n".join(row.sample.definitions).encode("utf-8", "replace"), digest_size=8
@@ -324,20 +303,18 @@ def _prefixes(row: AuditRow) -> list[int]:
 
 
 def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:
-    """Returns the compared text: all but the system turn; for a query or turn, its own part."""
+    """Returns the text to compare: all but the system turn, for a query or turn its own part."""
     begin = last_query(messages) if unit in ("query", "turn") else 0
     return "\n".join(content for role, content in messages[begin:] if role != "system")
 
 
 def near_repeats(texts: Iterable[str]) -> dict[int, int]:
-    """Returns {number of a text: number of the one kept in its place}, for texts in order."""
-    import numpy as np  # noqa: PLC0415 - as above
-
+    """Returns {index of a text to drop: index of the text kept instead}."""
     signatures, words = array("I"), array("I")
     for text in texts:
         numbers = word_numbers(text)
         words.append(len(numbers))
-        signatures.frombytes(minhash().signature(shingles(numbers, SHINGLE)).tobytes())
+        signatures.frombytes(signature(shingles(numbers, SHINGLE)).tobytes())
     table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), PERMUTATIONS)
     found = clusters(table, np.frombuffer(words, dtype=np.uint32)) if words else []
     return {at: cluster.rows[0] for cluster in found for at in cluster.rows[1:]}

@@ -1,4 +1,4 @@
-"""Finds secrets and personal data in a dataset as stored, its meta/ and its rejects."""
+"""Finds secrets and personal data in a dataset, in meta/ and in the rejects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _META = ("source", "record", "conversation", "model", "license")
 
 
 class Leaks:
-    """Examines every text that is written. Its notes never quote what it found."""
+    """Examines every text of a dataset. Findings never quote what was found."""
 
     def __init__(self) -> None:
         self.secrets = FindingNotes()
@@ -67,7 +67,7 @@ class Leaks:
         self.replaced.merge(later.replaced)
 
     def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
-        """Notes what is found in (part, name, text); returns the secrets, only for comparison."""
+        """Notes the findings in each (part, name, text); returns the secrets for comparison."""
         texts = [text for _, _, text in named]
         known: set[str] = set()
         found = zip(named, secrets_in(texts), personal_in(texts), strict=True)
@@ -86,7 +86,7 @@ class Leaks:
         return known
 
     def add_reject(self, number: int, reject: dict[str, Json]) -> None:
-        """Examines the message of a line of rejects.jsonl."""
+        """Examines the message of line `number` of rejects.jsonl."""
         message = reject.get("message")
         if not isinstance(message, str):
             return
@@ -108,7 +108,7 @@ class Leaks:
 
 
 def masked(text: str, start: int, end: int) -> str:
-    """Returns the text before a hit and only the length of the hit itself."""
+    """Returns the text before a hit, masked as well, and the length of the hit."""
     before = text[max(0, start - 24) : start]
     hits = [*find_secrets(before), *find_personal(before)]
     for hit in reversed(hits):

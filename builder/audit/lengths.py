@@ -1,9 +1,11 @@
-"""Measures the lengths of samples and their parts, and what trainers' defaults would cut."""
+"""Measures the lengths of samples and their parts, and how many exceed trainers' defaults."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+
+import numpy as np
 
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
@@ -16,7 +18,7 @@ PERCENTILES = (50, 90, 95, 99)
 
 
 class LengthAudit:
-    """Stores four bytes for each sample and part."""
+    """Collects lengths; takes four bytes for each sample and part."""
 
     def __init__(self) -> None:
         self.tokens = array("I")
@@ -24,7 +26,7 @@ class LengthAudit:
         self._parts = {part: array("I") for part in PARTS}
 
     def add(self, row: AuditRow) -> None:
-        """Counts a sample; its tokens are divided among its parts by their code points."""
+        """Counts a sample; estimates the tokens of its parts in proportion to their code points."""
         self.tokens.append(row.tokens)
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
         self._widest = max(self._widest, wider(row.tokens, turns))
@@ -45,7 +47,7 @@ class LengthAudit:
         rows = [_line("sample", self.tokens, total)]
         rows += [_line(part, self._parts[part], total) for part in PARTS]
         heads = ("part", "tokens", "share", *(f"p{n}" for n in PERCENTILES), "max")
-        note = "Counts of samples are exact; those of parts are estimated by code points."
+        note = "Counts of samples are exact; those of parts are estimated from code points."
         lengths = self.lengths()
         samples = max(lengths.samples, 1)
         cut = tuple(
@@ -67,7 +69,7 @@ class LengthAudit:
         ]
 
     def lengths(self) -> Facts:
-        """Returns the values that the trainers' configurations are made from."""
+        """Returns the values that configurations of trainers depend on."""
         beyond = {
             name: sum(tokens > default for tokens in self.tokens)
             for name, default in DEFAULT_LENGTHS.items()
@@ -80,7 +82,7 @@ class LengthAudit:
         return doubling("tokens", "Tokens of a sample", "tokens", self.tokens, marks)
 
     def picks(self) -> list[Pick]:
-        """Returns the longest sample, and the first one of the median length."""
+        """Returns the longest sample, and the first of median length."""
         if not self.tokens:
             return []
         (median,) = percentiles(self.tokens, (50,))
@@ -118,9 +120,7 @@ def _line(name: str, values: array[int], total: int) -> tuple[str | int | float,
 
 
 def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
-    """Returns for each share the smallest value that this percentage does not exceed, or 0."""
-    import numpy as np  # noqa: PLC0415 - 0.1 s; sorted() would take ten times the memory
-
+    """Returns the percentiles by the nearest-rank method; 0 if there are no values."""
     ordered = np.sort(np.frombuffer(values, dtype=np.uint32)) if values else np.zeros(1, np.uint32)
     return [int(ordered[max(-(-len(ordered) * share // 100) - 1, 0)]) for share in shares]
 
@@ -132,7 +132,7 @@ def doubling(
     values: Sequence[int],
     marks: tuple[tuple[str, int], ...] = (),
 ) -> Histogram:
-    """Returns a histogram with doubling bins: its edges are 0, 1, 2, 4, 8 and so on."""
+    """Returns a histogram with the edges 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]
     for value in values:
         at = value.bit_length()

@@ -1,4 +1,4 @@
-"""Defines the input of the audits for each row, and how they record findings."""
+"""Defines the input of the audits, and how they collect findings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings
 
 EXAMPLES = 5
-"""Examples that are kept per code."""
+"""Examples kept for each code."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """A sample of the dataset. `number` counts from 0 over all files, `tokens` those rendered.
+    """A sample of the dataset.
 
-    dialogue  None: the text cannot be parsed (`builder verify` says why)
-    chars     code points of the rendering
+    number    counts from 0 over the samples of all files
+    dialogue  None if the text cannot be parsed (`builder verify` says why)
+    tokens    of the rendering; `chars` are its code points
     """
 
     number: int
@@ -37,7 +38,7 @@ class AuditRow:
         return value if isinstance(value, str) else ""
 
     def texts(self) -> Iterator[tuple[str, str, str]]:
-        """Yields (part, name of the member or "", text) of everything written of the sample."""
+        """Yields every text of the sample as (part, name of the JSON member or "", text)."""
         if self.dialogue is None:
             for at, (_, content) in enumerate(self.sample.messages):
                 yield f"messages[{at}].content", "", content
@@ -68,7 +69,7 @@ class _Note:
 
 
 class FindingNotes:
-    """Occurrences by code: counts, and the first few as examples."""
+    """Occurrences by code: their numbers, and the first few as examples."""
 
     def __init__(self) -> None:
         self._notes: dict[str, _Note] = {}
@@ -83,9 +84,8 @@ class FindingNotes:
     ) -> None:
         """Notes `count` occurrences in a sample.
 
-        Texts in `detail` are masked, or it masks them itself.
-
-        It is only called for examples, because masking costs more than finding.
+        `detail` must not contain what was found. A function is called only for examples, because
+        masking is slower than finding.
         """
         note = self._notes.setdefault(code, _Note())
         note.count += count
@@ -94,10 +94,8 @@ class FindingNotes:
             note.last = row.number
         if len(note.examples) < EXAMPLES:
             text = detail if isinstance(detail, str) else detail()
-            at = FindingExample(
-                row.where, row.meta_text("source"), row.meta_text("record"), part, text
-            )
-            note.examples.append(at)
+            origin = row.meta_text("source"), row.meta_text("record")
+            note.examples.append(FindingExample(row.where, *origin, part, text))
 
     def add_elsewhere(self, code: str, example: FindingExample) -> None:
         """Notes an occurrence that is not in a sample."""
@@ -115,11 +113,11 @@ class FindingNotes:
             note.examples += other.examples[: EXAMPLES - len(note.examples)]
 
     def __getitem__(self, code: str) -> int:
-        """Returns how many samples have it."""
+        """Returns the number of samples with the code."""
         return self._notes[code].samples if code in self._notes else 0
 
     def __contains__(self, code: str) -> bool:
-        """Returns whether it was found."""
+        """Returns whether the code was found."""
         return code in self._notes
 
     def codes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Counts the origins of samples: sources, models, licences, and the rejects of their build."""
+"""Counts samples by origin (format, source, model, licence), and rejects by code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHERS = "(others)"
 
 
 class OriginAudit:
-    """Counts by format, source, model and licence."""
+    """Counts by format, source, model, licence and split."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, Counter[str]]] = {
@@ -53,7 +53,7 @@ class OriginAudit:
         self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
 
     def tables(self) -> list[AuditTable]:
-        """Returns a table for each of them."""
+        """Returns a table of splits, one for each kind of origin, and one of rejects."""
         titles = {
             "format": "Samples by format",
             "source": "Samples by source",

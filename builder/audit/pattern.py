@@ -1,6 +1,6 @@
-"""Classifies the behaviour of a sample by rules that look only at its turns.
+"""Classifies the behaviour of a sample by its turns.
 
-The first rule that applies determines the class:
+The first class that applies is chosen:
 
 error_recovery  a tool response is an error, and a later turn makes another call
 clarification   before the first turn with calls, the model asks (a turn without calls that ends
@@ -10,7 +10,7 @@ chain           two turns make calls with no user turn between them
 single_call     a turn makes a call
 direct_answer   no turn makes a call
 
-A sample of less than a conversation is classified by everything it contains, including its context.
+Samples of the units "query" and "turn" are classified by all their turns, context included.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def pattern(dialogue: Dialogue) -> Pattern:
 
 
 def _asked(turns: tuple[Turn, ...]) -> bool:
-    """Returns whether the model asks in these turns, and the user answers."""
+    """Returns whether an assistant turn ends with a question and a user turn follows."""
     asked = False
     for turn in turns:
         if turn.role == "assistant":
@@ -76,14 +76,11 @@ _FAILED = re.compile(
     r"(?:exit|return) ?code:? ?(?:-\d|[1-9])|\nTraceback \(most recent call last\):\n"
 )
 _EDGE = 400
-"""Code points at the beginning and the end of a response that are examined for errors."""
+"""Code points at both ends of a response that are searched for errors."""
 
 
 def is_error(response: str) -> bool:
-    """Returns whether a tool response reports an error.
-
-    This is inferred from its wording, because the flat form has no flag.
-    """
+    """Returns whether a tool response reports an error, judging by its text: there is no flag."""
     begin = response[:_EDGE]
     if _ERROR.match(begin):
         return True
@@ -96,7 +93,7 @@ def is_error(response: str) -> bool:
 
 def _reports_failure(piece: str) -> bool:
     if "code" not in piece and "Traceback" not in piece:
-        return False  # the most frequent case, so it is tested first
+        return False  # the most frequent case, tested without the pattern
     return _FAILED.search(piece) is not None
 
 

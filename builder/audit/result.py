@@ -1,6 +1,6 @@
-"""Defines the result of an audit as plain values: findings with examples, tables, histograms.
+"""Defines the result of an audit: findings with examples, tables and histograms, as plain values.
 
-The report draws them and `builder audit --json` prints them; neither depends on the audits.
+The report and `builder audit --json` depend only on these types, not on the audits.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from builder.trainers.record import Facts
 
 
 class GateAction(StrEnum):
-    """The effect of a finding on its samples (config: `audit.*`)."""
+    """What was done about a finding (config: `audit.*`)."""
 
     report = "report"
-    change = "change"  # redacted or pseudonymised: the sample was written with replacements
+    change = "change"  # redacted or pseudonymised: the sample contains replacements
     reject = "reject"
     drop = "drop"
 
@@ -27,9 +27,9 @@ class FindingExample:
     """The location of a finding; its texts contain no secret.
 
     where   file and line of the dataset, `data/train-00000-of-00001.jsonl:12`
-    source  and `record`: the origin of the sample in the logs ("" if the dataset has no meta)
-    part    of the sample: `messages[3].content`, `tools[0].function.description`
-    detail  a short text for people, with the finding itself masked
+    source  and `record`: the origin of the sample in the logs, "" without meta/
+    part    the part of the sample: `messages[3].content`, `tools[0].function.description`
+    detail  a short text for people that masks what was found
     """
 
     where: str
@@ -41,13 +41,13 @@ class FindingExample:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """One code of an audit.
+    """The occurrences of one code.
 
-    audit    the audit that it belongs to: secrets, personal_data, duplicates, …
-    code     snake_case, stable: an argument of `--fail-on`
+    audit    the name of the audit: secrets, personal_data, duplicates, …
+    code     stable, in snake_case; an argument of `--fail-on`
     message  one line for people
     count    number of occurrences
-    samples  number of samples that have it
+    samples  number of samples with at least one
     """
 
     audit: str
@@ -61,9 +61,10 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class AuditTable:
-    """Numbers under headings. `bars` names the column that the report draws, None: none.
+    """A table of numbers.
 
-    target  of the drawn column, by the text of the first column (a requested mix)
+    bars    the column that the report draws as bars, if any
+    target  (text of the first column, requested value of the drawn column), as for a mix
     """
 
     key: str
@@ -77,9 +78,9 @@ class AuditTable:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts between edges (`len(edges) == len(counts) + 1`; the last bin includes its upper edge).
+    """Counts per bin; `len(edges) == len(counts) + 1`, the last bin includes its upper edge.
 
-    marks  named values, drawn as lines: the default length of a trainer
+    marks  named values that are drawn as lines, such as the default length of a trainer
     """
 
     key: str
@@ -93,7 +94,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A notable sample: its number in the dataset, from 0 in the order of the files."""
+    """A notable sample, by its row number in the dataset, counted from 0."""
 
     reason: str
     row: int
@@ -101,7 +102,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class ParityCount:
-    """Trained turns, and how many of them are in parity with inference in one mode."""
+    """The trained turns, and those in parity with inference in one mode."""
 
     in_parity: int
     trained: int
@@ -109,12 +110,12 @@ class ParityCount:
 
 @dataclass(frozen=True, slots=True)
 class AuditFacts:
-    """Numbers that the card and the terminal show, as values; the tables are for display.
+    """Numbers for programs, such as the card; tables are for display only.
 
-    training   the values that trainers' configurations depend on
-    parity     by mode of inference; without modes if no sample has meta/
+    training   the values that configurations of trainers depend on
+    parity     {mode of inference: count}; empty if no sample has meta/
     languages  {language of the first query, or its script: samples}
-    trained    share of the text, in code points, that is trained; None if no sample has meta/
+    trained    the share of the code points that is trained; None if no sample has meta/
     """
 
     training: Facts = field(default_factory=Facts)
@@ -125,10 +126,10 @@ class AuditFacts:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All results of an audit, each list in a documented order.
+    """The results of all audits.
 
-    read_as     {form: rows that were converted from it}; none in the form that `build` writes
-    conversion  {code: count} of changes made by the conversion
+    read_as     {form: rows converted from it}; rows in the form that `build` writes do not count
+    conversion  {code: count} of the changes made by the conversion
     """
 
     samples: int

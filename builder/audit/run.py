@@ -1,4 +1,4 @@
-"""Runs all audits in one pass over a dataset of any origin, on the cores of this machine."""
+"""Runs all audits in one pass over a dataset, on the cores of this machine."""
 
 from __future__ import annotations
 
@@ -42,19 +42,25 @@ CODES: dict[str, tuple[str, ...]] = {
     "calls": calls.CODES,
     "turns": turns.CODES,
 }
-"""{audit: its codes}: the valid arguments of `--fail-on`."""
+"""{audit: its codes}; both are valid arguments of `--fail-on`."""
 
 Step = Callable[[int], object]
 
 
 @cache
 def evaluation_sets(names: tuple[str, ...]) -> EvaluationSets | None:
-    """Returns this process's evaluation sets; None if none are named. Raises UsageError."""
+    """Returns the evaluation sets, read once per process; None if none are named.
+
+    Raises UsageError if one cannot be read.
+    """
     return EvaluationSets(names) if names else None
 
 
 class Audits:
-    """The state of all audits over some rows, numbered from the first; `places` locate samples."""
+    """The state of all audits over consecutive rows.
+
+    `places` maps the number of a sample to the number of its row.
+    """
 
     def __init__(self, options: AuditOptions) -> None:
         self.options = options
@@ -118,15 +124,14 @@ class Audits:
         self.contamination.merge(later.contamination)
 
     def result(self) -> Audit:
-        """Returns everything that was found."""
-        findings = list(self.leaks.findings())
+        """Returns the results of all audits."""
+        findings: list[AuditFinding] = []
         if self.bad_rows:
-            message = "rows without a sample (builder verify says why)"
-            examples = tuple(self.bad)
-            finding = AuditFinding(
-                "format", "bad_row", message, self.bad_rows, 0, examples=examples
+            message, bad = "rows without a sample (builder verify says why)", tuple(self.bad)
+            findings.append(
+                AuditFinding("format", "bad_row", message, self.bad_rows, 0, examples=bad)
             )
-            findings.insert(0, finding)
+        findings += self.leaks.findings()
         picks = [
             *self.lengths.picks(),
             *(Pick(name, self.first_of[name]) for name in PATTERNS if name in self.first_of),
@@ -168,10 +173,10 @@ def audit(
     workers: int = 1,
     open_pool: OpenPool = worker_pool,
 ) -> Audit:
-    """Audits a file, a folder or a Hub dataset; `step` is called with the number of rows done.
+    """Audits a file, a folder or a Hub dataset; calls `step` with the size of each finished batch.
 
-    The rows are examined in batches that do not depend on the workers. Raises UsageError if there
-    is no such dataset, evaluation set or tokenizer.
+    Batches do not depend on the number of workers. Raises UsageError if there is no such dataset,
+    evaluation set or tokenizer.
     """
     evaluation_sets(options.sets)
     whole = Audits(options)
@@ -197,7 +202,7 @@ def _audited(options: AuditOptions, rows: list[DatasetRow]) -> Audits:
 
 
 def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExample:
-    """Returns the audits' input for a row; for a bad row, its location."""
+    """Returns the input of the audits for a row; for a bad row, its location and fault."""
     where = f"{item.file}:{item.number}"
     sample = item.sample
     if not isinstance(sample, Sample):
@@ -206,7 +211,7 @@ def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExa
     meta = item.meta
     if not all(isinstance(meta.get(key), int) for key in ("tokens", "chars")):
         try:
-            sample.line  # noqa: B018 - cached: can it be written at all?
+            sample.line  # noqa: B018 - a cached property that fails for lone surrogates
         except UnicodeEncodeError:
             return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
         meta = {**meta, **_measured(sample, dialogue, target_for(tokenizer))}
@@ -224,7 +229,7 @@ def _dialogue(sample: Sample) -> Dialogue | None:
 
 
 def _measured(sample: Sample, dialogue: Dialogue | None, target: Target) -> dict[str, Json]:
-    """Returns the meta/ data that a sample without meta/ would have."""
+    """Returns the fields of meta/ that the audits need, for a sample without them."""
     rendering = render_sample(sample, target.style)
     prompts = target.generation_prompts
     parity = in_parity(sample.messages, rendering, prompts, target.style)

@@ -1,4 +1,4 @@
-"""Counts properties of turns: behaviour, edge cases of the template, scripts, refusals."""
+"""Counts properties of turns: behaviour, parity, template edge cases, languages, refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL_CUES = ("can't", "cannot", "unable", "not able", "won't", "an a", "aga")
-"""Every refusal contains one of these in lower case; they are tested before the pattern."""
+"""Every match of `_REFUSAL` contains one of these; a fast test before the pattern."""
 _CUT = re.compile(
     r"\[?(?:\.\.\.|…)?\s?\(?(?:output |content |response |result )?(?:was |has been )?"
     r"(?:truncated|clipped)\b|(?:characters|lines|bytes|tokens) (?:truncated|omitted|elided)",
@@ -46,7 +46,7 @@ BARE = "tools without a system turn: the template writes one"
 FOLLOWING = "a query right after tool responses"
 THINKING = "a thought that the template shows"
 REPEATED = 20
-"""Minimum code points for an equal turn to count as repeated: "Done." may occur twice."""
+"""Code points from which an equal turn counts as repeated: "Done." may occur twice."""
 
 _SCRIPTS = (
     ("Latin", "A-Za-z\u00c0-\u024f"),
@@ -79,7 +79,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class TurnAudit:
-    """Counts over the turns; four bytes are stored for each sample and histogram."""
+    """Counts over the turns; takes four bytes for each sample and histogram."""
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
@@ -95,7 +95,7 @@ class TurnAudit:
         self._chars = 0
 
     def add(self, row: AuditRow) -> str:
-        """Counts a sample; returns the class of its behaviour, "unread" if it has none."""
+        """Counts a sample; returns its class of behaviour, or "unread" if it cannot be parsed."""
         for edge in _edges(row):
             self._edges[edge] += 1
         self._count_parity(row)
@@ -124,8 +124,8 @@ class TurnAudit:
         self.patterns[name] += 1
         return name
 
-    def _answer(self, row: AuditRow, part: str, text: str, does: bool, seen: set[str]) -> None:
-        if not text.strip() and not does:
+    def _answer(self, row: AuditRow, part: str, text: str, has_more: bool, seen: set[str]) -> None:
+        if not text.strip() and not has_more:
             self.notes.add("empty_turn", row, part)
         if len(text) >= REPEATED:
             if text in seen:
@@ -179,7 +179,7 @@ class TurnAudit:
             ours.update(theirs)
 
     def tables(self, mix: Mapping[str, float]) -> list[AuditTable]:
-        """Returns tables: behaviour against its target, edge cases, parity, scripts, languages."""
+        """Returns behaviour with its target `mix`, edge cases, parity, scripts and languages."""
         samples = max(self.patterns.total(), 1)
         names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
         behaviour = tuple(
@@ -195,7 +195,9 @@ class TurnAudit:
                 "patterns", "Behaviour", ("pattern", "samples", "share"), behaviour, bars="share",
                 target=target,
             ),
-            AuditTable("edges", "Edges of the template", ("edge", "samples"), ranked(self._edges)),
+            AuditTable(
+                "edges", "Edge cases of the template", ("case", "samples"), ranked(self._edges)
+            ),
             AuditTable(
                 "parity", "Turns in parity with inference", ("mode", "turns", "trained", "share"),
                 parity, bars="share",
@@ -211,23 +213,23 @@ class TurnAudit:
 
     @property
     def languages(self) -> dict[str, int]:
-        """Returns {language or script of the first query: samples}, the most frequent first."""
+        """Returns {language or script of the first query: samples}, most frequent first."""
         return dict(ranked(self._languages))
 
     @property
     def parity(self) -> dict[str, ParityCount]:
-        """Returns by mode how many trained turns are in parity; {} if no meta/ says so."""
+        """Returns {mode: count of trained turns}; {} if no sample has meta/."""
         if not self._trained:
             return {}
         return {mode: ParityCount(self._parity[mode], self._trained) for mode in MODES}
 
     @property
     def trained_share(self) -> float | None:
-        """Returns the share of the text that is trained; None if no sample has spans."""
+        """Returns the share of the code points that is trained; None if no sample has spans."""
         return self._trained_chars / self._chars if self._chars else None
 
     def with_edges(self, facts: Facts) -> Facts:
-        """Returns the facts with the counts of the template's edge cases."""
+        """Returns the facts with the counts of the edge cases that matter to trainers."""
         return replace(
             facts,
             bare=self._edges[BARE],
@@ -236,20 +238,20 @@ class TurnAudit:
         )
 
     def histograms(self) -> list[Histogram]:
-        """Returns the numbers of assistant turns and calls of a sample."""
+        """Returns the histograms of assistant turns and of calls per sample."""
         return [
             doubling("turns", "Assistant turns of a sample", "turns", self._turns),
             doubling("calls", "Calls of a sample", "calls", self._calls),
         ]
 
     def findings(self) -> Iterator[AuditFinding]:
-        """Returns the findings in the notes."""
+        """Yields the findings."""
         for code in self.notes.codes():
             yield self.notes.finding("turns", code, MESSAGES[code])
 
 
 def _script(text: str) -> str:
-    """Returns the script of most letters; "none" if there are none."""
+    """Returns the script of most letters, or "none"."""
     if text.isascii():
         return "Latin" if _IN_SCRIPT["Latin"].search(text) else "none"
     counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
@@ -258,7 +260,7 @@ def _script(text: str) -> str:
 
 
 def _edges(row: AuditRow) -> Iterator[str]:
-    """Yields places where the template does something unexpected for a reader of the messages."""
+    """Yields the cases in which the template does not simply render the messages as they are."""
     queries = [
         at
         for at, (role, text) in enumerate(row.sample.messages)
