@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code: 0, 1, 2 or 130.
 
-    `argv` is the command's arguments without the program's name; None: those of this process.
+    `argv` has the arguments without the program's name; None means those of this process.
     """
     from builder.cli.run import run  # noqa: PLC0415 - typer is imported when a command runs
 

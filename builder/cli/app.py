@@ -41,6 +41,9 @@ def common(
 EngineName = Literal["local", "ray"]
 """The engines that can run a build."""
 
+Dataset = Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")]
 Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
@@ -93,7 +96,7 @@ def build(
         typer.Option("--fresh", help="Start over; default: continue an earlier run."),
     ] = False,
     allow_eval: AllowEval = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")] = False,
+    strict: Strict = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
@@ -132,7 +135,7 @@ def build(
 
 @app.command()
 def verify(
-    dataset: Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")],
+    dataset: Dataset,
     tokenizer: Annotated[
         list[str] | None,
         typer.Option(help="qwen3 (embedded), a folder, a Hub id."),
@@ -182,7 +185,7 @@ def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
     index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
     format: Format = None,  # noqa: A002 - the option's name
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    config: ConfigFile = None,
     tokenizer: Tokenizer = None,
     allow_eval: AllowEval = False,
     as_json: Json_ = False,
@@ -306,7 +309,7 @@ def view(
 
 @app.command()
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")],
+    dataset: Dataset,
     fail_on: Annotated[
         str | None,
         typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),
@@ -315,7 +318,7 @@ def audit(
         list[str] | None,
         typer.Option(metavar="SET", help="An evaluation set to look for: a file or a Hub id."),
     ] = None,
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")] = None,
+    config: ConfigFile = None,
     tokenizer: Tokenizer = None,
     workers: Workers = None,
     as_json: Json_ = False,
@@ -364,7 +367,7 @@ def merge(
         typer.Option("--config", "-c", help="A YAML file (docs/merge.md)."),
     ] = None,
     workers: Workers = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")] = False,
+    strict: Strict = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
@@ -394,4 +397,4 @@ def diff(
 COMMANDS = tuple(
     str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback
 )
-"""Returns the names of the commands."""
+"""The names of the commands."""

@@ -1,4 +1,4 @@
-"""Implements `builder audit`: prints the findings of an audit; gates for scripts."""
+"""Implements `builder audit`: prints findings, and fails on those named with `--fail-on`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from builder.paths import UserPath
 from builder.problem import UsageError, nearest
 
 TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
-"""Tables that are printed besides the findings; the rest is in `--json` and the report."""
+"""Keys of the tables that are printed; `--json` and the report contain all."""
 ROWS = 8
+"""Rows of a table that are printed."""
 
 
 def run_audit(
@@ -32,9 +33,9 @@ def run_audit(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Audits and prints; returns 1 if a gate fails or there are no samples, else 0.
+    """Audits and prints; returns 1 if a gate fails or the dataset has no samples, else 0.
 
-    Raises UsageError if there is no such dataset, evaluation set, tokenizer or code.
+    Raises UsageError for an unknown dataset, evaluation set, tokenizer or code.
     """
     options = config.audit_options
     options = replace(
@@ -59,10 +60,9 @@ def run_audit(
 
 
 def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
-    """Returns the codes and audits of `--fail-on`.
+    """Parses `--fail-on` into names of codes and audits.
 
-    Raises UsageError for a name that is neither, and for an audit that does not run, because a gate
-    that cannot fail would pass everything.
+    Raises UsageError for unknown names, and for audits that do not run: such a gate could not fail.
     """
     gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
     if fail_on is not None and not gates:
@@ -89,14 +89,14 @@ def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
 
 
 def _fires(finding: AuditFinding, gates: set[str]) -> bool:
-    """Returns whether the gate fails: by code always, by audit only for unresolved findings."""
+    """Returns whether a finding fails a gate: one of its code, or of its audit if unresolved."""
     if f"{finding.audit}.{finding.code}" in gates:
         return True
     return finding.code in gates or (finding.audit in gates and finding.gate is GateAction.report)
 
 
 def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:
-    """Returns the callbacks for rows done and for the end; on a terminal they show a counter."""
+    """Returns callbacks for rows done and for the end; they show a counter on a terminal."""
     if quiet or not sys.stderr.isatty():
         return (lambda _: None), (lambda: None)
     from tqdm import tqdm  # noqa: PLC0415 - only on a terminal

@@ -1,4 +1,4 @@
-"""Implements `builder build`: runs the main job and prints its outcome."""
+"""Implements `builder build`: runs the build and prints a summary."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STORES = (
     ("Claude Code", "~/.claude/projects"),
     ("Codex", "~/.codex/sessions"),
 )
-"""Where agents keep their logs (the format references' sections "Where")."""
+"""(agent, folder of its logs), as documented by each agent."""
 
 
 def run_build(
@@ -55,7 +55,7 @@ def run_build(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Builds and prints; returns the exit code of contract.md. Raises UsageError."""
+    """Builds and prints a summary; returns the exit code. Raises UsageError."""
     interrupt_on_sigterm()
     progress = BuildProgress(visible=not (quiet or as_json))
     out = local_path(out)
@@ -91,7 +91,7 @@ def summarise(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Prints the outcome; returns the exit code. `here` is the local folder of `out`."""
+    """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
     if built.changed_by_loader:
@@ -128,7 +128,7 @@ def summarise(
 
 
 def _nothing_in(ledger: Ledger, config: Config) -> str:
-    """Returns why the inputs contain no conversation."""
+    """Explains why the inputs contain no conversation."""
     empty = ledger.ignored["empty_file"]
     if not ledger.read:
         return "the inputs contain no file"
@@ -145,7 +145,7 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
 def start(
     name: str, *, workers: int | None, ray_address: str | None
 ) -> contextlib.AbstractContextManager[Engine]:
-    """Enters the engine that runs the job. Raises UsageError, also for conflicting options."""
+    """Returns the engine, which starts on entry. Raises UsageError for conflicting options."""
     if name == "ray":
         from builder.build.ray_engine import RayOptions, on_ray  # noqa: PLC0415 - an optional extra
 
@@ -174,29 +174,16 @@ def _print(built: Built, out: str, config: Config, here: Path) -> None:
 
 
 def _print_ledger(ledger: Ledger) -> None:
-    ignored = ledger.ignored.total()
+    ignored, rejected = ledger.ignored.total(), ledger.conversations_rejected.total()
+    dropped = ledger.calls_dropped.total()
     table = [
         ("", "found", "used", "ignored", "duplicate", "rejected"),
         ("records", ledger.read, ledger.used, ignored, None, ledger.rejected.total()),
-        (
-            "conversations",
-            ledger.found,
-            ledger.built,
-            None,
-            ledger.duplicates,
-            ledger.conversations_rejected.total(),
-        ),
-        (
-            "calls",
-            ledger.calls_logged,
-            ledger.calls_kept,
-            None,
-            None,
-            ledger.calls_dropped.total(),
-        ),
+        ("conversations", ledger.found, ledger.built, None, ledger.duplicates, rejected),
+        ("calls", ledger.calls_logged, ledger.calls_kept, None, None, dropped),
     ]
-    used = [column for column in zip(*table, strict=True) if any(column[1:])]  # no empty columns
-    rows = [[_cell(cell) for cell in row] for row in zip(*used, strict=True)]
+    filled = [column for column in zip(*table, strict=True) if any(column[1:])]
+    rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
     for number, line in enumerate(aligned(rows)):
         print("  " + (painted(line, DIM) if number == 0 else line))
 
@@ -206,7 +193,7 @@ def _cell(value: str | int | None) -> str:
 
 
 def _print_rejects(ledger: Ledger, config: Config) -> None:
-    """Prints what was rejected or dropped, by code, with the option that would keep it."""
+    """Prints rejects and dropped calls by code, with the option that would keep them."""
     conversation_remedy = partial(remedy, options=config.normalize)
     for title, codes, remedy_of in (
         ("records rejected", ledger.rejected, record_remedy),
@@ -224,7 +211,7 @@ def _print_rejects(ledger: Ledger, config: Config) -> None:
 
 
 def facts(built: Built, config: Config) -> Iterator[str]:
-    """Yields notes for the user about the dataset, with the remedy if there is one."""
+    """Yields facts about the dataset that the user should know, with remedies."""
     found = built.audit
     for item in found.findings if found is not None else ():
         is_changed = item.gate is GateAction.change
@@ -232,9 +219,8 @@ def facts(built: Built, config: Config) -> Iterator[str]:
             places = counted(item.count, "secret")
             yield f"{places} in {counted(item.samples, 'sample')} replaced by placeholders"
         elif item.audit == "secrets":
-            redacts = config.audit.scrub.secrets == "redact"
             why = "audit.secrets: redact replaces them"
-            if redacts:
+            if config.audit.scrub.secrets == "redact":
                 why = "results of password generators, see docs/audit.md"
             count = f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}"
             yield f"{count}, left in place ({why})"
@@ -291,7 +277,7 @@ def _parity(built: Built, config: Config) -> Iterator[str]:
 
 
 def list_stores(*, as_json: bool) -> int:
-    """Lists the stores on this machine with a command for each; reads nothing."""
+    """Lists the log folders of known agents on this machine, with a command for each."""
     found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
     if as_json:
         stores = [{"name": name, "path": path} for name, path in found]

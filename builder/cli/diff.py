@@ -6,7 +6,7 @@ from builder.cli.terminal import escaped, print_json
 from builder.report.compare import DatasetDifference, compare
 
 ROWS = 20
-"""Rows of a table that are printed; `--json` has all."""
+"""Rows of a table that are printed; `--json` contains all."""
 
 
 def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
@@ -16,12 +16,12 @@ def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
         print_json(found.to_json())
     elif not quiet:
         _print(found)
-    return 1 if found.came or found.went or found.changed else 0
+    return 1 if found.added or found.removed or found.changed else 0
 
 
 def _print(found: DatasetDifference) -> None:
     print(f"{found.same} samples are the same, {found.changed} changed,"
-          f" {found.came} added, {found.went} removed")  # fmt: skip
+          f" {found.added} added, {found.removed} removed")  # fmt: skip
     for name in ("samples", "tokens", "calls"):
         _row(name, getattr(found.before, name), getattr(found.after, name))
     for table, rows in found.tables.items():

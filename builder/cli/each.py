@@ -2,8 +2,8 @@
 
 python -m builder.cli.each COMMAND [OPTIONS] FILE…
 
-The leading arguments that are not existing files are the command with its options. The exit code is
-the largest one.
+The command and its options are all arguments before the first existing file. The exit code is the
+largest of those of the files.
 """
 
 from __future__ import annotations

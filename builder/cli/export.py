@@ -21,7 +21,7 @@ from builder.verify.verifier import Verifier
 def run_export(
     dataset: str, *, to: str, out: Path, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> int:
-    """Exports and prints; returns 0 if every row gives the proven text again. Raises UsageError."""
+    """Exports and prints; returns 0 if all rows load as the proven text. Raises UsageError."""
     if to not in VARIANTS and to not in TRACES:
         raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
     manifest = manifest_of(dataset)
@@ -45,7 +45,7 @@ def run_export(
 
 
 def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
-    """Returns why nothing was exported; for pairs, the reasons that the build counted."""
+    """Explains why nothing was exported; for pairs, with the counts of the manifest."""
     if to not in VARIANTS or not VARIANTS[to].of_pairs:
         return "no sample could be exported"
     found = manifest.get("preferences")

@@ -1,4 +1,4 @@
-"""Implements `builder formats`: lists the readers, and which of them claim a file."""
+"""Implements `builder formats`: lists the readers, or those that claim a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def explain(path: str, *, as_json: bool, quiet: bool) -> int:
 
 
 def print_overview(name: str, formats: dict[str, int], unknown: int) -> None:
-    """Prints the number of a folder's files by the reader that recognises them."""
+    """Prints how many files of a folder each reader recognises, and how many none does."""
     print(escaped(f"{name}: {sum(formats.values()) + unknown:,} files"))
     rows = [(reader, f"{count:,}") for reader, count in formats.items()]
     rows += [("(no reader)", f"{unknown:,}")] if unknown else []

@@ -1,4 +1,4 @@
-"""Implements `builder inspect`: a file's format, and a conversation as the model will see it."""
+"""Implements `builder inspect`: shows a file's format, and a conversation as rendered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from builder.sources.source import Source
 from builder.verify.verifier import Verifier
 
 FILES = 2000
-"""Files of a folder that are examined; more would take minutes."""
+"""Files of a folder that are examined: more would take minutes."""
 
 
 @dataclass(slots=True)
@@ -46,10 +46,10 @@ def run_inspect(
     tokenizer: str,
     as_json: bool,
 ) -> int:
-    """Prints the file's format; returns the exit code. Raises UsageError if it has none.
+    """Prints the format of a file and one conversation; returns 0.
 
-    For a folder the formats of its files are printed, and the first file that a reader knows is
-    shown.
+    For a folder, prints the formats of its files, and shows the first one that a reader recognises.
+    Raises UsageError if no reader recognises anything.
     """
     overview: dict[str, int] | None = None
     unknown = 0
@@ -100,7 +100,7 @@ def run_inspect(
 
 
 def _survey(sources: Sequence[Source | Problem]) -> tuple[Source | None, dict[str, int], int]:
-    """Returns the first known source, {reader: sources}, and the number of unknown ones."""
+    """Returns the first recognised source, {reader: sources}, and the number of other sources."""
     first: Source | None = None
     formats: Counter[str] = Counter()
     for source in sources:
@@ -160,10 +160,10 @@ def _read(source: Source, name: str, index: int) -> _Contents:
 def _conversation(
     conversation: Conversation, options: NormalizeOptions, verifier: Verifier
 ) -> tuple[dict[str, Json], Spans]:
-    """Returns the conversation for `--json`, and the offsets of its trained text.
+    """Returns the conversation for `--json`, and the spans of its trained text.
 
-    If the unit is smaller than the conversation, the last sample is shown: it contains all before
-    it.
+    For a unit smaller than a conversation, the text is that of the last sample, which contains the
+    text of those before it.
     """
     normalised = normalise(conversation, options)
     dialogue = normalised.dialogue
@@ -225,7 +225,7 @@ def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
 
 
 def marked(text: str, spans: Spans) -> str:
-    """Returns the text, safe for a terminal, the trained spans coloured or between ⟦ and ⟧."""
+    """Returns the text, escaped for a terminal, with the spans in colour or between ⟦ and ⟧."""
     begin, end = (TRAINED, RESET) if colours() else ("⟦", "⟧")
     borders = [0, *(border for span in spans for border in span), len(text)]
     pieces = [escaped(text[start:stop]) for start, stop in pairwise(borders)]

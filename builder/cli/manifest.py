@@ -1,4 +1,4 @@
-"""Reads what commands need from the manifest of a built folder, which is not trusted."""
+"""Reads the manifest of a built folder for commands; it is not trusted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def manifest_of(dataset: str) -> dict[str, Json]:
 
 
 def tokenizer_of(manifest: dict[str, Json], tokenizer: str | None) -> str:
-    """Returns the requested tokenizer, or the embedded one if the dataset was proven against it.
+    """Returns the requested tokenizer, or else the embedded one.
 
-    A manifest may come from anywhere, so another tokenizer that it names is never loaded without
-    being requested; UsageError is raised instead.
+    A manifest may come from anywhere, so no other tokenizer is loaded just because it names it.
+    Raises UsageError if the dataset was proven against another one and none is requested.
     """
     named = as_text(as_object(manifest.get("tokenizer")).get("name"))
     if tokenizer is None and named not in ("", EMBEDDED):

@@ -1,4 +1,4 @@
-"""Implements `builder verify --masks`: compares the tokens that trainers train with ours."""
+"""Implements `builder verify --masks`: compares the tokens that trainers train with our spans."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def trainers_named(names: Sequence[str]) -> list[str]:
-    """Returns the trainers that the user named, in the order of MASKS. Raises UsageError."""
+    """Returns the named trainers in the order of MASKS. Raises UsageError for an unknown name."""
     for name in names:
         if name not in (*MASKS, ALL):
             raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
@@ -35,7 +35,7 @@ def compare_masks(
 
 
 def as_json(comparison: Comparison) -> dict[str, Json]:
-    """Returns the comparison as a JSON object, regions in their order."""
+    """Returns the comparison as JSON."""
     ours, theirs = comparison.ours, comparison.theirs
     return {
         "samples": comparison.samples,
@@ -51,7 +51,7 @@ def as_json(comparison: Comparison) -> dict[str, Json]:
 
 
 def print_masks(found: dict[str, Comparison]) -> None:
-    """Prints for people the tokens trained by region, ours and each trainer's."""
+    """Prints the number of trained tokens by region, ours and each trainer's, with remarks."""
     names = ["ours", *found]
     columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]
     widths = [max(len(name), 12) for name in names]

@@ -1,4 +1,4 @@
-"""Implements `builder merge`: combines built datasets into one."""
+"""Implements `builder merge`: combines built datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the progress of a build on a terminal: a bar for counted phases, a line for others."""
+"""Shows the progress of a build on a terminal: a bar, or a line for phases without a total."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from builder.build.results import ResultSummary
 from builder.sources.source import Source
 
 PHASES = ("read", "write", "audit", "report")
-"""The phases of a build, in order; `builder.build.job` announces them."""
+"""The phases of a build, in the order in which `builder.build.job` reports them."""
 
 _TITLES = {
     "read": "reading and proving",
@@ -25,17 +25,17 @@ _TITLES = {
 }
 _AGAIN = "reading again, with the tools of all sessions"
 _CERTAIN = 0.1
-"""The share of the bytes after which the rate predicts the remaining time. Before that the first
-large chunks are still in progress, and nothing has been counted.
+"""The share of the bytes after which the remaining time is shown: large chunks come first, and do
+not count until they are finished.
 """
 
 _RECENT_SECONDS = 5.0
 _RECENT_SHARE = 1 / 3
-"""The rate is that of the last third of the time, of five seconds at least."""
+"""The rate is measured over the last third of the time, but at least five seconds."""
 
 
 class BuildProgress:
-    """Shows the phase of a build, its progress, and the remaining time if it is known."""
+    """Shows the phase of a build, its progress, and the remaining time once it can be estimated."""
 
     def __init__(self, *, visible: bool) -> None:
         self._visible = visible and sys.stderr.isatty()
@@ -43,9 +43,9 @@ class BuildProgress:
         self._has_read = False
 
     def read(self, tasks: list[Task]) -> Done:
-        """Begins the first phase; returns the callback for each finished task.
+        """Begins the first phase; returns the callback for finished tasks.
 
-        Called again for tasks that depend on the contents of all of them.
+        A build may call it twice: a second pass reads inputs again with the tools of all sessions.
         """
         if not self._visible:
             return lambda _task, _summary: None
@@ -71,7 +71,7 @@ class BuildProgress:
         return step
 
     def phase(self, name: str, total: int | None = None) -> Callable[[int], object]:
-        """Begins another phase; returns the callback for the number of samples done."""
+        """Begins another phase; returns a callback that takes the number of samples just done."""
         if not self._visible:
             return lambda _: None
         self._open(name, total=total, unit=" samples")
@@ -98,10 +98,9 @@ class BuildProgress:
 
 
 class RecentRate:
-    """Bytes per second over the recent part of a phase.
+    """Measures bytes per second over the recent part of a phase.
 
-    Until the first chunk is done the workers start, and the largest chunks come first: over the
-    whole time the rate would be too low.
+    A rate over the whole phase would be too low: workers start first, then the largest chunks run.
     """
 
     def __init__(self, started: float) -> None:
@@ -109,7 +108,7 @@ class RecentRate:
         self._points = deque([(started, 0)])
 
     def after(self, done: int, now: float) -> float:
-        """Returns the rate once `done` bytes are done at `now` (seconds of a monotonic clock)."""
+        """Records that `done` bytes are done at `now` (monotonic seconds); returns the rate."""
         self._points.append((now, done))
         recent = now - max(_RECENT_SECONDS, (now - self._started) * _RECENT_SHARE)
         while len(self._points) > 2 and self._points[1][0] <= recent:
@@ -119,7 +118,10 @@ class RecentRate:
 
 
 def remaining(done: int, total: int, rate: float) -> str:
-    """Returns the remaining time at a rate in bytes per second, `3 min`; "" while it is a guess."""
+    """Returns the remaining time, such as `3 min`, or "" if it cannot be estimated yet.
+
+    `rate` is in bytes per second.
+    """
     if not total or done < total * _CERTAIN or done >= total or rate <= 0:
         return ""
     left = (total - done) / rate
@@ -127,7 +129,7 @@ def remaining(done: int, total: int, rate: float) -> str:
 
 
 def _size(source: Source) -> int:
-    """Returns the bytes of a source, as stored."""
+    """Returns the stored (compressed) bytes of a source."""
     if source.window is not None:
         return source.window.bytes
     sizes = 0

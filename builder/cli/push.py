@@ -1,4 +1,4 @@
-"""Implements `builder push`: prints the changes, the upload, and the final comparison."""
+"""Implements `builder push`: prints the changes, the upload, and what was read back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from builder.push.upload import Changes
 from builder.sources.store import hub_name
 
 SHOWN = 50
-"""Files of a kind that are listed; the rest are counted (--json lists them all)."""
+"""Files of a kind that are listed; the rest is counted (`--json` lists all)."""
 
 
 def run_push(
@@ -29,7 +29,7 @@ def run_push(
     quiet: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Pushes and prints; returns 0 if the Hub's copy is equal, or for a dry run.
+    """Pushes and prints; returns 0 after a dry run, or if the copy on the Hub is equal.
 
     Raises UsageError.
     """
@@ -45,7 +45,7 @@ def run_push(
         if not quiet and not as_json:
             _print_changes(found, options)
         if found.removed and (quiet or as_json):
-            # Always shown, even with --quiet.
+            # Removals are reported even with --quiet.
             _warn(f"removed on the Hub: {', '.join(found.removed)}")
 
     push(dataset, report, options, retries, show)
@@ -69,7 +69,7 @@ def run_push(
 
 
 def _unused_codes(report: PushReport, options: PushOptions) -> list[str]:
-    """Returns the codes of `--allow` that overruled nothing, perhaps because of a typo."""
+    """Returns the codes of `--allow` that overruled nothing, such as misspelt ones."""
     used = {item.code for item in report.overruled}
     return [code for code in options.allow if code not in used]
 

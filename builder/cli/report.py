@@ -10,7 +10,7 @@ from pathlib import Path
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
 from builder.cli.manifest import manifest_of, tokenizer_of
-from builder.cli.terminal import print_json
+from builder.cli.terminal import INTERRUPTED, print_json
 from builder.dataset.files import dataset_files
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
@@ -23,8 +23,6 @@ from builder.report.review_file import ReviewFile, review_path
 from builder.report.server import Server
 from builder.report.store import Rows
 from builder.report.viewer import Viewer
-
-INTERRUPTED = 130
 
 
 def run_report(
@@ -87,7 +85,7 @@ def run_view(
             try:
                 server.serve_forever()
             except KeyboardInterrupt:
-                # Nothing was left unfinished, so there is no message.
+                # Leaves without the message that the same command resumes.
                 raise SystemExit(INTERRUPTED) from None
             finally:
                 viewer.close()

@@ -1,4 +1,4 @@
-"""Runs a command line: returns its exit code, and prints one line for each usage error."""
+"""Runs a command line: prints usage errors in a line and returns the exit code."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ import typer
 from typer.main import get_command
 
 from builder.cli.app import COMMANDS, app
-from builder.cli.terminal import print_json, warn
+from builder.cli.terminal import INTERRUPTED, print_json, warn
 from builder.credentials import hide
 from builder.problem import BuilderError, UsageError, nearest
 
 MISTAKE = 2
 """The exit code for a usage error: a bad option, configuration or path."""
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C or SIGTERM."""
-
 
 def run(arguments: list[str]) -> int:
     """Runs a command; returns its exit code.
 
-    Exceptions caused by the data or the user are reported in one line.
+    Prints a line for an exception that the data or the user caused; others are bugs and propagate.
     """
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
@@ -41,7 +38,7 @@ def run(arguments: list[str]) -> int:
         warn(str(error))
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        result = INTERRUPTED  # as typer itself returns in other versions
+        result = INTERRUPTED  # some versions of typer return it instead of raising
     except BrokenPipeError:
         sys.stderr.close()
         return 1
@@ -51,7 +48,7 @@ def run(arguments: list[str]) -> int:
         # No existing file can have such a name, so it was given by the user.
         return refused(f"{str(error.filename)[:80]!r}…: {error.strerror}", arguments)
     except Exception as error:
-        # Depending on its version, typer contains click or imports it: usage errors share a method.
+        # Versions of typer bundle click or import it; only this method identifies a usage error.
         if not hasattr(error, "format_message"):
             raise
         return refused(usage_message(error), arguments)
@@ -61,9 +58,9 @@ def run(arguments: list[str]) -> int:
 
 
 def given_twice(arguments: list[str]) -> str | None:
-    """Returns the option with a single value that the arguments give more than once, or None.
+    """Returns a single-value option that occurs more than once, or None.
 
-    The parser would silently use the last one.
+    The parser would silently use the last value.
     """
     group: Any = get_command(app)
     command = group.commands.get(arguments[0]) if arguments else None
@@ -79,7 +76,7 @@ def given_twice(arguments: list[str]) -> str | None:
 
 
 def refused(message: str, arguments: list[str]) -> int:
-    """Prints the usage error, with `--json` as an object too; returns its exit code."""
+    """Prints a usage error, with `--json` also as an object; returns the exit code."""
     message = hide(message)
     for line in message.splitlines():
         warn(line)
@@ -89,7 +86,7 @@ def refused(message: str, arguments: list[str]) -> int:
 
 
 def usage_message(error: Any) -> str:
-    """Returns the message of typer's usage error, with the nearest valid name."""
+    """Rewords a usage error of typer, with the nearest valid name."""
     name = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
     if isinstance(name, str) and context is not None:

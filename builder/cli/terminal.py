@@ -1,4 +1,4 @@
-"""Formats text for a terminal: harmless log text, colours, counts and aligned tables."""
+"""Formats text for a terminal: escaped log text, colours, counts and aligned tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from builder.text import escape_char
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C or SIGTERM."""
+
 TRAINED = "\x1b[32m"
 RESET = "\x1b[0m"
 BOLD = "\x1b[1m"
@@ -18,7 +21,7 @@ WARNING = "\x1b[33m"
 
 
 def escaped(text: str) -> str:
-    r"""Returns the text with everything that controls a terminal escaped, except newlines and tabs.
+    r"""Returns the text with unprintable characters as escapes, except newlines and tabs.
 
     Control characters, direction marks and lone surrogates become `\x1b`, `\u202e` and so on.
     """
@@ -30,23 +33,23 @@ def escaped(text: str) -> str:
 
 
 def warn(text: str) -> None:
-    """Prints a message of the program on standard error, escaped."""
+    """Prints a message on standard error, escaped and with the name of the program."""
     print(escaped(f"builder: {text}"), file=sys.stderr)
 
 
 def print_json(value: object) -> None:
-    """Prints the one JSON object of `--json` on a line, in ASCII."""
+    """Prints the JSON object of `--json` on one line, in ASCII."""
     sys.stdout.write(json.dumps(value) + "\n")
 
 
 def colours() -> bool:
-    """Returns whether standard output takes colour codes: no file, and NO_COLOR is not set."""
+    """Returns whether standard output is a terminal with colours, and NO_COLOR is not set."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not is_plain
 
 
 def painted(text: str, style: str) -> str:
-    """Returns the text in a style if standard output supports it, else unchanged."""
+    """Returns the text with the codes of a style if standard output supports colours."""
     return f"{style}{text}{RESET}" if text and colours() else text
 
 
@@ -58,7 +61,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the rows as lines: the first column left-aligned, numbers right-aligned."""
+    """Returns the rows as lines: the first column left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
@@ -71,7 +74,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def conversion_lines(
     forms: Mapping[str, int], rows: int, changes: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yields a line for each form that rows were converted from, and one for the changes."""
+    """Yields a line for each form that rows were converted from, and one with the changes."""
     for form, count in sorted(forms.items()):
         verb = "was" if count == 1 else "were"
         yield f"{count:,} of {counted(rows, 'row')} {verb} read as {form}, converted"

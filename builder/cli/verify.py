@@ -1,4 +1,4 @@
-"""Implements `builder verify`: reports on a dataset of any origin."""
+"""Implements `builder verify`: checks a dataset and prints findings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from builder.verify.preload import preloading
 from builder.verify.verifier import Verifier
 
 SHOWN = 100
-"""Bad lines that are printed in full; the rest are counted."""
+"""Bad lines that are printed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputStyle:
-    """The form of the output: JSON, errors only, or all bad lines instead of the first SHOWN."""
+    """The form of the output; `all` prints every bad line, not just the first SHOWN."""
 
     as_json: bool
     quiet: bool
@@ -47,9 +47,9 @@ def run_verify(
     workers: int | None,
     style: OutputStyle,
 ) -> int:
-    """Verifies against each tokenizer and prints; returns 0 if all is proven, 1 if not.
+    """Verifies against each tokenizer and prints; returns 0 if every sample is proven, else 1.
 
-    Raises UsageError if there is no such dataset, tokenizer or trainer.
+    Raises UsageError for an unknown dataset, tokenizer or trainer.
     """
     trainers = trainers_named(masks)
     workers = workers or default_workers()
@@ -85,9 +85,9 @@ def _verify(
     loaded: Iterator[LineReport],
     style: OutputStyle,
 ) -> dict[str, Json]:
-    """Prints the findings against one tokenizer; returns the result as JSON.
+    """Prints the findings for one tokenizer; returns the result as JSON.
 
-    `loaded` are reports on rows that were already counted.
+    `loaded` are further reports on the same rows, as `datasets` loads them.
     """
     summary = Summary()
     bad: list[Json] = []
@@ -136,7 +136,7 @@ def _verify(
 
 
 def _proven(result: dict[str, Json]) -> str:
-    """Returns how much of the dataset is proven, for each target."""
+    """Summarises how many samples are proven against a tokenizer."""
     sha256 = str(result["template_sha256"])[:12]
     return (
         f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"

@@ -10,7 +10,7 @@ DISTRIBUTION = "toolcall-dataset-builder"
 
 
 def print_version() -> None:
-    """Prints the version, and on standard error whether another distribution conflicts."""
+    """Prints the version, and on standard error each conflicting distribution."""
     print(f"{DISTRIBUTION} {_version()}")
     for name in others():
         warn(
@@ -27,6 +27,6 @@ def _version() -> str:
 
 
 def others() -> list[str]:
-    """Returns the other installed distributions that have a top-level module `builder`."""
+    """Returns other installed distributions with a top-level module `builder`."""
     found = metadata.packages_distributions().get("builder", [])
     return sorted({name for name in found if name.replace("_", "-") != DISTRIBUTION})

@@ -14,18 +14,18 @@ from builder.qwen3.parse import ParseFault, to_dialogue
 from builder.sample import Sample
 
 Place = tuple[str, ...]
-"""The origin of a sample: format, source, record and conversation, as meta/ names them."""
+"""The origin of a sample: format, source, record and conversation in meta/."""
 
 BAD = "(no sample)"
-"""Placeholder for the tools of a row that is not a sample."""
+"""Counted as the tool of a row that cannot be parsed."""
 
 
 @dataclass(slots=True)
 class DatasetFacts:
-    """The compared facts of a dataset; takes memory for a digest and an origin per sample.
+    """The facts that are compared; takes memory for an id and an origin per sample.
 
     ids      {id of a sample: its origin}
-    counts   by table ("tools", "rejects", …) and name: how many samples, calls or lines
+    counts   {table ("tools", "rejects", …): {name: number of samples, calls or lines}}
     """
 
     samples: int = 0
@@ -43,17 +43,17 @@ class DatasetFacts:
 class DatasetDifference:
     """The difference from `before` to `after`.
 
-    came, went  samples of conversations that the other does not have
-    changed     samples of the same conversation with other bytes
-    tables      {table: {name: (before, after)}} of everything that differs
+    added, removed  samples of conversations that only one of the datasets has
+    changed         samples of the same conversation with different bytes
+    tables          {table: {name: (before, after)}} of everything that differs
     """
 
     before: DatasetFacts
     after: DatasetFacts
     same: int
     changed: int
-    came: int
-    went: int
+    added: int
+    removed: int
     tables: Mapping[str, Mapping[str, tuple[int, int]]]
 
     def to_json(self) -> dict[str, Json]:
@@ -64,8 +64,8 @@ class DatasetDifference:
             "calls": [self.before.calls, self.after.calls],
             "same": self.same,
             "changed": self.changed,
-            "came": self.came,
-            "went": self.went,
+            "came": self.added,
+            "went": self.removed,
             "tables": {
                 table: {name: list(pair) for name, pair in rows.items()}
                 for table, rows in self.tables.items()
@@ -75,11 +75,10 @@ class DatasetDifference:
 
 def compare(before: str, after: str) -> DatasetDifference:
     """Compares two datasets of any origin. Raises UsageError if there is no such dataset."""
-    first, second = facts_of(before), facts_of(after)
-    went_ids, came_ids = first.ids.keys() - second.ids.keys(), second.ids.keys() - first.ids.keys()
-    went = Counter(first.ids[name] for name in went_ids)
-    came = Counter(second.ids[name] for name in came_ids)
-    changed = sum((went & came).values())
+    first, second = dataset_facts(before), dataset_facts(after)
+    removed = Counter(first.ids[name] for name in first.ids.keys() - second.ids.keys())
+    added = Counter(second.ids[name] for name in second.ids.keys() - first.ids.keys())
+    changed = (removed & added).total()
     tables = {}
     for table in sorted({*first.counts, *second.counts}):
         one, other = first.counts.get(table, Counter()), second.counts.get(table, Counter())
@@ -89,16 +88,16 @@ def compare(before: str, after: str) -> DatasetDifference:
     return DatasetDifference(
         first,
         second,
-        len(first.ids) - len(went_ids),
+        len(first.ids) - removed.total(),
         changed,
-        len(came_ids) - changed,
-        len(went_ids) - changed,
+        added.total() - changed,
+        removed.total() - changed,
         tables,
     )
 
 
-def facts_of(dataset: str) -> DatasetFacts:
-    """Returns the compared facts of a dataset. Raises UsageError if there is none."""
+def dataset_facts(dataset: str) -> DatasetFacts:
+    """Counts a dataset. Raises UsageError if there is no such dataset."""
     facts = DatasetFacts()
     for row in dataset_rows(dataset):
         facts.samples += 1
@@ -119,16 +118,11 @@ def facts_of(dataset: str) -> DatasetFacts:
             if isinstance(value, str | int | float | bool):
                 facts.count("outcomes", f"{key}: {dumps(value)}")
         _count_tools(facts, sample)
-    for _, line in json_lines_of(dataset):
+    rejects = expand_home(dataset) / "rejects.jsonl"
+    for _, line in json_lines(rejects) if rejects.is_file() else ():
         if isinstance(line, dict):
             facts.count("rejects", str(line.get("code")))
     return facts
-
-
-def json_lines_of(dataset: str) -> list[tuple[int, Json]]:
-    """Returns the lines of a built folder's rejects.jsonl; [] if there is none."""
-    path = expand_home(dataset) / "rejects.jsonl"
-    return list(json_lines(path)) if path.is_file() else []
 
 
 def _count_tools(facts: DatasetFacts, sample: Sample) -> None:
