@@ -25,7 +25,7 @@ from builder.normalize import NormalizeOptions, record_remedy, remedy
 from builder.normalize.options import Unit
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
-from builder.report.charts import described, numbers_of
+from builder.report.charts import bin_counts, description
 from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
 from builder.text import without_folders
@@ -279,8 +279,8 @@ def _audited(found: Audit | None) -> str:
     for path, item in _charts(found):
         lines += ["", f"### {item.title}", ""]
         if isinstance(item, Histogram):
-            lines += [f"![{described(item)}]({path})", ""]
-            lines += table((item.unit, "samples"), numbers_of(item))
+            lines += [f"![{description(item)}]({path})", ""]
+            lines += table((item.unit, "samples"), bin_counts(item))
         else:
             lines += [f"![{item.title}: the shares in the table below]({path})", ""]
             lines += table(item.columns, [_shares(item, row) for row in item.rows])

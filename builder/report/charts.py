@@ -1,8 +1,8 @@
-"""Draws charts as SVG with title and description, each with a table of its numbers.
+"""Draws charts as SVG with a title and a description, each with a table of its numbers.
 
-The content-security policy forbids style attributes, so elements are positioned by SVG attributes
-only. A chart that contains text is drawn twice, wide and narrow, and the style sheet shows one of
-them, because scaled text would be illegible on a phone.
+The content-security policy forbids style attributes, so only SVG attributes position elements. A
+chart with text is drawn twice, wide and narrow, because scaled text would be illegible on a phone;
+the style sheet shows one of them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from builder.report.html import (
 )
 
 MAX_ROWS = 60
-"""Rows of a table that the page contains; the rest is summarised in one line."""
+"""Rows of a table on the page; the rest is counted in a line."""
 OPEN_ROWS = 12
-"""Rows of these that are visible without unfolding."""
+"""Rows that are visible without unfolding."""
 MAX_BINS = 64
+"""Bins of a histogram; more are merged."""
 NAME = 72
-"""Characters of a name in a table."""
+"""Characters of a cell in a table."""
 
 Row = tuple[str | int | float | None, ...]
 
@@ -38,7 +39,7 @@ _LETTER = 6.4
 
 
 def is_wide(item: Histogram | AuditTable) -> bool:
-    """Returns whether it needs the full width of the page, based on its columns' lengths."""
+    """Returns whether a table needs the full width of the page, judging by its longest cells."""
     if not isinstance(item, AuditTable):
         return False
     rows = (item.columns, *item.rows[:OPEN_ROWS])
@@ -50,14 +51,14 @@ def is_wide(item: Histogram | AuditTable) -> bool:
 
 
 def figure(key: str, title: str, note: str, *content: Html) -> Html:
-    """A chart or table with its heading."""
+    """Returns a section with a heading, a note, and charts or tables."""
     heading = tag("h3", text(title), id=f"{key}-title")
     caption = tag("p", text(note), class_="note") if note else EMPTY
     return tag("section", heading, caption, *content, class_="figure", id=key)
 
 
 def anchor(kind: str, key: str) -> str:
-    """Returns a name that can be used as an `id`, from a key of any origin."""
+    """Returns a valid `id` for a key, which may contain anything."""
     kept = "".join(char if char.isascii() and char.isalnum() else "-" for char in key)
     return f"{kind}-{kept[:60]}"
 
@@ -66,14 +67,14 @@ def anchor(kind: str, key: str) -> str:
 
 
 def table_figure(table: AuditTable) -> Html:
-    """Returns a table with its heading; the drawn column has a bar in every row."""
+    """Returns a table as a section with a heading."""
     return figure(anchor("table", table.key), table.title, table.note, table_html(table))
 
 
 def table_html(table: AuditTable) -> Html:
-    """Returns the table: numbers right-aligned, a bar next to the number that is drawn.
+    """Returns a table with a bar next to each number of the drawn column.
 
-    The first rows are visible at once, more of them after unfolding.
+    The first rows are visible, further ones after unfolding.
     """
     first, more = table.rows[:OPEN_ROWS], table.rows[OPEN_ROWS:MAX_ROWS]
     if len(more) < 4:
@@ -163,7 +164,7 @@ def _percent(value: str | float | None) -> str:
 
 
 def _is_share(table: AuditTable, at: int) -> bool:
-    """Returns whether it is a column of shares, from 0 to 1."""
+    """Returns whether a column contains shares from 0 to 1."""
     values = [row[at] for row in table.rows if at < len(row)]
     return table.columns[at] == "share" and all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in values
@@ -179,12 +180,12 @@ def _is_numeric(table: AuditTable, at: int) -> bool:
 
 
 def histogram_figure(histogram: Histogram) -> Html:
-    """Returns the drawing, wide and narrow, and a table of its numbers."""
+    """Returns the histogram, wide and narrow, and a table of its numbers."""
     edges, counts = _merged(histogram)
     key = anchor("chart", histogram.key)
     if not counts or len(edges) != len(counts) + 1:
         return figure(key, histogram.title, "nothing to count")
-    numbers = AuditTable("", "", (histogram.unit, "samples"), numbers_of(histogram))
+    numbers = AuditTable("", "", (histogram.unit, "samples"), bin_counts(histogram))
     beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
     notes = [histogram.note] if histogram.note else []
     notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
@@ -198,14 +199,14 @@ def histogram_figure(histogram: Histogram) -> Html:
     )
 
 
-def numbers_of(histogram: Histogram) -> tuple[Row, ...]:
-    """Returns (range of the bin, samples) for each bin that is drawn."""
+def bin_counts(histogram: Histogram) -> tuple[Row, ...]:
+    """Returns (range, samples) of each bin that is drawn."""
     edges, counts = _merged(histogram)
     return tuple(zip(_bins(edges), counts, strict=True))
 
 
-def described(histogram: Histogram) -> str:
-    """Returns a description of the drawing for screen readers."""
+def description(histogram: Histogram) -> str:
+    """Describes the histogram in a sentence, for screen readers."""
     edges, counts = _merged(histogram)
     most = max(counts)
     peak = _bins(edges)[counts.index(most)]
@@ -222,7 +223,7 @@ def _drawing(histogram: Histogram, key: str, width: int, kind: str) -> Html:
 
 
 def _bins(edges: list[int]) -> list[str]:
-    """Returns the range of each bin: from its edge to below the next, the last one inclusive."""
+    """Returns the name of each bin: `8 to 15`, for the last `16 and more`."""
     names = []
     for low, high in pairwise(edges):
         names.append(number(low) if high - low == 1 else f"{number(low)} to {number(high - 1)}")
@@ -240,7 +241,7 @@ def _every_row(table: AuditTable) -> Html:
 
 
 def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
-    """Returns edges and counts of at most MAX_BINS bins, with neighbours merged."""
+    """Returns edges and counts, with neighbouring bins merged to at most MAX_BINS."""
     step = -(-len(histogram.counts) // MAX_BINS) or 1
     counts = [sum(histogram.counts[at : at + step]) for at in range(0, len(histogram.counts), step)]
     edges = list(histogram.edges[:-1:step]) + list(histogram.edges[-1:])
@@ -248,9 +249,9 @@ def _merged(histogram: Histogram) -> tuple[list[int], list[int]]:
 
 
 def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[Html], float]:
-    """Returns (contents of the `svg` element, its height); `key` is the prefix of its ids."""
+    """Returns the contents of an `svg` element and its height; `key` is the prefix of its ids."""
     edges, counts = _merged(histogram)
-    desc = described(histogram)
+    desc = description(histogram)
     left, right, height = 8.0, width - 8.0, 150.0
     marks = [(name, value) for name, value in histogram.marks if edges[0] <= value <= edges[-1]]
     placed = _labels(marks, edges, left, right)
@@ -284,9 +285,9 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
 def _labels(
     marks: list[tuple[str, int]], edges: list[int], left: float, right: float
 ) -> list[tuple[str, float, float, bool, int]]:
-    """Returns (label, x of the line, x of the label, is it right of its text, row) per mark.
+    """Returns (label, x of the line, x of the label, label left of the line?, row) of each mark.
 
-    Labels that would overlap are put into separate rows.
+    Labels that would overlap get rows of their own.
     """
     placed: list[tuple[str, float, float, bool, int]] = []
     ends: list[float] = []
@@ -303,7 +304,7 @@ def _labels(
 
 
 def _position(value: float, edges: list[int], left: float, right: float) -> float:
-    """Returns the x of a value between bins that are drawn with equal width."""
+    """Returns the x coordinate of a value; bins are drawn with equal width."""
     step = (right - left) / (len(edges) - 1)
     for at, (low, high) in enumerate(pairwise(edges)):
         if value <= high:

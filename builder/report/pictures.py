@@ -1,6 +1,6 @@
-"""Makes charts as separate files for a card: SVG without style sheet or script.
+"""Draws charts as SVG files for the card.
 
-A page shows such a file as an image on a light or dark background, so it has its own background.
+The Hub shows them as images on a light or dark page, so each contains its styles and background.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = 30
 
 
 def histogram_picture(histogram: Histogram) -> bytes | None:
-    """Returns the drawing as an SVG file; None if there is nothing to draw."""
+    """Returns a histogram as an SVG file; None if there is nothing to draw."""
     if not any(histogram.counts) or len(histogram.edges) != len(histogram.counts) + 1:
         return None
     drawn, height = histogram_drawing(histogram, "chart", _WIDTH - 2 * _MARGIN)
@@ -33,7 +33,7 @@ def histogram_picture(histogram: Histogram) -> bytes | None:
 
 
 def bars_picture(table: AuditTable) -> bytes | None:
-    """Returns the drawn column of a table, with a bar in each row; None if it has none."""
+    """Returns the drawn column of a table as bars; None if there is nothing to draw."""
     if table.bars not in table.columns or not table.rows:
         return None
     at = table.columns.index(table.bars)

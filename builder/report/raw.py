@@ -1,7 +1,7 @@
-"""Finds the raw records of a sample in the logs that it was made from, if they still exist.
+"""Finds the raw records of a sample in its logs, if they still exist.
 
-meta/ names the source and the record in it. Only locations that can be found without the reader are
-shown: lines of a file, elements of a JSON list, a whole file.
+meta/ has the source and the record. Only records that can be found without a reader are shown:
+lines of a file, items of a JSON list, a whole file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.paths import file_inside
 from builder.problem import Problem
-from builder.report.html import Html, cut, join, omission, tag, text
+from builder.report.html import Html, cut, omission, tag, text
 from builder.report.turns import indented
 from builder.sources.source import Source
 
@@ -24,19 +24,19 @@ MAX_RECORDS = 60
 _MAX_BYTES = 32 << 20
 _CHARACTERS = 20_000
 _PROBE = 80
-"""Characters of a turn that are searched for in the records."""
+"""Characters of a turn that are searched for in records."""
 
 _LINES = re.compile(r"(?:(?P<member>\S+) )?lines? (?P<first>\d+)(?:(?:-| to line )(?P<last>\d+))?")
 _ITEMS = re.compile(r"(?P<key>\w*)\[(?P<first>\d+)\](?:-(?P=key)\[(?P<last>\d+)\])?")
 
 Record = tuple[str, str]
+"""(location, text)"""
 
 
 def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
-    """Returns (location, text) of at most MAX_RECORDS + 1 records; None: they cannot be shown.
+    """Returns at most MAX_RECORDS + 1 records, or None if they cannot be found.
 
-    `source` and `record` are those of meta/, which may be of any origin: nothing outside `logs` is
-    read.
+    `source` and `record` come from meta/, which is not trusted: nothing outside `logs` is read.
     """
     lines = _LINES.fullmatch(record)
     member = f"/{lines['member']}" if lines is not None and lines["member"] else ""
@@ -59,7 +59,7 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
 
 
 def _text(path: Path) -> list[Record] | None:
-    """Returns the beginning of a file that is not JSON; None if it is not text."""
+    """Returns the beginning of a text file; None for a binary file."""
     with path.open("rb") as stream:
         data = stream.read(4 * _CHARACTERS)
     if b"\0" in data:
@@ -95,11 +95,10 @@ def _items(document: Json, key: str, first: int, last: int) -> list[Record] | No
 def records_of_turns(
     messages: Sequence[tuple[str, str]], records: Sequence[Record]
 ) -> dict[int, tuple[str, str]]:
-    """Returns for turns the (id on the page, location) of the record that contains their text.
+    """Returns {turn: (id on the page, location) of the record that contains its text}.
 
-    meta/ does not say which turn came from which record, so the records are searched for the
-    longest line of each turn, starting at the record of the turn before. A turn with changed text
-    may have none.
+    meta/ does not relate turns to records, so the records are searched for the longest line of each
+    turn, beginning at the record of the previous turn. Turns with changed text may not be found.
     """
     found: dict[int, tuple[str, str]] = {}
     first = 0
@@ -120,9 +119,9 @@ def records_of_turns(
 def raw_html(records: list[Record] | None) -> Html:
     """Returns the records, each with its location."""
     if not records:
-        message = "Not found in the logs, or not a place that can be shown."
+        message = "Not found in the logs, or in a place that the viewer cannot show."
         return tag("p", text(message), class_="note")
-    records_html = [
+    items = [
         tag(
             "li",
             tag("p", text(where), class_="role"),
@@ -132,4 +131,4 @@ def raw_html(records: list[Record] | None) -> Html:
         for number, (where, value) in enumerate(records[:MAX_RECORDS])
     ]
     more = [tag("li", omission(1, "record or more"))] if len(records) > MAX_RECORDS else []
-    return tag("ol", join((*records_html, *more)), class_="turns")
+    return tag("ol", *items, *more, class_="turns")

@@ -1,4 +1,4 @@
-"""Shows a sample as the model sees it: the rendering with trained text marked, and token ids."""
+"""Renders the text that the model sees, with trained text and control tokens marked, and ids."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from builder.report.html import Html, join, omission, plain, tag, text
 Span = tuple[int, int]
 
 MAX_ENCODED = 400_000
-"""Code points of a rendering that are tokenised to show its ids."""
+"""Code points of the longest text that is tokenised to show its ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The parts of a sample that a page shows, in code points unless stated otherwise.
+    """How much of a sample a page shows.
 
-    trained, other   of a trained piece of the rendering, and of one that is not trained
-    content          of a message
-    turns, tools     how many of each
-    tokens           how many token ids
+    trained, other        code points of a trained, and of any other piece of the rendering
+    content               code points of a message
+    turns, tools, tokens  how many of each
     """
 
     trained: int = 6_000
@@ -34,7 +33,7 @@ class Limits:
     tokens: int = 400
 
     def reduced(self) -> Limits:
-        """Returns limits of about half of everything."""
+        """Returns limits of about half the size."""
         return Limits(
             self.trained // 2 + 20,
             self.other // 2 + 20,
@@ -47,10 +46,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A rendering: its text, the trained spans, the control tokens, and its tokens.
+    """A rendering with its trained spans, control tokens and tokens.
 
-    `tokens` are those that are known, with their numbers in the text, ids and offsets; `count` is
-    the number of all.
+    tokens  (index, id, span) of the tokens to show
+    count   the number of all tokens; 0 if the text was not tokenised
     """
 
     text: str
@@ -68,10 +67,10 @@ def encode(
     control: Sequence[Span] = (),
     count: int | None = None,
 ) -> Rendered:
-    """Returns the rendering with its tokens; invalid spans are omitted.
+    """Returns the rendering with its tokens; omits invalid spans.
 
-    `control` are its control tokens as far as known. If they are proven to be complete, with
-    `count` tokens in all, only what is shown is tokenised.
+    `control` are the known control tokens. `count` is the number of all tokens if the text is the
+    proven one; then only its ends are tokenised.
     """
     good = []
     at = 0
@@ -97,12 +96,10 @@ def encode(
 def _ends(
     rendering: str, control: Sequence[Span], target: Target, limits: Limits, count: int
 ) -> tuple[tuple[int, int, Span], ...]:
-    """Returns the first and the last tokens, numbered: enough for the limits.
+    """Returns the first and last tokens, enough for the limits.
 
-    The result is empty if there are not `count` tokens, or a piece is too long.
-
-    A control token is never part of another token, so the text between two of them can be tokenised
-    separately.
+    Tokenises the text between control tokens separately, because no other token contains them.
+    Returns () if such a piece is too long, or if `count` cannot be right.
     """
     borders = [0, *(start for start, _ in control if start), len(rendering)]
     pieces = list(pairwise(borders))
@@ -137,10 +134,9 @@ def _tokens(rendering: str, start: int, end: int, target: Target) -> list[tuple[
 
 def rendered_html(rendered: Rendered, limits: Limits) -> Html:
     """Returns the text in a `pre`: trained pieces in `mark`, control tokens in `kbd`."""
-    pieces = _pieces(rendered)
-    kept = pieces
-    if len(pieces) > 2 * limits.turns:
-        kept = pieces[: limits.turns] + pieces[-limits.turns :]
+    kept = _pieces(rendered)
+    if len(kept) > 2 * limits.turns:
+        kept = kept[: limits.turns] + kept[-limits.turns :]
     html: list[Html] = []
     for before, (start, end, is_trained) in zip([(0, 0, False), *kept], kept, strict=False):
         if start > before[1]:
@@ -158,13 +154,13 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
 
 
 def _before_token(control: Sequence[Span], at: int) -> int:
-    """Returns the position, or the beginning of a control token that it would cut."""
+    """Returns the position; if it is inside a control token, the beginning of the token."""
     known = bisect_left(control, (at, 0)) - 1
     return control[known][0] if known >= 0 and control[known][1] > at else at
 
 
 def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
-    """Returns (start, end, is it trained) of the whole text, in order."""
+    """Returns (start, end, is trained) of consecutive pieces of the whole text."""
     pieces = []
     at = 0
     for start, end in rendered.spans:
@@ -178,7 +174,7 @@ def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
 
 
 def _with_control(rendered: Rendered, start: int, end: int) -> Html:
-    """Returns the text of [start, end) with control tokens as keys; one cut by the end is text."""
+    """Returns the text of [start, end) with control tokens in `kbd`, except one cut by the end."""
     pieces = []
     at = start
     for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
@@ -190,7 +186,7 @@ def _with_control(rendered: Rendered, start: int, end: int) -> Html:
 
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:
-    """Returns each token above its id; tokens that contain parts of one character share it."""
+    """Returns each token above its id; a token that is part of a character shows all of it."""
     if not rendered.count:
         return tag("p", text("No token ids: too long, or no valid text."), class_="note")
     trained = list(rendered.spans)
@@ -218,7 +214,7 @@ def _piece(token: str) -> str:
 
 
 def legend() -> Html:
-    """Returns the legend of the marks."""
+    """Returns a legend of the marks."""
     return tag(
         "p",
         tag("mark", text("trained text")),
@@ -226,6 +222,6 @@ def legend() -> Html:
         tag("kbd", text("<|im_end|>")),
         text(" a control token, one id · "),
         tag("b", text("\\u202e"), class_="unseen"),
-        text(" a character that cannot be seen"),
+        text(" an invisible character"),
         class_="note legend",
     )

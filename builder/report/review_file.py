@@ -1,4 +1,4 @@
-"""Stores the viewer's review: every decision is in the file before it is shown."""
+"""Stores the review of the viewer; every decision is written before the page shows it."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def review_path(dataset: Path) -> Path:
-    """Returns the path of a dataset's review: next to it, where no build overwrites it."""
+    """Returns the default path of a dataset's review: next to the dataset, safe from builds."""
     located = dataset.resolve()
     return located.with_name(located.name + REVIEW_SUFFIX)
 
 
 class ReviewFile:
-    """Decisions in a file that other programs and viewers may also change."""
+    """The decisions in a file that other programs and viewers may change at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file if it exists. Raises UsageError if it is not a review."""
+        """Reads the file if there is one. Raises UsageError if it is not a review."""
         self.path = path
         self.version = 0
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class ReviewFile:
 
     @property
     def decisions(self) -> Mapping[str, Decision]:
-        """Returns the current decisions by id.
+        """Returns {id of a sample: decision}, read again if the file changed.
 
         Raises UsageError if the file is no longer a review.
         """
@@ -66,7 +66,7 @@ class ReviewFile:
             self.version += 1
 
     def _status(self) -> tuple[int, int] | None:
-        """Returns a value that changes when the file does; None if there is no file."""
+        """Returns modification time and size of the file; None if there is no file."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -77,7 +77,7 @@ class ReviewFile:
         return status.st_mtime_ns, status.st_size
 
     def decide(self, sample: str, decision: Decision) -> None:
-        """Records a decision; one without a decision and a note is removed.
+        """Records a decision; an empty one is removed from the file.
 
         Raises UsageError if the file cannot be read or written.
         """
@@ -92,7 +92,7 @@ class ReviewFile:
             self.version += 1
 
     def masks(self, view: ColumnView) -> Mapping[str, Mask]:
-        """Returns a mask of the rows in each of STATES."""
+        """Returns {state: mask of the rows in it} for each of STATES."""
         decisions = self.decisions
         key = (self.version, view.count)
         if self._masks is None or self._masks[0] != key:
@@ -110,9 +110,9 @@ class ReviewFile:
 
 
 def csv_bytes(rows: Iterator[tuple[str, Decision, str, str, str]]) -> bytes:
-    """Returns a CSV table of (id, decision, row address, source, record) in UTF-8.
+    """Returns rows of (id, decision, location, source, record) as CSV in UTF-8.
 
-    A cell that a spreadsheet would take for a formula is prefixed with an apostrophe.
+    An apostrophe precedes cells that a spreadsheet would execute as formulas.
     """
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\r\n")

@@ -1,4 +1,4 @@
-"""Says on a page how a row of another form was converted, or why it is shown unconverted."""
+"""Explains on a page how a row was converted from another form, or why it was not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from builder.dataset.rows import DatasetRow
-from builder.report.codes import explained
+from builder.report.codes import explained, prose
 from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
 from builder.sample import Sample
 
@@ -19,48 +19,31 @@ _HOW: Mapping[str, str] = MappingProxyType(
         "text": "the rendered text was parsed",
     }
 )
-"""{form: how it is converted where no reader does it}."""
-
-
-def how_converted(form: str, reader: str | None) -> Html:
-    """Returns what reads rows of a form."""
-    if reader is not None:
-        return join((text("converted by the reader "), tag("code", text(reader))))
-    return text(_HOW.get(form, "converted"))
+"""{form: how rows are converted without a reader}"""
 
 
 def conversion_html(row: DatasetRow) -> Html:
-    """Returns the form that a row was converted from, how, and with which changes, or nothing."""
+    """Returns how a row was converted, from which form and with which changes, or nothing."""
     if row.converted is None:
         return EMPTY
     reading = row.reading
-    parts = [
-        tag("strong", text("Converted for display: ")),
-        text("a row of the form "),
-        tag("code", text(reading.form)),
-        text(", "),
-        how_converted(reading.form, reading.reader),
-        text("."),
-    ]
+    how = _HOW.get(reading.form, "converted")
+    if reading.reader is not None:
+        how = f"converted by the reader `{reading.reader}`"
+    words = f"a row of the form `{reading.form}`, {how}."
     if reading.changes:
         listed = ", ".join(f"{code} {number(n)}" for code, n in sorted(reading.changes.items()))
-        parts.append(text(f" Changed by the conversion: {listed}."))
-    return tag("p", *parts, class_="verdict converted")
+        words += f" Changed by the conversion: {listed}."
+    head = tag("strong", text("Converted for display: "))
+    return tag("p", head, *prose(words), class_="verdict converted")
 
 
 def fault_html(row: DatasetRow) -> Html:
-    """Returns why a row is not a sample: the code of the problem, and each finding."""
+    """Returns why a row is not a sample: the code of the problem, and the findings."""
     reading = row.reading
     assert not isinstance(reading.sample, Sample), "a row without a sample"
-    form = join((text(" of the form "), tag("code", text(reading.form)))) if reading.form else EMPTY
-    head = tag(
-        "p",
-        tag("strong", text("Not a sample: ")),
-        tag("code", text(reading.code)),
-        text(". The row"),
-        form,
-        text(" is shown as it is in the file."),
-        class_="verdict open",
-    )
+    form = f" of the form `{reading.form}`" if reading.form else ""
+    words = f"`{reading.code}`. The row{form} is shown as stored in the file."
+    head = tag("p", tag("strong", text("Not a sample: ")), *prose(words), class_="verdict open")
     found = [tag("li", text(shorten(finding.message, 400))) for finding in reading.sample[:20]]
     return join((head, tag("ul", *found, class_="note"), explained(reading.code)))

@@ -1,4 +1,4 @@
-"""Defines what the viewer indexes of a sample: values to filter by, and numbers to sort by."""
+"""Defines the facets by which the viewer filters samples, and the numbers by which it sorts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FACETS = MappingProxyType(
         "source": "Source",
     }
 )
-"""The facets of a sample with their names; "review" is not indexed because it may change."""
+"""{facet: title}; "review" is not indexed, because reviews change."""
 
 NUMBERS = ("length", "turns", "calls", "id")
 
@@ -47,11 +47,11 @@ SORTS = MappingProxyType(
         "calls": ("most calls first", "calls", True),
     }
 )
-"""Orders: (displayed name, the number to sort by, largest first)."""
+"""{order: (title, number to sort by, is descending)}"""
 
 _BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _PER_TOKEN = 4
-"""Characters; only the bounds of lengths in characters depend on it."""
+"""Assumed characters of a token, for the bounds of lengths in characters."""
 
 
 def _names(unit: str, bounds: Sequence[int]) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ _CHARACTERS = _names("characters", [_PER_TOKEN * bound for bound in _BOUNDS])
 ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"length": (*_TOKENS, *_CHARACTERS), "context": LEVELS}
 )
-"""Facets whose values have an order of their own."""
+"""{facet: its values in their own order}; values of other facets are ordered by frequency."""
 
 _CALL = re.compile(r'<tool_call>\n\{"name": ("(?:[^"\\]|\\.)*")')
 _MAX_VALUE = 160
@@ -74,7 +74,7 @@ _MAX_NUMBER = 1 << 62
 
 
 def sample_values(row: DatasetRow) -> dict[str, list[str]]:
-    """Returns the values of each facet."""
+    """Returns {facet: values}, without the facets that have none."""
     meta, changes = row.meta, row.reading.changes if row.foreign else {}
     values = {
         "split": [row.split],
@@ -95,18 +95,18 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=4096)
 def facet_value(value: str) -> str:
-    """Returns a value as shown in lists and addresses: short, without lone surrogates."""
+    """Shortens a value for lists and URLs, and replaces lone surrogates."""
     return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()
 
 
 def sample_numbers(row: DatasetRow) -> dict[str, int]:
-    """Returns its tokens or characters, trained turns, calls, and the digest of its id."""
+    """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
-    turns = whole(meta.get("assistant_turns")) or sum(role == "assistant" for role in _roles(row))
+    answers = (message.get("role") == "assistant" for message in _messages(row))
     calls = whole(meta.get("calls"))
     found = {
         "length": whole(meta.get("tokens")) if _has_tokens(row) else characters(row),
-        "turns": turns,
+        "turns": whole(meta.get("assistant_turns")) or sum(answers),
         "calls": calls if "calls" in meta else sum(1 for _ in called_tools(content(row))),
     }
     bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
@@ -114,7 +114,7 @@ def sample_numbers(row: DatasetRow) -> dict[str, int]:
 
 
 def sample_id(row: DatasetRow) -> str:
-    """Returns the id in meta/; for any other row the one that a build would give it."""
+    """Returns the id in meta/, or else the one that a build would assign."""
     named = as_text(row.meta.get("id"))
     if named:
         return named
@@ -124,13 +124,13 @@ def sample_id(row: DatasetRow) -> str:
 
 
 def id_digest(sample: str) -> int:
-    """Returns 64 bits that identify an id in the index."""
+    """Returns a 64-bit hash of an id, by which the index finds it."""
     data = sample.encode("utf-8", "replace")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
 
 def called_tools(value: Json) -> Iterator[str]:
-    """Yields the name of each call of a row."""
+    """Yields the names of the tools that the assistant turns of a row call."""
     messages = as_object(value).get("messages")
     for item in messages if isinstance(messages, list) else ():
         message = as_object(item)
@@ -143,17 +143,13 @@ def called_tools(value: Json) -> Iterator[str]:
                     continue
 
 
-def _roles(row: DatasetRow) -> Iterator[str]:
-    yield from (as_text(message.get("role")) for message in _messages(row))
-
-
 def _messages(row: DatasetRow) -> Iterator[dict[str, Json]]:
     messages = as_object(content(row)).get("messages")
     yield from map(as_object, messages if isinstance(messages, list) else ())
 
 
 def characters(row: DatasetRow) -> int:
-    """Returns the characters of its messages: its length if its tokens are not counted."""
+    """Returns the number of characters in the messages of a row."""
     return sum(len(as_text(message.get("content"))) for message in _messages(row))
 
 
@@ -174,7 +170,7 @@ def _length(row: DatasetRow) -> str:
 
 
 def _outcome(value: Json) -> Iterator[str]:
-    """Yields `key: value` for each short text and number of an outcome."""
+    """Yields `key: value` for the first texts, numbers and booleans of an outcome."""
     for key, item in list(as_object(value).items())[:8]:
         if isinstance(item, bool):
             yield f"{key}: {'yes' if item else 'no'}"

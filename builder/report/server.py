@@ -1,9 +1,8 @@
-"""Serves the pages of `builder view` to this machine only, and only with its secret address.
+"""Serves the pages of `builder view` on the loopback interface, at a secret address.
 
-It listens on the loopback interface. Every address begins with a random token, compared in constant
-time, so neither another user nor a page in the same browser can guess one. The Host header must be
-the server's own, which defeats a foreign name that was made to resolve to this machine. Only a form
-of the server's own pages may write: its Origin header must name the server.
+Every URL begins with a random token, compared in constant time, so that neither another user nor
+another page in the browser can guess one. The Host header must be the server's own, which prevents
+DNS rebinding. Only forms of the server's own pages may write: the Origin header must name it.
 """
 
 from __future__ import annotations
@@ -34,17 +33,18 @@ _HEADERS = (
 )
 _HTML = "text/html; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
-_FAILED = b"This page could not be made. That is a bug: please report what the terminal says.\n"
+_FAILED = b"This page could not be made. This is a bug: please report the line on the terminal.\n"
 _FORM = "application/x-www-form-urlencoded"
 _KINDS = {"raw": _TEXT, "review.csv": "text/csv; charset=utf-8"}
 
 MAX_FORM = 64 << 10
-"""Bytes of a form: enough for the longest note with each character percent-encoded."""
+"""Bytes of a form: enough for the longest note with every character percent-encoded."""
 MAX_FIELDS = 600
+"""Fields of a URL or a form."""
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the pages of a viewer. Raises OSError if the port is taken (0: any free one)."""
+    """Serves the pages of a viewer on a port (0: any free one). Raises OSError if it is taken."""
 
     daemon_threads = True
 
@@ -56,11 +56,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Returns the address to open."""
+        """Returns the URL to open."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores a browser that disconnects; reports anything else, which is a bug, in a line."""
+        """Ignores disconnects; prints any other error, which is a bug, in a line."""
         del request, client_address
         error = sys.exception()
         if not isinstance(error, ConnectionError | TimeoutError):
@@ -83,10 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(self._post)
 
     def log_message(self, *_: object) -> None:
-        """Logs nothing: addresses contain the token."""
+        """Logs nothing, because URLs contain the token."""
 
     def _respond(self, answer: Callable[[str, dict[str, str]], None]) -> None:
-        """Answers requests that have the token and name this server as host."""
+        """Answers a request if it has the token and names this server as host."""
         path, _, query = self.path.partition("?")
         token, _, rest = path.removeprefix("/").partition("/")
         given = hmac.compare_digest(token.encode(), self.server.token.encode())
@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
             print(f"builder: view: {words}", file=sys.stderr)
             body = self.server.viewer.message("The review", words)
             self._send(HTTPStatus.CONFLICT, body, _HTML)
-        # A row of any origin must not end the connection without a response.
+        # No row, whatever it contains, may end the connection without a response.
         except Exception as error:
             print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
@@ -126,14 +126,14 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         body = pages[name]() if name in pages else None
         if body is None:
-            self._send(HTTPStatus.NOT_FOUND, viewer.nothing(), _HTML)
+            self._send(HTTPStatus.NOT_FOUND, viewer.not_found(), _HTML)
         else:
             self._send(HTTPStatus.OK, body, _KINDS.get(name, _HTML))
 
     def _post(self, name: str, asked: dict[str, str]) -> None:
-        """Records a decision sent by a form of this server's own pages."""
+        """Records a decision that a form of this server's own pages sent."""
         del asked
-        self.close_connection = True  # a refused request is not read
+        self.close_connection = True  # the body of a refused request is not read
         origin = f"http://{self.headers.get('Host', '')}"
         site = self.headers.get("Sec-Fetch-Site", "same-origin")
         length = whole_number(self.headers.get("Content-Length", ""))
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
             given = _fields(self.rfile.read(length).decode("ascii", "replace"))
             address = self.server.viewer.decide(given)
             if address is None:
-                self._send(HTTPStatus.BAD_REQUEST, self.server.viewer.nothing(), _HTML)
+                self._send(HTTPStatus.BAD_REQUEST, self.server.viewer.not_found(), _HTML)
             else:
                 self._redirect(address)
 
@@ -163,9 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header(
-            "Content-Security-Policy", f"{policy(viewer=True)}; frame-ancestors 'none'"
-        )
+        security = f"{policy(viewer=True)}; frame-ancestors 'none'"
+        self.send_header("Content-Security-Policy", security)
         for header, value in _HEADERS:
             self.send_header(header, value)
         self.end_headers()
@@ -174,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _fields(query: str) -> dict[str, str]:
-    """Returns the fields of an address or a form, the last of a name; {} if there are too many."""
+    """Parses a query; the last value of a name counts. Returns {} if there are too many fields."""
     try:
         found = parse_qs(query, errors="replace", keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Counts a dataset in one pass, and picks the samples that are worth showing.
+"""Counts a dataset in one pass, and picks the samples that the report shows.
 
-Only meta/ is read of a built dataset, the rows of any other. Memory contains counters, row numbers,
-and the first few hundred values from logs.
+Reads only meta/ of a built dataset, and the rows of any other. Memory is bounded: each field counts
+a few hundred distinct values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from builder.report.store import Rows
 from builder.trainers import DEFAULT_LENGTHS
 
 _NAMES = 400
-"""Distinct values of a field that are counted by name."""
+"""Distinct values of a field that are counted separately."""
 _OTHERS = "(others)"
 
 FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "license", "split")
@@ -35,9 +35,12 @@ FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "li
 
 @dataclass(slots=True)
 class Survey:
-    """Counts over the samples. `lengths` are tokens, or characters if meta/ has no tokens.
+    """Counts over the samples.
 
-    `context` counts trained turns by the level of their context, `missing` by what is unknown.
+    context     trained turns by the level of their context
+    missing     trained turns by what their context lacks
+    lengths     samples by tokens, or by characters without meta/
+    turn_counts samples by trained turns
     """
 
     samples: int = 0
@@ -56,7 +59,7 @@ class Survey:
 
 
 def survey(dataset: str) -> Survey:
-    """Counts and picks. Raises UsageError if there is no such dataset."""
+    """Surveys a dataset. Raises UsageError if there is no such dataset."""
     found = Survey()
     by_length: dict[tuple[str, str], dict[int, int]] = {}
     sizes: dict[tuple[str, str], Counter[int]] = {}
@@ -128,17 +131,17 @@ def _median(
     by_length: dict[tuple[str, str], dict[int, int]],
     group: tuple[str, str],
 ) -> int:
-    """Returns the first sample that has the median length of its group."""
+    """Returns the number of the first sample of the median length of a group."""
     half = (sizes[group].total() + 1) // 2
     for length in sorted(sizes[group]):
         half -= sizes[group][length]
         if half <= 0:
             return by_length[group][length]
-    raise AssertionError("a median is among what it is the median of")
+    raise AssertionError("the median is one of the lengths")
 
 
 def _doubling_numbers(samples: int) -> Iterator[int]:
-    """Returns 0, 1, 2, 4, 8 and so on, then the last: a few rows of a dataset of any size."""
+    """Yields 0, 1, 2, 4, 8 and so on, and the last number."""
     number = 0
     while number < samples:
         yield number
@@ -155,14 +158,13 @@ def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
 
 
 def _firsts(meta: dict[str, Json]) -> Iterator[str]:
-    """Returns the reasons for showing the first sample of its kind."""
-    pattern = as_text(meta.get("pattern"))
-    if pattern:
+    """Yields the kinds of a sample; the first sample of each kind is shown."""
+    if pattern := as_text(meta.get("pattern")):
         yield shorten(pattern, 40)
-    if as_text(meta.get("tools_source")) in ("inferred", "supplied", "shared", "mixed"):
-        yield f"tools {as_text(meta.get('tools_source'))}"
-    if as_text(meta.get("reasoning")) in ("kept", "dropped"):
-        yield f"reasoning {as_text(meta.get('reasoning'))}"
+    if (source := meta.get("tools_source")) in ("inferred", "supplied", "shared", "mixed"):
+        yield f"tools {source}"
+    if (reasoning := meta.get("reasoning")) in ("kept", "dropped"):
+        yield f"reasoning {reasoning}"
     for code in sorted(as_object(meta.get("changes"))):
         yield f"changed: {shorten(code, 40)}"
 
@@ -182,7 +184,7 @@ def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
 
 
 def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
-    """Returns the rows of the first `most` samples picked, each once with all its reasons.
+    """Returns the rows of the first `most` distinct picks, each with all its reasons.
 
     Raises UsageError if there is no such dataset.
     """
@@ -198,9 +200,9 @@ def fetch(dataset: str, picks: Iterable[Pick], most: int) -> list[Picked]:
 
 
 def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
-    """Returns the existing rows with these numbers; the other rows of files are not decoded."""
+    """Returns {number: row} for the numbers that exist; does not decode other rows of files."""
     files = dataset_files(dataset)
-    if not files:  # those on the Hub are read sequentially
+    if not files:  # a dataset on the Hub can only be read sequentially
         first = islice(enumerate(dataset_rows(dataset)), max(numbers, default=-1) + 1)
         return {number: row for number, row in first if number in numbers}
     found: dict[int, DatasetRow] = {}
@@ -213,11 +215,11 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
     return found
 
 
-# -- the counts in the form that an audit gives them ---------------------------------------------
+# -- charts --------------------------------------------------------------------------------------
 
 
 def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
-    """Returns histograms and tables of the counts, under the keys that an audit also uses."""
+    """Returns histograms and tables; those that an audit also makes have the same keys."""
     histograms = []
     unit = "tokens" if found.has_tokens else "characters"
     if found.lengths:
@@ -225,7 +227,7 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
         histograms.append(doubling(unit, f"Length in {unit}", unit, found.lengths, marks))
     if found.turn_counts:
         histograms.append(
-            doubling("turns", "Assistant turns that a sample teaches", "turns", found.turn_counts)
+            doubling("turns", "Trained turns of a sample", "turns", found.turn_counts)
         )
     tables = []
     if found.turns and found.parity:
@@ -234,40 +236,39 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
             for mode, count in sorted(found.parity.items())
         )
         note = (
-            "Turns before which a sample has the bytes that a server renders of the same messages"
-            f" in that mode of inference, of {found.turns:,}."
+            f"Of {found.turns:,} trained turns, those whose preceding bytes equal what a server"
+            " renders from the same messages in that mode of inference."
         )
         columns = ("mode", "turns", "share")
         table = AuditTable("parity", "Turns in parity with inference", columns, rows, note, "share")
         tables.append(table)
-    for key, title, counter in (
-        ("context", "Trained turns by how well their context is known", found.context),
-        ("missing", "What the contexts of trained turns miss", found.missing),
-    ):
-        if counter:
-            heads = ("level" if key == "context" else "missing", "turns")
-            note = "docs/context.md explains the levels and codes."
-            tables.append(AuditTable(key, title, heads, ranked(counter), note, "turns"))
+
+    def add(key: str, title: str, heads: tuple[str, str], counts: Counter[str], note: str) -> None:
+        tables.append(AuditTable(key, title, heads, ranked(counts), note, bars=heads[1]))
+
+    note = "docs/context.md explains the levels and codes."
+    if found.context:
+        title = "Trained turns by level of context"
+        add("context", title, ("level", "turns"), found.context, note)
+    if found.missing:
+        title = "Trained turns by what their context lacks"
+        add("missing", title, ("missing", "turns"), found.missing, note)
     for name in FIELDS:
         counter = found.by_field.get(name, Counter())
         if len(counter) > (name in ("split", "unit", "reasoning")):
-            title = f"Samples by {name.replace('_', ' ')}"
+            words = name.replace("_", " ")
             key = name if name in ("tools_source", "reasoning") else f"{name}s"
-            heads = (name.replace("_", " "), "samples")
-            tables.append(AuditTable(key, title, heads, ranked(counter), "", "samples"))
+            add(key, f"Samples by {words}", (words, "samples"), counter, "")
     if found.changes:
-        note = "Every alteration that was made to logged text, by its code."
-        rows_ = ranked(found.changes)
-        heads = ("code", "places")
-        title = "Changes to logged text"
-        tables.append(AuditTable("changes", title, heads, rows_, note, "places"))
+        note = "Every alteration of logged text, by code."
+        add("changes", "Changes to logged text", ("code", "places"), found.changes, note)
     return tuple(histograms), tuple(tables)
 
 
 def doubling(
     key: str, title: str, unit: str, counts: Counter[int], marks: tuple[tuple[str, int], ...] = ()
 ) -> Histogram:
-    """Returns a histogram with growing bins: two per doubling, one per value where few occur."""
+    """Returns a histogram with two bins per doubling, or one per value below 24."""
     longest = max(counts)
     edges = list(range(longest + 2)) if longest < 24 else [0, 1]
     while edges[-1] <= longest:

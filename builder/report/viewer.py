@@ -51,15 +51,15 @@ KEYS = (
     ("?", "shows these keys"),
 )
 _AROUND = 90
-"""Characters shown before and after a search match."""
+"""Characters shown on either side of a search match."""
 _STATE_NAMES = {ACCEPT: ACCEPTED, REJECT: REJECTED, "": ""}
 
 
 class Viewer:
-    """The pages over one dataset. Every method returns whole pages; none raises for any query.
+    """The pages of one dataset. Methods return whole pages, whatever the query contains.
 
-    `logs` is the folder of the logs that the dataset was made from, `review` the file for
-    decisions. `close` ends its threads.
+    `folder` is the built folder (None for a file), `logs` the folder of its logs, `review` the file
+    of decisions.
     """
 
     def __init__(
@@ -82,20 +82,20 @@ class Viewer:
         self.rejected = RejectIndex(rejects) if rejects is not None and has_rejects else None
 
     def close(self) -> None:
-        """Ends the threads."""
+        """Stops the threads."""
         self.index.close()
         if self.rejected is not None:
             self.rejected.close()
 
     @cached_property
     def target(self) -> Target:
-        """Returns the tokenizer, loaded when the first sample is shown."""
+        """Returns the tokenizer, which is loaded for the first sample."""
         return target_for(self._tokenizer)
 
     # -- samples -----------------------------------------------------------------------------------
 
     def samples(self, asked: Mapping[str, str]) -> bytes:
-        """Returns a page of the matching samples."""
+        """Returns a page of the list of matching samples."""
         query = _query(asked)
         result = self.result(query)
 
@@ -124,7 +124,7 @@ class Viewer:
                 return None
             return self.review.masks(view).get(value, np.zeros(view.count, dtype=np.bool_))
 
-        self.review.decisions  # noqa: B018 - takes in what another program decided
+        self.review.decisions  # noqa: B018 - updates `version` if the file changed
         return self.index.result(query, reviewed, self.review.version)
 
     def _item(self, at: int, query: Query) -> Html:
@@ -145,7 +145,7 @@ class Viewer:
         )
 
     def sample(self, address: Address, asked: Mapping[str, str]) -> bytes | None:
-        """Returns the page of one sample with its neighbours in the result, or None."""
+        """Returns the page of a sample, or None if there is no such row."""
         row = self._row(address)
         if row is None:
             return None
@@ -161,7 +161,7 @@ class Viewer:
         return self._page(f"Sample #{number(at)}", join((bar, sample_page.html())), wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
-        """Records a decision; returns the address to go to, or None if nothing can be decided.
+        """Records a decision; returns the URL to go to, or None for an invalid request.
 
         Raises UsageError if the review cannot be written.
         """
@@ -183,7 +183,7 @@ class Viewer:
         return _query(given).url("row", at=address, side=given.get("side", ""))
 
     def review_csv(self) -> bytes:
-        """Returns every decision as a line of CSV, with row addresses for the dataset's samples."""
+        """Returns every decision as a line of CSV, with the location of its sample if found."""
         decisions = dict(self.review.decisions)
         places: dict[str, tuple[str, str, str]] = {}
         ids = self.index.view.numbers["id"]
@@ -201,14 +201,14 @@ class Viewer:
         )
 
     def raw(self, address: Address) -> bytes | None:
-        """Returns the row as JSON text, as it is in the file."""
+        """Returns the row as JSON, as stored in the file, or None."""
         row = self._row(address)
         return dumps(as_stored(row)).encode("utf-8", "replace") if row is not None else None
 
     # -- the dataset -------------------------------------------------------------------------------
 
     def overview(self) -> bytes:
-        """Returns the contents of the manifest, without reading the dataset."""
+        """Returns the page of what the manifest contains."""
         ledger = read_ledger(self.manifest)
         counts = Survey(samples=ledger.samples if ledger is not None else 0)
         main = join(
@@ -223,14 +223,14 @@ class Viewer:
         return self._page("Overview", main)
 
     def rejects(self, asked: Mapping[str, str]) -> bytes:
-        """Returns a page of the rejects."""
+        """Returns a page of the list of matching rejects."""
         if self.rejected is None:
             note = "There is no rejects.jsonl."
             return self._page("Rejects", tag("p", text(note), class_="note"))
         return self._page("Rejects", reject_list(self.rejected, asked))
 
     def reject(self, asked: Mapping[str, str]) -> bytes | None:
-        """Returns the page of one reject with its raw record, or None."""
+        """Returns the page of a reject, or None."""
         if self.rejected is None:
             return None
         at = whole_number(asked.get("line", ""))
@@ -241,12 +241,12 @@ class Viewer:
         """Returns a page with a message."""
         return self._page(title, join((_jump(), tag("p", text(words)))))
 
-    def nothing(self) -> bytes:
-        """Returns the page for an unknown address."""
+    def not_found(self) -> bytes:
+        """Returns the page for an unknown URL."""
         return self.message("Not found", "There is no such sample or page.")
 
     def find(self, wanted: str) -> Address | None:
-        """Returns a row by its number, its `file:line`, or the beginning of its id (6 letters)."""
+        """Finds a row by its number, `file:line`, or at least six characters of its id."""
         wanted = wanted.strip().removeprefix("#").replace(",", "")
         if wanted.isascii() and wanted.isdigit():
             return self.rows.locate(int(wanted[:18]))
@@ -297,7 +297,7 @@ def _query(asked: Mapping[str, str]) -> Query:
 
 
 def _excerpt(value: Json, query: Query) -> Html:
-    """Returns the excerpts of the row that match the search."""
+    """Returns an excerpt around the first match of the search, or nothing."""
     pattern = query.pattern
     if pattern is None:
         return EMPTY

@@ -193,7 +193,7 @@ def test_a_row_that_does_not_convert_is_raw_with_its_code(tmp_path, viewed, form
     viewer = viewed(write(tmp_path / "rows.jsonl", [ROWS[form], bad, ROWS[form]]))
     page = page_of(viewer, 1)
     assert f"Not a sample: </strong><code>{code}</code>" in page
-    assert "is shown as it is in the file" in page
+    assert "is shown as stored in the file" in page
     assert "Converted for display" not in page
     assert hits(viewer, problem=code) == (1, 3)
     assert hits(viewer, form=form) == (2, 3)
