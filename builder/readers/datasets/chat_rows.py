@@ -1,17 +1,42 @@
-"""Reads rows of published datasets with messages of OpenAI chat.
+"""Makes conversations of the rows of published datasets.
 
 Reference: function-calling-datasets.md.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from builder.conversation import Conversation, Json
+from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import history
 from builder.readers.toolkit.made_up import end_at_made_up
+
+
+def published(
+    name: str,
+    where: str,
+    messages: Iterable[Message],
+    tools: tuple[Json, ...] | None,
+    changes: Counter[str],
+    problems: Sequence[Problem] = (),
+    *,
+    complete: bool = True,
+) -> Conversation:
+    """Returns the conversation of a row, whose last turn is a target even if it calls a tool."""
+    return Conversation(
+        id=name,
+        record=where,
+        messages=end_at_made_up(messages),
+        tools=tools,
+        records=1,
+        problems=tuple(problems),
+        changes=changes,
+        complete=complete,
+    )
 
 
 def read_chat(

@@ -15,8 +15,8 @@ from builder.conversation import Conversation, Json, Message, Text, ToolResult
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.datasets.chat_rows import published
 from builder.readers.toolkit import literals
-from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.readers.toolkit.tags import functioncall_parts
@@ -59,16 +59,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
     if system:
         messages.insert(0, Message("system", (Text(system),)))
-    return Conversation(
-        id=row_name(where, row.get("id"), names),
-        record=where,
-        messages=end_at_made_up(messages),
-        tools=tools,
-        records=1,
-        problems=problems,
-        changes=changes,
-        complete=True,
-    )
+    name = row_name(where, row.get("id"), names)
+    return published(name, where, messages, tools, changes, problems)
 
 
 def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:

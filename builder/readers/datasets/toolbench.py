@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from builder.conversation import (
     REPEAT,
@@ -44,14 +46,8 @@ _HALLUCINATED = "invalid_hallucination_function_name"
 """The name that messages give to a tool that does not exist; the tree has the called name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A node of the search: its path from the root, its type and text, and the tool's output."""
-
-    path: str
-    kind: str
-    text: str
-    observation: Json
+_Node: TypeAlias = tuple[str, dict[str, Json]]
+"""A node of the search: its path from the root, and its fields."""
 
 
 def recognise(source: Source) -> str | None:
@@ -76,32 +72,31 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
         return
     generated = as_dict(answer.get("answer_generation"))
     chain = _chain(generated)
-    branches = [steps for nodes in _branches(answer) if (steps := _steps(nodes))]
+    content = dumps(answer).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+    branches = [steps for nodes in _branches(answer) if (steps := _steps(nodes, digest))]
     changes: Counter[str] = Counter()
     listed = generated.get("function")
-    tools = tuple(listed) if isinstance(listed, list) else None
-    digest = hashlib.blake2b(dumps(answer).encode("utf-8", "surrogatepass"), digest_size=16)
     outcome = logged_outcome(
         benchmark="toolbench", exit_status=generated.get("finish_type"), resolved=answer.get("win")
     )
-    records = 1
-    if chain:
-        same = next((steps for steps in branches if _has_calls_of(chain, steps)), None)
-        if same is not None:
-            branches = [steps for steps in branches if steps is not same]
-            chain = _as_tried(chain, same, changes)
-        for number, seen in enumerate(_as_seen(chain)):
-            yield Conversation(
-                id=unique_name(f"{where}, step asked again" if number else where, names),
-                record=where,
-                messages=_keyed(seen, digest.hexdigest()),
-                tools=tools,
-                records=records,
-                changes={} if number else changes,
-                complete=True,  # the chain ends with the call that finishes
-                outcome=outcome,
-            )
-            records = 0
+    conversation = partial(
+        Conversation, tools=tuple(listed) if isinstance(listed, list) else None, outcome=outcome
+    )
+    same = next((steps for steps in branches if chain and _has_calls_of(chain, steps)), None)
+    if same is not None:
+        branches = [steps for steps in branches if steps is not same]
+        chain = _as_tried(chain, same, changes)
+    found = [
+        conversation(
+            id=unique_name(f"{where}, step asked again" if number else where, names),
+            record=where,
+            messages=tuple(seen),
+            changes={} if number else changes,
+            complete=True,  # the chain ends with the call that finishes
+        )
+        for number, seen in enumerate(_as_seen(chain) if chain else ())
+    ]
     opening = _opening(chain, generated)
     # Later attempts saw the earlier ones, in messages that the log does not contain.
     missing = () if any(message.role == "system" for message in opening) else ("system",)
@@ -109,19 +104,19 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
     for number, steps in enumerate(branches):
         record = f"{where}, branch {number}"
         detail = "a branch of the search that is not the answer"
-        yield Conversation(
+        branch = conversation(
             id=unique_name(f"{where}~{number}", names),
             record=record,
-            messages=_keyed([*opening, *steps], digest.hexdigest()),
-            tools=tools,
-            records=records,
+            messages=(*opening, *steps),
             problems=(Problem("rewound", record, detail, records=0),),
             context=context,
-            outcome=outcome,
         )
-        records = 0
-    if records:
+        found.append(branch)
+    if not found:
         yield Problem("no_messages", where, "neither train_messages nor a search")
+        return
+    yield replace(found[0], records=1)
+    yield from found[1:]
 
 
 def _chain(generated: dict[str, Json]) -> list[Message]:
@@ -189,17 +184,17 @@ def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
     return opening or ([Message("user", (Text(query),))] if query else [])
 
 
-def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
+def _branches(answer: dict[str, Json]) -> Iterator[list[_Node]]:
     """Yields the nodes of each branch from the root to a leaf, in the order of the search."""
     for number, item in enumerate(as_list(answer.get("trys"))):
         chain = as_list(as_dict(item).get("chain"))
-        nodes = [_node(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
+        nodes = [(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
         if nodes:
             yield nodes
-    stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[Node]())]
+    stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[_Node]())]
     while stack:
         item, path, above = stack.pop()
-        nodes = [*above, _node(path, item)] if path else []  # the root is the task, not a step
+        nodes = [*above, (path, item)] if path else []  # the root is the task, not a step
         children = as_list(item.get("children"))
         if not children and nodes:
             yield nodes
@@ -208,28 +203,23 @@ def _branches(answer: dict[str, Json]) -> Iterator[list[Node]]:
         ]
 
 
-def _node(path: str, item: dict[str, Json]) -> Node:
-    kind, text = as_str(item.get("node_type")), as_str(item.get("description"))
-    return Node(path, kind, text, item.get("observation"))
-
-
-def _steps(nodes: list[Node]) -> list[Message]:
-    """Returns the turns of a branch; a call's key is its path until `_keyed` completes it."""
+def _steps(nodes: list[_Node], digest: str) -> list[Message]:
+    """Returns the turns of a branch; the key of a call is its answer's digest and its path."""
     messages: list[Message] = []
     parts: list[Part] = []
     name: str | None = None
-    for node in nodes:
-        if node.kind == "Action":
-            name = node.text
-        elif node.kind == "Action Input" and name is not None:
-            call = ToolCall(name, node.text, key=node.path)
+    for path, node in nodes:
+        kind, text = as_str(node.get("node_type")), as_str(node.get("description"))
+        if kind == "Action":
+            name = text
+        elif kind == "Action Input" and name is not None:
+            call = ToolCall(name, text, key=f"{digest}:{path}")
             messages.append(Message("assistant", (*parts, call)))
-            if isinstance(node.observation, str):
-                result = ToolResult((Text(node.observation),), name=name)
-                messages.append(Message("tool", (result,)))
+            if isinstance(output := node.get("observation"), str):
+                messages.append(Message("tool", (ToolResult((Text(output),), name=name),)))
             parts, name = [], None
-        elif node.text:
-            parts.append(Text(node.text))
+        elif text:
+            parts.append(Text(text))
     if name is not None:
         parts.append(Unparsed(name, "bad_call"))
     return [*messages, Message("assistant", tuple(parts))] if parts else messages
@@ -264,22 +254,6 @@ def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str])
                 parts.append(part)
         made.append(replace(message, parts=tuple(parts)))
     return made
-
-
-def _keyed(messages: list[Message], digest: str) -> tuple[Message, ...]:
-    """Returns the messages with the keys of their calls made unique to this answer."""
-    return tuple(
-        replace(
-            message,
-            parts=tuple(
-                replace(part, key=f"{digest}:{part.key}")
-                if isinstance(part, ToolCall) and part.key is not None
-                else part
-                for part in message.parts
-            ),
-        )
-        for message in messages
-    )
 
 
 READER = Reader(

@@ -18,10 +18,10 @@ from builder.conversation import Conversation, Json, Message, Part, Text, ToolRe
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.datasets.chat_rows import published
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
-from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
@@ -60,16 +60,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         problems.append(Problem("bad_tools", where, fault.detail, records=0))
     if not messages:
         return Problem("no_messages", where, "nothing but a declaration of tools")
-    return Conversation(
-        id=row_name(where, row.get("uuid"), names),
-        record=where,
-        messages=end_at_made_up(messages),
-        tools=tools,
-        records=1,
-        problems=tuple(problems),
-        changes=changes,
-        complete=messages[-1].role == "assistant",
-    )
+    name, complete = row_name(where, row.get("uuid"), names), messages[-1].role == "assistant"
+    return published(name, where, messages, tools, changes, problems, complete=complete)
 
 
 def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:

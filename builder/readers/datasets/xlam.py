@@ -28,8 +28,8 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.datasets.chat_rows import published
 from builder.readers.toolkit import literals, tags
-from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
@@ -69,16 +69,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
     if not messages:
         return Problem("no_messages", where, "neither query nor answers can be read")
-    return Conversation(
-        id=row_name(where, row.get("id"), names),
-        record=where,
-        messages=end_at_made_up(messages),
-        tools=defined,
-        records=1,
-        problems=problems,
-        changes=changes,
-        complete=True,
-    )
+    name = row_name(where, row.get("id"), names)
+    return published(name, where, messages, defined, changes, problems)
 
 
 def _definitions(value: Json, changes: Counter[str]) -> tuple[Json, ...] | None:

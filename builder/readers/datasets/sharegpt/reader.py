@@ -14,9 +14,9 @@ from builder.conversation import Conversation, Event, Json, Media, Message, Part
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
 from builder.readers.toolkit import literals, tags
-from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
@@ -87,17 +87,12 @@ def _conversation(
     if not made:
         detail = f"{len(turns)} turns, none of which can be read"
         return Problem("no_messages", where, detail)
-    return Conversation(
-        id=row_name(where, row.get("id"), names),
-        record=where,
-        messages=end_at_made_up(made),
-        tools=listed or embedded if embedded is not None else listed,
-        model=name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model"),
-        records=1,
-        problems=tuple(problems),
-        changes=changes,
-        complete=row.get("completed") is not False and row.get("partial") is not True,
-    )
+    name = row_name(where, row.get("id"), names)
+    tools = listed or embedded if embedded is not None else listed
+    complete = row.get("completed") is not False and row.get("partial") is not True
+    found = published(name, where, made, tools, changes, problems, complete=complete)
+    model = name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model")
+    return replace(found, model=model)
 
 
 def _tools(

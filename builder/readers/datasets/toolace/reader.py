@@ -21,9 +21,9 @@ from builder.conversation import (
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals
-from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
@@ -69,16 +69,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
             messages.append(Message(source[:40] or "none", (Text(text),)))
     if not messages:
         return Problem("no_messages", where, "the row has no messages")
-    return Conversation(
-        id=row_name(where, row.get("id"), names),
-        record=where,
-        messages=end_at_made_up(messages),
-        tools=tools,
-        records=1,
-        problems=problems,
-        changes=changes,
-        complete=True,
-    )
+    name = row_name(where, row.get("id"), names)
+    return published(name, where, messages, tools, changes, problems)
 
 
 def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
