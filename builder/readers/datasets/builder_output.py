@@ -42,12 +42,12 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields one conversation for each sample; skips missing or corrupt records of meta/."""
-    notes = {member.name.partition("/")[2]: member for member in source.members}
+    meta = {member.name.partition("/")[2]: member for member in source.members}
     for member in _data(source):
         name = f"{member.name.partition('/')[2].partition('.')[0]}.jsonl"
-        noted = _notes(notes.get(name) or notes.get(f"{name}.zst"))
+        records = _meta_records(meta.get(name) or meta.get(f"{name}.zst"))
         for item in member.json_lines():
-            about = next(noted, {})
+            record = next(records, {})
             if isinstance(item, Problem):
                 yield replace(item, where=f"{member.name} {item.where}")
                 continue
@@ -56,7 +56,7 @@ def read(source: Source) -> Iterator[Event]:
                 yield Problem("not_a_sample", where, "no row of messages and tools")
                 continue
             for event in read_row(where, item.value):
-                yield _with(event, about) if isinstance(event, Conversation) else event
+                yield _completed(event, record) if isinstance(event, Conversation) else event
 
 
 def _data(source: Source) -> list[Source]:
@@ -66,7 +66,7 @@ def _data(source: Source) -> list[Source]:
     return lines or data
 
 
-def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
+def _meta_records(meta: Source | None) -> Iterator[dict[str, Json]]:
     """Yields the records of a file in meta/, which do not count as records of the source."""
     if meta is None:
         return
@@ -75,18 +75,18 @@ def _notes(meta: Source | None) -> Iterator[dict[str, Json]]:
         yield {} if isinstance(item, Problem) else as_dict(item.value)
 
 
-def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
+def _completed(conversation: Conversation, record: dict[str, Json]) -> Conversation:
     """Returns the conversation completed with the sample's record in meta/."""
-    changes = as_dict(about.get("changes"))
-    outcome = as_dict(about.get("outcome"))
-    stated = as_str(about.get("tools_source"))
+    changes = as_dict(record.get("changes"))
+    outcome = as_dict(record.get("outcome"))
+    stated = as_str(record.get("tools_source"))
     return replace(
         conversation,
-        id=as_str(about.get("conversation")) or conversation.id,
-        model=name_or_none(about.get("model")) or conversation.model,
-        license=name_or_none(about.get("license")),
+        id=as_str(record.get("conversation")) or conversation.id,
+        model=name_or_none(record.get("model")) or conversation.model,
+        license=name_or_none(record.get("license")),
         tools_source=stated if stated in _SOURCES else None,
-        context=_context(as_dict(about.get("context"))) or conversation.context,
+        context=_context(as_dict(record.get("context"))) or conversation.context,
         outcome=outcome or None,
         changes={
             **{code: n for code, n in changes.items() if isinstance(n, int)},
@@ -95,9 +95,9 @@ def _with(conversation: Conversation, about: dict[str, Json]) -> Conversation:
     )
 
 
-def _context(noted: dict[str, Json]) -> Context | None:
+def _context(logged: dict[str, Json]) -> Context | None:
     """Returns the context in a record of meta/, or None."""
-    level, missing = as_str(noted.get("level")), noted.get("missing")
+    level, missing = as_str(logged.get("level")), logged.get("missing")
     if level not in LEVELS or not isinstance(missing, list):
         return None
     return Context(level, tuple(sorted({code for code in missing if isinstance(code, str)})))

@@ -40,14 +40,14 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     except JsonFault as fault:
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
     name = row_name(where, row.get("uuid"), names)
-    made = read_chat(name, where, as_list(row.get("messages")), tools)
-    if isinstance(made, Problem):
-        return made
+    conversation = read_chat(name, where, as_list(row.get("messages")), tools)
+    if isinstance(conversation, Problem):
+        return conversation
     return replace(
-        made,
+        conversation,
         model=name_of(row, "generator", "model"),
-        problems=(*problems, *made.problems),
-        changes=changes + Counter(made.changes),
+        problems=(*problems, *conversation.problems),
+        changes=changes + Counter(conversation.changes),
     )
 
 
@@ -56,8 +56,8 @@ def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
     own = literals.column(row.get("tools"), changes)
     if own:
         return own
-    about = as_dict(literals.column(row.get("metadata"), changes))
-    return literals.column(about.get("tools"), changes) if "tools" in about else own
+    metadata = as_dict(literals.column(row.get("metadata"), changes))
+    return literals.column(metadata.get("tools"), changes) if "tools" in metadata else own
 
 
 READER = Reader(

@@ -45,7 +45,6 @@ from builder.sources.source import Source
 _HALLUCINATED = "invalid_hallucination_function_name"
 """The name that messages give to a tool that does not exist; the tree has the called name."""
 
-
 _Node: TypeAlias = tuple[str, dict[str, Json]]
 """A node of the search: its path from the root, and its fields."""
 

@@ -41,10 +41,10 @@ def _is_row(row: dict[str, Json]) -> bool:
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     name = row_name(where, row.get("id"), names)
-    made = read_chat(name, where, as_list(row.get("conversations")), row.get("tools"))
-    if isinstance(made, Problem):
-        return made
-    return replace(made, messages=_with_repeats(made.messages))
+    conversation = read_chat(name, where, as_list(row.get("conversations")), row.get("tools"))
+    if isinstance(conversation, Problem):
+        return conversation
+    return replace(conversation, messages=_with_repeats(conversation.messages))
 
 
 def _with_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:

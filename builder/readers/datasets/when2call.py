@@ -96,21 +96,21 @@ def _question(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
         text = f"{_TAG}{answer}{_END}" if right == "tool_call" else answer
         asked.append({"role": "assistant", "content": text})
     name = row_name(where, row.get("uuid"), names)
-    made = _conversation(name, where, asked, row.get("tools"))
-    if isinstance(made, Problem):
-        return made
-    return replace(made, evaluation=True, outcome={"benchmark": "When2Call"})
+    conversation = _conversation(name, where, asked, row.get("tools"))
+    if isinstance(conversation, Problem):
+        return conversation
+    return replace(conversation, evaluation=True, outcome={"benchmark": "When2Call"})
 
 
 def _conversation(
     name: str, where: str, messages: list[Json], tools: Json
 ) -> Conversation | Problem:
-    made = read_chat(name, where, messages, tools)
-    if isinstance(made, Problem):
-        return made
-    changes = Counter(made.changes)
-    parts = tuple(_with_calls(message, changes) for message in made.messages)
-    return replace(made, messages=parts, changes=changes)
+    conversation = read_chat(name, where, messages, tools)
+    if isinstance(conversation, Problem):
+        return conversation
+    changes = Counter(conversation.changes)
+    parts = tuple(_with_calls(message, changes) for message in conversation.messages)
+    return replace(conversation, messages=parts, changes=changes)
 
 
 def _with_calls(message: Message, changes: Counter[str]) -> Message:

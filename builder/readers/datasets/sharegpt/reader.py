@@ -15,7 +15,7 @@ from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
-from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, messages
+from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -76,21 +76,21 @@ def _conversation(
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
-    made = messages(turns, changes)
+    messages = read_turns(turns, changes)
     if system := as_str(row.get("system")):
-        made.insert(0, Message("system", (Text(system),)))
-    made, embedded = _without_tools(made, changes, problems, where)
-    made = _with_media(made, row)
+        messages.insert(0, Message("system", (Text(system),)))
+    messages, embedded = _without_tools(messages, changes, problems, where)
+    messages = _with_media(messages, row)
     listed = _tools(row.get("tools"), changes, problems, where)
     if embedded is None:
         embedded = _tools(_typed_tools(turns), changes, problems, where)
-    if not made:
+    if not messages:
         detail = f"{len(turns)} turns, none of which can be read"
         return Problem("no_messages", where, detail)
     name = row_name(where, row.get("id"), names)
     tools = listed or embedded if embedded is not None else listed
     complete = row.get("completed") is not False and row.get("partial") is not True
-    found = published(name, where, made, tools, changes, problems, complete=complete)
+    found = published(name, where, messages, tools, changes, problems, complete=complete)
     model = name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model")
     return replace(found, model=model)
 
@@ -125,12 +125,12 @@ def _typed_tools(turns: list[Json]) -> Json:
 
 
 def _without_tools(
-    made: list[Message], changes: Counter[str], problems: list[Problem], where: str
+    messages: list[Message], changes: Counter[str], problems: list[Problem], where: str
 ) -> tuple[list[Message], tuple[Json, ...] | None]:
     """Returns the messages without the definitions in system texts, and these or None."""
     kept: list[Message] = []
     tools: tuple[Json, ...] | None = None
-    for message in made:
+    for message in messages:
         if message.role != "system":
             kept.append(message)
             continue
@@ -152,7 +152,7 @@ def _without_tools(
     return kept, tools
 
 
-def _with_media(made: list[Message], row: dict[str, Json]) -> list[Message]:
+def _with_media(messages: list[Message], row: dict[str, Json]) -> list[Message]:
     """Returns the messages with the media of the row's columns in place of the tags.
 
     Media without a tag have no known position: they become an unknown part of the first user
@@ -161,7 +161,7 @@ def _with_media(made: list[Message], row: dict[str, Json]) -> list[Message]:
     for kind, plural in _MEDIA:
         media = row.get(plural) or row.get(kind)
         left = len(media) if isinstance(media, list) else int(bool(media))
-        for index, message in enumerate(made if left else ()):
+        for index, message in enumerate(messages if left else ()):
             if message.role != "user":
                 continue
             parts: list[Part] = []
@@ -174,11 +174,12 @@ def _with_media(made: list[Message], row: dict[str, Json]) -> list[Message]:
                 for number, text in enumerate(texts):
                     parts += [Media(kind)] if number else []
                     parts += [Text(text)] if text.strip() else []
-            made[index] = replace(message, parts=tuple(parts))
-        asked = next((at for at, one in enumerate(made) if one.role == "user"), None)
+            messages[index] = replace(message, parts=tuple(parts))
+        asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
         if left and asked is not None:
-            made[asked] = replace(made[asked], parts=(*made[asked].parts, unknown_part(plural)))
-    return made
+            first = messages[asked]
+            messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
+    return messages
 
 
 READER = Reader(

@@ -48,17 +48,17 @@ _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 """The keys of the object in which Hermes and others wrap the output of a tool."""
 
 
-def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
+def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
     """Returns the messages of a row's turns; a turn that is not an object is an unknown part.
 
     `changes` counts those of `text_tags.assistant_parts`, and `result_unwrapped` for each result
     that was in an object of name and content.
     """
-    made: list[Message] = []
+    messages: list[Message] = []
     called: list[str] = []  # names of the calls that the next results answer
     for item in turns:
         if not isinstance(item, dict):
-            made.append(Message("user", (unknown_part(type(item).__name__),)))
+            messages.append(Message("user", (unknown_part(type(item).__name__),)))
             continue
         source = as_str(item.get("from")) or as_str(item.get("role"))
         role = ROLES.get(source, source[:40] or "none")
@@ -66,21 +66,20 @@ def messages(turns: list[Json], changes: Counter[str]) -> list[Message]:
         blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
         if role == "result" or (blocks and called):
             results = _results(value, called, item, changes)
-            made += [Message("tool", (result,)) for result in results]
+            messages += [Message("tool", (result,)) for result in results]
             continue
         parts = _parts(role, value, changes)
         if role not in ("assistant", "call"):
-            made.append(Message(role, tuple(parts)))
+            messages.append(Message(role, tuple(parts)))
             called = []
             continue
         parts += chat_messages.tool_calls(item.get("tool_calls"))
-        if not made or made[-1].role != "assistant":
+        if not messages or messages[-1].role != "assistant":
             called = []
         called += [part.name for part in parts if isinstance(part, ToolCall)]
-        made.append(
-            Message("assistant", tuple(parts), untrained=None if _trained(item) else "zero_weight")
-        )
-    return made
+        untrained = None if _has_loss(item) else "zero_weight"
+        messages.append(Message("assistant", tuple(parts), untrained=untrained))
+    return messages
 
 
 def is_typed(content: Json) -> bool:
@@ -89,7 +88,7 @@ def is_typed(content: Json) -> bool:
     return bool(parts) and all("type" in part and "value" in part for part in parts)
 
 
-def _trained(turn: dict[str, Json]) -> bool:
+def _has_loss(turn: dict[str, Json]) -> bool:
     """Returns whether the turn has a loss (`loss`, `loss_weight`, `weight`)."""
     return turn.get("loss") is not False and not any(
         key in turn and not isinstance(turn[key], bool) and turn[key] == 0
@@ -111,20 +110,20 @@ def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
 
 def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
     """Reads LLaMA-Factory's parts {type, value}, except `tools`, which is read with the row."""
-    made: list[Part] = []
+    found: list[Part] = []
     for item in parts:
         kind, value = as_str(as_dict(item).get("type")), as_dict(item).get("value")
         if kind == "text":
-            made += text_or_data(value)
+            found += text_or_data(value)
         elif kind == "reasoning" and isinstance(value, str):
-            made.append(Reasoning(value))
+            found.append(Reasoning(value))
         elif kind in ("tool_call", "tool_calls"):
-            made += _calls(value, changes)
+            found += _calls(value, changes)
         elif kind in _MEDIA:
-            made.append(Media(_MEDIA[kind]))
+            found.append(Media(_MEDIA[kind]))
         elif kind != "tools":
-            made.append(unknown_part(kind or type(item).__name__))
-    return made
+            found.append(unknown_part(kind or type(item).__name__))
+    return found
 
 
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:

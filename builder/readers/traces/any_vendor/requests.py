@@ -71,10 +71,10 @@ def _unwrapped(value: Json) -> Json:
     """Returns the body in the logged arguments of a function: `{"args": […], "kwargs": {…}}`."""
     for _ in range(_MAX_WRAPPERS):
         body = as_dict(value)
-        inner, given = as_dict(body.get("kwargs")), as_list(body.get("args"))
-        if not (inner or given) or any(key in body for key in _LISTS) or "lc" in body:
+        named, positional = as_dict(body.get("kwargs")), as_list(body.get("args"))
+        if not (named or positional) or any(key in body for key in _LISTS) or "lc" in body:
             break
-        value = given[0] if given and not any(key in inner for key in _LISTS) else inner
+        value = positional[0] if positional and not any(key in named for key in _LISTS) else named
     return value
 
 

@@ -208,10 +208,11 @@ class CheckpointReader:
         found: list[Fields] = []
         rows = self.connection.execute(_WRITTEN, key).fetchall()
         for kind, value in rows:
-            given = _unpacked(kind, value, f"{row.where} writes")
-            if isinstance(given, Problem):
-                return given
-            found += [as_fields(item) for item in (given if isinstance(given, list) else [given])]
+            written = _unpacked(kind, value, f"{row.where} writes")
+            if isinstance(written, Problem):
+                return written
+            items = written if isinstance(written, list) else [written]
+            found += [as_fields(item) for item in items]
         self.replayed[key] = len(rows)
         return found
 

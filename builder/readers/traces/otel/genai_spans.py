@@ -61,30 +61,30 @@ def is_choice(span: Span) -> bool:
 
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it follows none of these conventions."""
-    given = span.attributes
+    attrs = span.attributes
     session = name_of(
-        given, "gen_ai.conversation.id", "traceloop.association.properties.session_id"
+        attrs, "gen_ai.conversation.id", "traceloop.association.properties.session_id"
     )
-    if given.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
+    if attrs.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
         return SpanReading("other", code="pending_span")
     kind = _kind(span)
     if kind == "tool":
-        return _tool_run(given)
+        return _tool_run(attrs)
     if kind == "other":
         return SpanReading(kind)
     logged = _logged(span)
-    run = _whole_run(given) if kind == "agent" else None
+    run = _whole_run(attrs) if kind == "agent" else None
     logged = run or logged
-    tools = _tools(given)
+    tools = _tools(attrs)
     if logged is None:
         return SpanReading(kind, tools=tools, session=session or "")
-    reasons = given.get("gen_ai.response.finish_reasons")
+    reasons = attrs.get("gen_ai.response.finish_reasons")
     history, answers = request(
         logged,
         span,
         read_message,
         tools=logged.tools if tools is None else tools,
-        model=name_of(given, "gen_ai.response.model", "gen_ai.request.model"),
+        model=name_of(attrs, "gen_ai.response.model", "gen_ai.request.model"),
         reasons=as_list(decoded(reasons)),
     )
     return SpanReading(
@@ -99,27 +99,27 @@ def read_span(span: Span) -> SpanReading | None:
 
 
 def _kind(span: Span) -> str:
-    given = span.attributes
-    operation = as_str(given.get("gen_ai.operation.name"))
-    entity = as_str(given.get("traceloop.span.kind"))
+    attrs = span.attributes
+    operation = as_str(attrs.get("gen_ai.operation.name"))
+    entity = as_str(attrs.get("traceloop.span.kind"))
     if operation == "execute_tool" or entity == "tool" or span.name.startswith("execute_tool "):
         return "tool"
-    if operation in _AGENTS or entity or "event_loop.cycle_id" in given:
+    if operation in _AGENTS or entity or "event_loop.cycle_id" in attrs:
         return "agent"
-    if any(name in given for name in _ALL_MESSAGES):
+    if any(name in attrs for name in _ALL_MESSAGES):
         return "agent"
     if operation in _NO_CHAT:
         return "other"
     is_request = operation or any(
-        name.startswith(("gen_ai.request.", "llm.request.")) for name in given
+        name.startswith(("gen_ai.request.", "llm.request.")) for name in attrs
     )
     return "model" if is_request or _logged(span) is not None else "other"
 
 
-def _tool_run(given: dict[str, Json]) -> SpanReading:
-    name, call_id = name_of(given, "gen_ai.tool.name"), name_of(given, "gen_ai.tool.call.id")
-    arguments = first_of(given, *_ARGUMENTS)
-    result = result_content(first_of(given, *_RESULTS))
+def _tool_run(attrs: dict[str, Json]) -> SpanReading:
+    name, call_id = name_of(attrs, "gen_ai.tool.name"), name_of(attrs, "gen_ai.tool.call.id")
+    arguments = first_of(attrs, *_ARGUMENTS)
+    result = result_content(first_of(attrs, *_RESULTS))
     return SpanReading(
         "tool",
         call=ToolCall(name, arguments, call_id) if name else None,
@@ -130,16 +130,16 @@ def _tool_run(given: dict[str, Json]) -> SpanReading:
 # -- tools ---------------------------------------------------------------------------------------
 
 
-def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns the span's definitions; Pydantic AI and OpenLLMetry have attributes of their own."""
-    defined = decoded(given.get("gen_ai.tool.definitions"))
+    defined = decoded(attrs.get("gen_ai.tool.definitions"))
     if isinstance(defined, list):
         return tuple(defined)
-    parameters = as_dict(decoded(given.get("model_request_parameters")))
+    parameters = as_dict(decoded(attrs.get("model_request_parameters")))
     if isinstance(parameters.get("function_tools"), list):
         own, output = (as_list(parameters.get(f"{kind}_tools")) for kind in ("function", "output"))
         return (*own, *output)
-    numbered = listed(branch(given, "llm.request.functions", _SCHEMAS))
+    numbered = listed(branch(attrs, "llm.request.functions", _SCHEMAS))
     if numbered:
         return tuple(
             {name: decoded(item) if name in _SCHEMAS else item for name, item in tool.items()}
@@ -162,18 +162,18 @@ def _logged(span: Span) -> Logged | None:
     return _from_events(span) or _from_numbered(span.attributes) or _from_texts(span)
 
 
-def _from_parts(given: dict[str, Json]) -> Logged:
-    sent = read_messages(decoded(given.get(_INPUT)))
-    system = decoded(given.get(_SYSTEM))
+def _from_parts(attrs: dict[str, Json]) -> Logged:
+    sent = read_messages(decoded(attrs.get(_INPUT)))
+    system = decoded(attrs.get(_SYSTEM))
     instructions = read_message({"role": "system", "parts": _instructions(system)})
     if instructions[0].parts and instructions != sent[:1]:
         sent = [*instructions, *sent]
-    outputs = as_list(decoded(given.get(_OUTPUT)))
+    outputs = as_list(decoded(attrs.get(_OUTPUT)))
     ended = [as_dict(item).get("finish_reason") for item in outputs]
-    count = given.get("gen_ai.request.choice.count")
+    count = attrs.get("gen_ai.request.choice.count")
     choices = isinstance(count, int) and count > 1
     cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
-           if is_cut(given.get(name))]  # fmt: skip
+           if is_cut(attrs.get(name))]  # fmt: skip
     return Logged(sent, outputs, choices or all(ended), tuple(cut))
 
 
@@ -245,20 +245,20 @@ def _choice(body: dict[str, Json]) -> Json:
     return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
 
 
-def _from_numbered(given: dict[str, Json]) -> Logged | None:
+def _from_numbered(attrs: dict[str, Json]) -> Logged | None:
     """Reads OpenLLMetry's attributes, one for each field of each message."""
     for prompt, completion in (
         ("gen_ai.prompt", "gen_ai.completion"),
         ("llm.prompts", "llm.completions"),
     ):
-        if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in given):
+        if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in attrs):
             continue
-        asked = listed(branch(given, prompt))
-        outputs = [_thought(as_dict(item)) for item in listed(branch(given, completion))]
+        entries = listed(branch(attrs, prompt))
+        outputs = [_thought(as_dict(item)) for item in listed(branch(attrs, completion))]
         ended = [as_dict(item).get("finish_reason") for item in outputs]
         legacy = any("function_call" in as_dict(item) for item in outputs)
-        missing = any(as_dict(item).get("role") is None for item in asked)
-        sent = read_messages([item for item in asked if item is not None])
+        missing = any(as_dict(item).get("role") is None for item in entries)
+        sent = read_messages([item for item in entries if item is not None])
         cut = ("input",) if missing else ()
         return Logged(sent, outputs, all(ended) and not legacy, cut)
     return None
@@ -273,12 +273,12 @@ def _thought(item: dict[str, Json]) -> Json:
 
 def _from_texts(span: Span) -> Logged | None:
     """Reads whole bodies: JSON texts in a pair of attributes, or in separate events."""
-    given = dict(span.attributes)
+    attrs = dict(span.attributes)
     for name, inner in span.events:
         if name in _TEXT_EVENTS:
-            given.update(inner)
+            attrs.update(inner)
     for names in _BODIES:
-        prompt, completion = (given.get(name) for name in names)
+        prompt, completion = (attrs.get(name) for name in names)
         if prompt is not None or completion is not None:
             return _from_bodies(prompt, completion)
     return None
@@ -287,10 +287,10 @@ def _from_texts(span: Span) -> Logged | None:
 def _from_bodies(prompt: Json, completion: Json) -> Logged:
     cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
     notes = PartNotes()
-    asked = decoded(prompt)
+    body = decoded(prompt)
     request = Request(())
-    if isinstance(asked, dict | list):
-        request = read_request(asked, notes)
+    if isinstance(body, dict | list):
+        request = read_request(body, notes)
     elif prompt is not None and not cut:
         notes.unreadable.append("prompt in plain text")
     outcome = read_outcome(_assembled(completion), notes)
@@ -316,14 +316,14 @@ def _after_last_prompt(messages: Sequence[Message]) -> int:
     return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
 
 
-def _whole_run(given: dict[str, Json]) -> Logged | None:
+def _whole_run(attrs: dict[str, Json]) -> Logged | None:
     """Returns all messages of an agent's run as Pydantic AI logs them."""
-    items = next((as_list(decoded(given.get(name))) for name in _ALL_MESSAGES if name in given), [])
+    items = next((as_list(decoded(attrs.get(name))) for name in _ALL_MESSAGES if name in attrs), [])
     if not items:
         return None
     fields = [as_dict(item) for item in items]
     if all("event.name" in item for item in fields):
         return message_events([(as_str(item["event.name"]), item) for item in fields])
-    instructions = _instructions(decoded(given.get(_SYSTEM)))
+    instructions = _instructions(decoded(attrs.get(_SYSTEM)))
     system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
     return Logged([], [*system, *items])

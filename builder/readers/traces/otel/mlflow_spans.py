@@ -31,18 +31,18 @@ _SESSION = "mlflow.trace.session"
 
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it is not one of MLflow's."""
-    given = span.attributes
-    named = as_str(_text(given.get("mlflow.spanType")))
-    if not named and "mlflow.spanInputs" not in given and "mlflow.chat.messages" not in given:
+    attrs = span.attributes
+    named = as_str(_text(attrs.get("mlflow.spanType")))
+    if not named and "mlflow.spanInputs" not in attrs and "mlflow.chat.messages" not in attrs:
         return None
-    info = as_dict(given.get("trace_info"))
-    session = _session(given, info)
-    kind = _KINDS.get(named, "model" if "mlflow.chat.messages" in given else "other")
+    info = as_dict(attrs.get("trace_info"))
+    session = _session(attrs, info)
+    kind = _KINDS.get(named, "model" if "mlflow.chat.messages" in attrs else "other")
     if kind == "tool":
         return _tool_run(span)
     if kind == "other":
         return SpanReading(kind, code=f"other_span:{named[:40] or 'UNKNOWN'}")
-    return _request(span, SpanReading(kind, tools=_tools(given), session=session), info)
+    return _request(span, SpanReading(kind, tools=_tools(attrs), session=session), info)
 
 
 def _text(value: Json) -> Json:
@@ -51,17 +51,17 @@ def _text(value: Json) -> Json:
     return inner.strip('"') if isinstance(inner, str) else inner
 
 
-def _session(given: dict[str, Json], info: dict[str, Json]) -> str:
-    places = (given, *(as_dict(info.get(key)) for key in ("trace_metadata", "request_metadata")))
+def _session(attrs: dict[str, Json], info: dict[str, Json]) -> str:
+    places = (attrs, *(as_dict(info.get(key)) for key in ("trace_metadata", "request_metadata")))
     return next((name for one in places if (name := as_str(_text(one.get(_SESSION))))), "")
 
 
-def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns the tool definitions: MLflow's own list, or the `tools` among the arguments."""
-    own = decoded(given.get("mlflow.chat.tools"))
+    own = decoded(attrs.get("mlflow.chat.tools"))
     if isinstance(own, list):
         return tuple(definitions(own))
-    for fields in (given, as_dict(decoded(given.get("invocation_params")))):
+    for fields in (attrs, as_dict(decoded(attrs.get("invocation_params")))):
         found = tools_of({"tools": decoded(fields.get("tools"))})
         if found is not None:
             return found
@@ -69,12 +69,12 @@ def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
 
 
 def _tool_run(span: Span) -> SpanReading:
-    given = span.attributes
-    output = decoded(given.get("mlflow.spanOutputs"))
+    attrs = span.attributes
+    output = decoded(attrs.get("mlflow.spanOutputs"))
     message = as_dict(output)  # LangChain's tool message has the id of its call
     call_id = name_of(message, "tool_call_id")
     result = result_content(message.get("content") if call_id else output)
-    arguments = decoded(given.get("mlflow.spanInputs"))
+    arguments = decoded(attrs.get("mlflow.spanInputs"))
     return SpanReading(
         "tool",
         call=ToolCall(span.name, arguments, call_id) if span.name else None,
@@ -86,33 +86,33 @@ def _tool_run(span: Span) -> SpanReading:
 
 
 def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanReading:
-    given = span.attributes
-    inputs, outputs = decoded(given.get("mlflow.spanInputs")), given.get("mlflow.spanOutputs")
+    attrs = span.attributes
+    inputs, outputs = decoded(attrs.get("mlflow.spanInputs")), attrs.get("mlflow.spanOutputs")
     notes = PartNotes()
-    asked = read_request(inputs, notes) if isinstance(inputs, dict | list) else None
+    request = read_request(inputs, notes) if isinstance(inputs, dict | list) else None
     outcome = read_outcome(_assembled(outputs), notes) if outputs is not None else Outcome()
-    sent: Sequence[Message] = asked.messages if asked is not None else ()
+    sent: Sequence[Message] = request.messages if request is not None else ()
     answers: Sequence[ApiAnswer] = outcome.answers
     if isinstance(as_dict(inputs).get("prompt"), str):  # not a chat: the text has no role
         notes.unreadable.append("prompt in plain text")
     own = len(sent)
     if not sent:
-        sent, logged = _chat_messages(given, notes)
+        sent, logged = _chat_messages(attrs, notes)
         answers = answers or logged
     elif outcome.before:
         # The output of an agent's graph repeats the input before the new messages.
         repeats = outcome.before[: len(sent)] == tuple(sent)
         sent = outcome.before if repeats else (*sent, *outcome.before)
-    cut = is_cut(given.get("mlflow.spanInputs"))
+    cut = is_cut(attrs.get("mlflow.spanInputs"))
     if is_cut(outputs):
         answers = [ApiAnswer(Message("assistant", ()), fault="truncated")]
     if not sent and not answers and not cut:
         return reading
     if span.failed:
         answers = [replace(answer, fault=answer.fault or "truncated") for answer in answers]
-    model, tools = _model(given), reading.tools
-    if asked is not None:
-        model, tools = model or asked.model, asked.tools if tools is None else tools
+    model, tools = _model(attrs), reading.tools
+    if request is not None:
+        model, tools = model or request.model, request.tools if tools is None else tools
     answers = [replace(answer, model=model) for answer in answers]
     history = history_of(
         sent, answers, span, tools=tools, model=model, unreadable=notes.unreadable, cut=cut
@@ -151,11 +151,11 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
     return logged_outcome(**found)
 
 
-def _model(given: dict[str, Json]) -> str | None:
+def _model(attrs: dict[str, Json]) -> str | None:
     """Returns the model's name: of the response, MLflow's attribute, or the call's arguments."""
-    response = as_dict(decoded(given.get("mlflow.spanOutputs"))).get("model")
-    parameters = as_dict(decoded(given.get("invocation_params"))).get("model")
-    fields = (response, given.get("mlflow.llm.model"), given.get("model"), parameters)
+    response = as_dict(decoded(attrs.get("mlflow.spanOutputs"))).get("model")
+    parameters = as_dict(decoded(attrs.get("invocation_params"))).get("model")
+    fields = (response, attrs.get("mlflow.llm.model"), attrs.get("model"), parameters)
     return next((name for one in fields if (name := name_or_none(_text(one)))), None)
 
 
@@ -169,10 +169,10 @@ def _assembled(outputs: Json) -> Json:
 
 
 def _chat_messages(
-    given: dict[str, Json], notes: PartNotes
+    attrs: dict[str, Json], notes: PartNotes
 ) -> tuple[Sequence[Message], Sequence[ApiAnswer]]:
     """Returns the messages sent and the answers, from the one list in which MLflow 2 logs them."""
-    logged = given.get("mlflow.chat.messages")
+    logged = attrs.get("mlflow.chat.messages")
     messages = read_messages(logged, notes) if logged is not None else []
     if not messages or messages[-1].role != "assistant":
         return messages, ()

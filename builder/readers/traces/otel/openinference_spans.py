@@ -30,54 +30,54 @@ _LEAVES = frozenset(
 
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it does not follow these conventions."""
-    given = span.attributes
-    named = as_str(_one(given, "openinference.span.kind"))
-    asked, answered = _entries(given, _INPUT), _entries(given, _OUTPUT)
-    if not named and not asked and not answered:
+    attrs = span.attributes
+    named = as_str(_one(attrs, "openinference.span.kind"))
+    inputs, outputs = _entries(attrs, _INPUT), _entries(attrs, _OUTPUT)
+    if not named and not inputs and not outputs:
         return None
     kind = _KINDS.get(named, "other") if named else "model"
     if kind == "tool":
         return _tool_run(span)
     if kind == "other":
         return SpanReading(kind, code=f"other_span:{named[:40]}")
-    session = as_str(_one(given, "session.id"))
-    tools = _tools(given)
-    if kind == "agent" and not asked and not answered:  # no request
+    session = as_str(_one(attrs, "session.id"))
+    tools = _tools(attrs)
+    if kind == "agent" and not inputs and not outputs:  # no request
         return SpanReading(kind, tools=tools, session=session)
-    return _request(span, asked, answered, SpanReading(kind, tools=tools, session=session))
+    return _request(span, inputs, outputs, SpanReading(kind, tools=tools, session=session))
 
 
-def _one(given: dict[str, Json], path: str) -> Json:
+def _one(attrs: dict[str, Json], path: str) -> Json:
     """Returns one attribute, flat or nested."""
-    return branch(given, path, frozenset({path.rpartition(".")[2]}))
+    return branch(attrs, path, frozenset({path.rpartition(".")[2]}))
 
 
-def _entries(given: dict[str, Json], path: str) -> list[Json]:
-    found = branch(given, path, _LEAVES)
+def _entries(attrs: dict[str, Json], path: str) -> list[Json]:
+    found = branch(attrs, path, _LEAVES)
     if isinstance(found, str):  # a column of a table
         found = branch({path: decoded(found)}, path, _LEAVES)
     return listed(found)
 
 
-def _tools(given: dict[str, Json]) -> tuple[Json, ...] | None:
+def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     found: list[Json] = []
-    for entry in _entries(given, "llm.tools"):
+    for entry in _entries(attrs, "llm.tools"):
         tool = as_dict(as_dict(entry).get("tool")) or as_dict(entry)
         found.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
     if found:
         return tuple(found)
-    return tools_of(as_dict(decoded(_one(given, "llm.invocation_parameters"))))
+    return tools_of(as_dict(decoded(_one(attrs, "llm.invocation_parameters"))))
 
 
 def _tool_run(span: Span) -> SpanReading:
-    given = span.attributes
-    name = name_or_none(_one(given, "tool.name")) or name_or_none(span.name)
-    call_id = name_or_none(_one(given, "tool_call.id")) or name_or_none(_one(given, "tool.id"))
-    answer = _one(given, "output.value")
+    attrs = span.attributes
+    name = name_or_none(_one(attrs, "tool.name")) or name_or_none(span.name)
+    call_id = name_or_none(_one(attrs, "tool_call.id")) or name_or_none(_one(attrs, "tool.id"))
+    answer = _one(attrs, "output.value")
     result = (Text(answer),) if isinstance(answer, str) and answer else ()
     return SpanReading(
         "tool",
-        call=ToolCall(name, _one(given, "input.value"), call_id) if name else None,
+        call=ToolCall(name, _one(attrs, "input.value"), call_id) if name else None,
         result=ToolResult(result, call_id, name) if result else None,
     )
 
@@ -86,37 +86,37 @@ def _tool_run(span: Span) -> SpanReading:
 
 
 def _request(
-    span: Span, asked: list[Json], answered: list[Json], reading: SpanReading
+    span: Span, inputs: list[Json], outputs: list[Json], reading: SpanReading
 ) -> SpanReading:
     """Returns the reading with the request and its answers if the span has them."""
-    given = span.attributes
+    attrs = span.attributes
     raw_input, raw_output = (
         None if value == _HIDDEN else value
-        for value in (_one(given, "input.value"), _one(given, "output.value"))
+        for value in (_one(attrs, "input.value"), _one(attrs, "output.value"))
     )
     notes = PartNotes()
-    raw = _raw_request(raw_input, notes) if not asked or _lost_results(asked) else Request(())
+    raw = _raw_request(raw_input, notes) if not inputs or _lost_results(inputs) else Request(())
     outcome = read_outcome(raw_output, PartNotes()) if raw_output is not None else Outcome()
-    if not asked and not answered and not raw.messages and raw_input is None:
+    if not inputs and not outputs and not raw.messages and raw_input is None:
         return reading
     cut: list[str] = []
     unreadable: list[str] = []
     if raw.messages and not notes.unreadable and not has_unknown_parts(raw.messages):
         sent = list(raw.messages)
     else:
-        missing = any(entry is None for entry in asked) or (not asked and is_cut(raw_input))
+        missing = any(entry is None for entry in inputs) or (not inputs and is_cut(raw_input))
         cut += ["input"] if missing else []
-        sent = read_messages([_item(entry) for entry in asked if entry is not None])
-        if not asked and isinstance(raw_input, str) and raw_input and not missing:
+        sent = read_messages([_item(entry) for entry in inputs if entry is not None])
+        if not inputs and isinstance(raw_input, str) and raw_input and not missing:
             unreadable += notes.unreadable or ["prompt in plain text"]
-    outputs = [_item(entry) for entry in answered if entry is not None]
+    outputs = [_item(entry) for entry in outputs if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")
     several = len(as_list(as_dict(decoded(raw_output)).get("choices"))) > 1
     tools = reading.tools if reading.tools is not None else raw.tools
     if tools is None:
         tools = _raw_request(raw_input, PartNotes()).tools
-    model = name_or_none(_one(given, "llm.model_name")) or raw.model
+    model = name_or_none(_one(attrs, "llm.model_name")) or raw.model
     history, answers = request(
         Logged(sent, outputs, several, tuple(cut), unreadable=tuple(unreadable)),
         span,

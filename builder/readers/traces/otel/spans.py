@@ -243,9 +243,9 @@ def _items(value: dict[str, Json]) -> Iterator[_Item]:
         return
     info = as_dict(value.get("info"))
     trace = info.get("trace_id") or info.get("request_id")
-    given: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
+    common: dict[str, Json] = {"trace_id": trace, "trace_info": info} if info else {}
     for number, item in enumerate(_nested(inner)):
-        yield number, {**given, **as_dict(item)}, False
+        yield number, {**common, **as_dict(item)}, False
 
 
 def _nested(items: list[Json]) -> Iterator[Json]:

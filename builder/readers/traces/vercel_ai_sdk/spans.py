@@ -39,45 +39,45 @@ _CONVERSATIONS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.s
 
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it is not one of the AI SDK's."""
-    given = span.attributes
-    operation = as_str(given.get("ai.operationId")) or span.name
-    if operation == "ai.toolCall" or "ai.toolCall.name" in given:
-        return _tool_run(given)
-    if not operation.startswith("ai.") and _PROMPT not in given and "ai.prompt" not in given:
+    attrs = span.attributes
+    operation = as_str(attrs.get("ai.operationId")) or span.name
+    if operation == "ai.toolCall" or "ai.toolCall.name" in attrs:
+        return _tool_run(attrs)
+    if not operation.startswith("ai.") and _PROMPT not in attrs and "ai.prompt" not in attrs:
         return None
     if operation.startswith("ai.") and not operation.startswith(_CONVERSATIONS):
         return SpanReading("other")
-    session = as_str(first_of(given, *_SESSIONS))
-    inner = operation.endswith((".doGenerate", ".doStream")) or _PROMPT in given
+    session = as_str(first_of(attrs, *_SESSIONS))
+    inner = operation.endswith((".doGenerate", ".doStream")) or _PROMPT in attrs
     return _request(span, "model" if inner else "agent", session)
 
 
-def _tool_run(given: dict[str, Json]) -> SpanReading:
-    name, call_id = name_of(given, "ai.toolCall.name"), name_of(given, "ai.toolCall.id")
-    value = decoded(given.get("ai.toolCall.result"))
+def _tool_run(attrs: dict[str, Json]) -> SpanReading:
+    name, call_id = name_of(attrs, "ai.toolCall.name"), name_of(attrs, "ai.toolCall.id")
+    value = decoded(attrs.get("ai.toolCall.result"))
     content = Text(value) if isinstance(value, str) else Data(value)
     return SpanReading(
         "tool",
-        call=ToolCall(name, given.get("ai.toolCall.args"), call_id) if name else None,
+        call=ToolCall(name, attrs.get("ai.toolCall.args"), call_id) if name else None,
         result=ToolResult((content,), call_id, name) if value is not None else None,
     )
 
 
 def _request(span: Span, kind: str, session: str) -> SpanReading:
-    given = span.attributes
+    attrs = span.attributes
     notes = PartNotes()
-    prompt = first_of(given, _PROMPT, "ai.prompt")
+    prompt = first_of(attrs, _PROMPT, "ai.prompt")
     sent: list[Message] = []
-    if _PROMPT in given:
+    if _PROMPT in attrs:
         for item in as_list(decoded(prompt)):
             sent += _ran_by_provider(item) or read_messages([item], notes)
     elif isinstance(prompt, str):
         sent += read_request(prompt, notes).messages
     model = name_or_none(
-        first_of(given, "ai.response.model", "ai.model.id", "gen_ai.request.model")
+        first_of(attrs, "ai.response.model", "ai.model.id", "gen_ai.request.model")
     )
     answers = _answers(span, model)
-    listed = decoded(given.get("ai.prompt.tools"))
+    listed = decoded(attrs.get("ai.prompt.tools"))
     tools = tuple(definitions(listed)) if listed is not None else None
     if tools is None and sent and kind == "model":
         parts = [*sent, *(answer.message for answer in answers)]
@@ -103,19 +103,19 @@ def _ran_by_provider(item: Json) -> list[Message]:
 
 
 def _answers(span: Span, model: str | None) -> list[ApiAnswer]:
-    given = span.attributes
+    attrs = span.attributes
     parts: list[Part] = []
-    thought = given.get("ai.response.reasoning")
+    thought = attrs.get("ai.response.reasoning")
     if isinstance(thought, str) and thought:
         parts.append(Reasoning(thought))
-    text = first_of(given, "ai.response.text", "ai.response.object", "ai.result.text")
+    text = first_of(attrs, "ai.response.text", "ai.response.object", "ai.result.text")
     if isinstance(text, str) and text:
         parts.append(Text(text))
-    called = first_of(given, "ai.response.toolCalls", "ai.result.toolCalls")
+    called = first_of(attrs, "ai.response.toolCalls", "ai.result.toolCalls")
     for item in as_list(decoded(called)):
         own = as_dict(item).get("providerExecuted") is not True
         parts.append(read_call(item) if own else Unparsed("", "server_tool"))
-    reason = first_of(given, "ai.response.finishReason", "ai.finishReason")
+    reason = first_of(attrs, "ai.response.finishReason", "ai.finishReason")
     fault = fault_of(reason)
     if is_cut(called) or (span.failed and reason is None):
         fault = "truncated"
