@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests, on a fresh machine with Python 3.11 or newer: creates .venv if missing and installs.
-# --quick as the first argument skips tests marked slow. Other arguments are passed to pytest.
+# --quick as the first argument skips tests marked slow and draws fewer random examples. Other
+# arguments are passed to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
@@ -8,6 +9,7 @@ quick=()
 if [ "${1:-}" = --quick ]; then
   shift
   quick=(-m "not slow")
+  export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-quick}"
 fi
 if [ -z "${quick[*]-}" ] || [ ! -x .venv/bin/pytest ]; then
   install_extra test

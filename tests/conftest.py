@@ -17,11 +17,22 @@ settings.register_profile(
 )
 settings.register_profile("ci", parent=settings.get_profile("long"), max_examples=60)
 settings.register_profile("dev", parent=settings.get_profile("long"), max_examples=40)
+settings.register_profile("quick", parent=settings.get_profile("long"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 if threading.current_thread() is threading.main_thread():
     # A shell that runs the tests in the background makes them ignore Ctrl-C, which tests send.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+STARTS_WORKERS = {"pooled", "pooled_tasks"}
+"""Fixtures whose tests start worker processes, each with a tokenizer: they are slow tests."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not STARTS_WORKERS.isdisjoint(item.fixturenames):
+            item.add_marker("slow")
+
 
 SHARED = Path(__file__).parents[2] / "shared"
 

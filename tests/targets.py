@@ -1,9 +1,13 @@
-"""Tokenizer folders: the embedded tokenizer with a different chat template."""
+"""Targets with other chat templates: the embedded tokenizer, or a small one in a folder."""
 
+import copy
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import builder.qwen3
+from builder.qwen3.tokenizer import load
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
 CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
@@ -17,6 +21,22 @@ NO_THOUGHTS = (
 )
 
 
+@cache
+def automatic():
+    """Returns the embedded tokenizer as other programs load it, with AutoTokenizer."""
+    return load(str(ASSETS))
+
+
+def with_template(template):
+    """Returns the target of a folder with the embedded tokenizer and this chat template.
+
+    The vocabulary is loaded once for all templates, as that takes most of a second.
+    """
+    tokenizer = copy.copy(automatic().tokenizer)
+    tokenizer.chat_template = template
+    return replace(automatic(), template=template, loaded=lambda: tokenizer)
+
+
 def tokenizer_folder(folder, template):
     """Writes a folder with the embedded tokenizer and this chat template, for `load`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -24,3 +44,34 @@ def tokenizer_folder(folder, template):
     config = {**CONFIG, "chat_template": template}
     (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
     return str(folder)
+
+
+def small_tokenizer_folder(folder, **changes):
+    """Writes a folder with a tokenizer of single bytes, which loads in milliseconds.
+
+    Its configuration is the embedded one with these changes; keys that are None are left out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    definition, added = _small_tokenizer()
+    (folder / "tokenizer.json").write_text(definition, encoding="utf-8")
+    config = {**CONFIG, "added_tokens_decoder": added, **changes}
+    config = {key: value for key, value in config.items() if value is not None}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return str(folder)
+
+
+@cache
+def _small_tokenizer():
+    """Returns the text of tokenizer.json, and the added tokens by their ids."""
+    definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary = definition["model"]["vocab"]
+    letters = sorted((token for token in vocabulary if len(token) == 1), key=vocabulary.get)
+    definition["model"] |= {
+        "vocab": {token: number for number, token in enumerate(letters)},
+        "merges": [],
+    }
+    added = {}
+    for number, token in enumerate(definition["added_tokens"], len(letters)):
+        added[str(number)] = CONFIG["added_tokens_decoder"][str(token["id"])]
+        token["id"] = number
+    return json.dumps(definition), added

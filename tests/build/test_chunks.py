@@ -78,6 +78,7 @@ def test_chunks_give_the_bytes_of_the_whole_file(tmp_path, small, kind, pooled_t
 # -- resuming, and files that change -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_only_chunks_of_changed_inputs_are_converted_again(tmp_path, small, done, monkeypatch):
     monkeypatch.setattr(source, "HEAD_BYTES", 1000)  # a chunk is longer than the head of its file
     logs = tmp_path / "logs"

@@ -2,7 +2,7 @@
 
 import json
 
-from targets import TEMPLATE, tokenizer_folder
+from targets import TEMPLATE, small_tokenizer_folder
 
 from builder import cli
 from builder.build import job
@@ -53,7 +53,7 @@ def test_targets_are_counted_by_level(tmp_path):
 def test_a_late_system_message_needs_a_template_that_renders_it(tmp_path, capsys):
     without = TEMPLATE.replace('(message.role == "system" and not loop.first)', "false")
     assert without != TEMPLATE
-    folder = tokenizer_folder(tmp_path / "tokenizer", without)
+    folder = small_tokenizer_folder(tmp_path / "tokenizer", chat_template=without)
     options = {"normalize": {"late_system": "keep"}, "verify": {"tokenizer": folder}}
     assert build(tmp_path, **options) == 2
     assert "normalize.late_system: keep: the chat template" in capsys.readouterr().err

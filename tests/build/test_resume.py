@@ -21,7 +21,25 @@ from builder.build import chunks as pieces
 
 @pytest.fixture
 def logs(tmp_path):
-    return write_logs(tmp_path / "in", rows=8)
+    return write_logs(tmp_path / "in", rows=2)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """(logs, a dataset built from them): a test changes only a copy of the dataset."""
+    folder = tmp_path_factory.mktemp("resume")
+    logs = write_logs(folder / "in", rows=2)
+    assert build(folder / "out", "--workers", "1", inputs=[logs]) == 0
+    return logs, folder / "out"
+
+
+@pytest.fixture
+def copied(built, tmp_path, done):
+    """(logs, a copy of the dataset built from them); `done` is empty."""
+    logs, whole = built
+    shutil.copytree(whole, tmp_path / "out", symlinks=True)
+    done.clear()
+    return logs, tmp_path / "out"
 
 
 def test_unchanged_inputs_are_taken_from_the_state(logs, tmp_path, done):
@@ -67,29 +85,25 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
         "inputs: [{path: other}, {path: in}]",
     ],
 )
-def test_a_state_of_another_configuration_is_not_mixed_in(logs, tmp_path, done, change):
-    out = tmp_path / "out"
-    assert build(out, "--workers", "1", inputs=[logs]) == 0
-    (tmp_path / "c.yaml").write_text(change)
-    (tmp_path / "other").mkdir()
+def test_results_of_another_configuration_are_not_used(copied, done, change):
+    logs, out = copied
+    (logs.parent / "other").mkdir(exist_ok=True)
+    config = logs.parent / "c.yaml"
+    config.write_text(change)
     named = () if change.startswith("inputs") else [logs]
-    done.clear()
-    assert build(out, "-c", tmp_path / "c.yaml", "--workers", "1", inputs=named) in (0, 1)
+    assert build(out, "-c", config, "--workers", "1", inputs=named) in (0, 1)
     assert len(done) == 13
 
 
-def test_a_state_of_other_code_is_not_mixed_in(logs, tmp_path, done, monkeypatch):
-    out = tmp_path / "out"
-    assert build(out, "--workers", "1", inputs=[logs]) == 0
+def test_results_of_other_code_are_not_used(copied, done, monkeypatch):
+    logs, out = copied
     monkeypatch.setattr("builder.build.identity.code_digest", lambda: "other")
-    done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == 13
 
 
-def test_a_corrupt_result_is_converted_again(logs, tmp_path, done):
-    out = tmp_path / "out"
-    assert build(out, "--workers", "1", inputs=[logs]) == 0
+def test_a_corrupt_result_is_converted_again(copied, done):
+    logs, out = copied
     before = files(out)
     damages = (
         lambda data: b"",
@@ -102,14 +116,13 @@ def test_a_corrupt_result_is_converted_again(logs, tmp_path, done):
         damages, sorted((out / ".state" / "results").glob("??/*")), strict=False
     ):
         part.write_bytes(damage(part.read_bytes()))
-    done.clear()
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert len(done) == len(damages)
     assert files(out) == before
 
 
 def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkeypatch, done):
-    text = "".join(row(number, 1 + number % 3) for number in range(400)) + "\n{broken\n" + row("e")
+    text = "".join(row(number, 1 + number % 3) for number in range(120)) + "\n{broken\n" + row("e")
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
     assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
@@ -121,7 +134,7 @@ def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkey
     whole, cut = files(tmp_path / "whole"), files(tmp_path / "cut")
     assert whole == cut
     (reject,) = lines(tmp_path / "cut" / "rejects.jsonl")
-    assert reject["record"] == "line 402"
+    assert reject["record"] == "line 122"
 
 
 def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):

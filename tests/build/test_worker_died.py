@@ -18,6 +18,8 @@ from builder.build import publish as building
 from builder.verify.dataset import LineReport
 from builder.verify.verifier import Finding
 
+pytestmark = pytest.mark.slow
+
 READER = """
 import json, os, signal
 from builder.conversation import Conversation, Message, Text
@@ -81,7 +83,6 @@ def meta(out):
     return lines(out / "meta" / "train-00000-of-00001.jsonl")
 
 
-@pytest.mark.slow
 def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, whole, tmp_path):
     out = tmp_path / "out"
     ledger, tries = run(out, ALWAYS, "2")
@@ -99,7 +100,6 @@ def test_a_log_that_always_kills_is_a_reject_and_the_others_are_built(run, whole
     assert files(out) == files(whole)
 
 
-@pytest.mark.slow
 def test_a_log_that_killed_a_worker_once_gives_the_same_bytes(run, whole, tmp_path):
     out = tmp_path / "out"
     assert run(out, "1", "2")[1] >= 2

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from places import CASES, DATA
 
 from builder import cli
@@ -20,6 +21,7 @@ def test_help_and_formats_import_nothing_heavy():
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_but_our_own_words_on_stderr(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "builder", "build", str(DATA), "-o", str(tmp_path / "out")],

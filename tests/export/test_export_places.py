@@ -63,6 +63,7 @@ def limited(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_earlier_report(dataset, tmp_path):
     out = tmp_path / "r.html"
     out.write_text("the earlier report")
@@ -72,6 +73,7 @@ def test_a_full_disk_keeps_the_earlier_report(dataset, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.html", "x.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_partial_export(dataset, tmp_path):
     big = {"messages": [{"role": "user", "content": "a" * 5000}, ROW["messages"][1]]}
     dataset.write_text(json.dumps(big) + "\n")

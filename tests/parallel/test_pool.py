@@ -14,6 +14,12 @@ from builder.parallel.pool import SharedPool, are_large, imap, in_background
 from builder.problem import UsageError
 from builder.verify.preload import preloading
 
+each_preload = pytest.mark.parametrize(
+    "preload",
+    [pytest.param(preloading("qwen3"), id="qwen3", marks=pytest.mark.slow), None],
+    ids=["qwen3", "none"],
+)
+
 
 def describe(number):
     time.sleep(0.001 * (number % 3))
@@ -32,7 +38,7 @@ def die_elsewhere(driver, number):
     return number
 
 
-@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+@each_preload
 def test_results_come_in_order_from_several_processes(preload):
     found = list(imap(describe, range(400), 3, preload))
     assert [number for number, _ in found] == list(range(400))
@@ -51,16 +57,16 @@ def test_little_work_stays_in_this_process(count, workers):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_exceptions_of_the_work_are_raised(workers):
     with pytest.raises(UsageError, match="forty"):
-        list(imap(refuse, range(80), workers, preloading("qwen3")))
+        list(imap(refuse, range(80), workers, None))
 
 
-@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+@each_preload
 def test_work_of_a_killed_process_is_repeated(preload):
     work = partial(die_elsewhere, os.getpid())
     assert list(imap(work, range(4000), 3, preload)) == list(range(4000))
 
 
-@pytest.mark.parametrize("preload", [preloading("qwen3"), None], ids=["qwen3", "none"])
+@each_preload
 def test_items_are_taken_as_they_are_needed(preload):
     taken = []
 
@@ -115,7 +121,7 @@ def test_an_exception_ends_shared_workers():
 
 
 def test_background_work_runs_in_one_other_process():
-    with in_background(preloading("qwen3"), is_worthwhile=True) as start:
+    with in_background(None, is_worthwhile=True) as start:
         results = [start(partial(where, number)) for number in range(3)]
         found = [result() for result in results]
         with pytest.raises(UsageError, match="forty"):
@@ -126,7 +132,7 @@ def test_background_work_runs_in_one_other_process():
 
 def test_small_work_runs_when_its_result_is_requested():
     done = []
-    with in_background(preloading("qwen3"), is_worthwhile=False) as start:
+    with in_background(None, is_worthwhile=False) as start:
         result = start(lambda: done.append(1))
         assert done == []
         result()
@@ -134,7 +140,7 @@ def test_small_work_runs_when_its_result_is_requested():
 
 
 def test_work_of_a_killed_background_process_runs_here():
-    with in_background(preloading("qwen3"), is_worthwhile=True) as start:
+    with in_background(None, is_worthwhile=True) as start:
         killed = start(partial(die_elsewhere, os.getpid(), 1))
         behind = start(partial(where, 2))
         assert killed() == 1

@@ -15,7 +15,10 @@ from places import ROOT
 from builder.parallel.pool import imap
 from builder.parallel.signals import PRELOAD
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes"),
+]
 
 SECONDS = 2.0
 SLACK = 4.0
@@ -128,7 +131,6 @@ def test_a_fork_server_whose_driver_is_gone_loads_nothing():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
-@pytest.mark.slow
 def test_work_continues_after_the_fork_server_is_killed():
     found = imap(double, range(400), 2, None)
     first = [next(found) for _ in range(20)]

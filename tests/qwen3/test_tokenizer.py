@@ -1,4 +1,4 @@
-"""Targets: which tokenizers are accepted, which are refused, and the messages."""
+"""Targets: which tokenizers are accepted, which are refused, and with which messages."""
 
 import hashlib
 import json
@@ -7,15 +7,14 @@ import subprocess
 import sys
 import types
 import unicodedata
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
+from targets import ASSETS, NO_THOUGHTS, TEMPLATE, automatic, small_tokenizer_folder
 
-import builder.qwen3
 from builder import cli
 from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
@@ -25,36 +24,24 @@ from builder.qwen3.tokenizer import load, target_for
 from builder.sample import Sample
 from builder.verify.verifier import Verifier, verifier_for
 
-ASSETS = Path(builder.qwen3.__file__).parent / "assets"
-CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
-TEMPLATE = CONFIG["chat_template"]
 MESSAGES = (("user", "a"), ("assistant", "<think>\nhm\n</think>\n\nb"), ("user", "c"))
-
-# The template without thoughts, as in the instruct-2507 models.
-NO_THOUGHTS = TEMPLATE.replace("'</think>' in message.content", "false").replace(
-    "loop.index0 > ns.last_query_index", "false"
-)
 
 
 @pytest.fixture
 def saved(tmp_path):
-    """Writes a tokenizer folder from the embedded one, with its configuration or files changed."""
+    """Writes the folder of a small tokenizer; `tokenizer` changes its tokenizer.json."""
 
     def make(tokenizer=None, **changes):
-        config = {key: value for key, value in {**CONFIG, **changes}.items() if value is not None}
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+        folder = small_tokenizer_folder(tmp_path, **changes)
         path = tmp_path / "tokenizer.json"
-        if tokenizer is None:
-            path.symlink_to(ASSETS / "tokenizer.json")
-        else:
-            content = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
-            path.write_text(json.dumps({**content, **tokenizer}), encoding="utf-8")
-        return str(tmp_path)
+        definition = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**definition, **(tokenizer or {})}), encoding="utf-8")
+        return folder
 
     return make
 
 
-def test_the_provenance_note_names_the_files_as_they_are():
+def test_the_provenance_note_has_the_digests_of_the_files():
     note = (ASSETS / "PROVENANCE.md").read_text(encoding="utf-8")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         sha256 = hashlib.sha256((ASSETS / name).read_bytes()).hexdigest()
@@ -89,7 +76,8 @@ def test_the_embedded_tokenizer_is_loaded_as_its_configuration_states():
     assert splits[0] == splits[1]
 
 
-def test_an_installation_that_cannot_load_the_embedded_one_gives_no_verdict(
+@pytest.mark.slow
+def test_an_installation_that_cannot_load_the_embedded_tokenizer_gives_no_verdict(
     tmp_path, monkeypatch, capsys
 ):
     """It ends the run with one line, and the next run treats none of it as finished."""
@@ -107,7 +95,8 @@ def test_an_installation_that_cannot_load_the_embedded_one_gives_no_verdict(
     assert len((tmp_path / "out/data/train-00000-of-00001.jsonl").read_text().splitlines()) == 1
 
 
-def test_the_hubs_client_is_quiet_once_a_tokenizer_was_looked_for():
+@pytest.mark.slow
+def test_the_hubs_client_is_quiet_after_a_tokenizer_was_loaded():
     code = (
         "from builder.qwen3.tokenizer import load; load()\n"
         "from huggingface_hub import constants\n"
@@ -117,7 +106,7 @@ def test_the_hubs_client_is_quiet_once_a_tokenizer_was_looked_for():
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def test_qwen3_is_the_embedded_one_whatever_the_current_folder_holds(tmp_path, monkeypatch):
+def test_qwen3_is_the_embedded_tokenizer_even_if_a_folder_has_that_name(tmp_path, monkeypatch):
     (tmp_path / "qwen3").mkdir()
     monkeypatch.chdir(tmp_path)
     assert load("qwen3").template_sha256 in KNOWN_TEMPLATES
@@ -141,7 +130,7 @@ def test_a_template_without_thoughts_is_proven_by_its_own_rules(saved):
     assert {"structured", "tokens"} <= {finding.code for finding in thought.findings}
 
 
-def test_a_template_with_one_other_byte_fails_every_sample(saved):
+def test_a_template_with_one_different_byte_fails_every_sample(saved):
     target = load(saved(chat_template=TEMPLATE.replace("assist with", "assist  with")))
     tool = {"type": "function", "function": {"name": "f"}}
     verdict = Verifier(target).check(Sample((("user", "a"), ("assistant", "b")), (tool,)))
@@ -205,25 +194,26 @@ class Shim:
 
 
 @pytest.mark.parametrize("off", [0, 1])
-def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, verifier, off):
+def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, off):
     shim = type("Shim", (Shim,), {"off": off})
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
     monkeypatch.setattr(tokens, "CHECKED", 1)
-    target = load()
+    target = load(saved())
     target.prepare()
     text = target.render([{"role": "user", "content": "a b c"}], [])
     if off:
         with pytest.raises(UsageError, match="give different ids"):
             target.encode(text)
     else:
-        assert target.encode(text).ids == verifier.target.encode(text).ids
+        backend = target.tokenizer.backend_tokenizer
+        assert target.encode(text).ids == backend.encode(text, add_special_tokens=False).ids
 
 
 def encoder(target):
     return tokens.Encoder(target.tokenizer.backend_tokenizer, target.definition)
 
 
-def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
+def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved):
     loaded = []
 
     class Noted(Shim):
@@ -233,7 +223,7 @@ def test_faster_ids_come_where_there_is_text_enough(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
     monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
-    encode = encoder(target_for("qwen3"))
+    encode = encoder(load(saved()))
     texts = ["a b", "c d", "e f g h", "i j"]
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
@@ -276,21 +266,15 @@ def embedded():
     return target
 
 
-def test_where_fastokens_is_missing_others_load_it_alike(monkeypatch):
+@pytest.mark.slow
+def test_without_fastokens_auto_tokenizer_loads_the_embedded_one(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastokens", None)
     assert "Qwen2" in type(load().tokenizer).__name__
 
 
-@pytest.fixture(scope="module")
-def automatic():
-    """The embedded files as loaded with AutoTokenizer, as other programs do."""
-    return load(str(ASSETS))
-
-
-def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_them(
-    embedded, automatic
-):
-    ours, theirs = embedded.tokenizer, automatic.tokenizer
+@pytest.mark.slow
+def test_the_embedded_tokenizer_equals_its_files_and_the_result_of_auto_tokenizer(embedded):
+    ours, theirs = embedded.tokenizer, automatic().tokenizer
     definition = json.loads((ASSETS / "tokenizer.json").read_text(encoding="utf-8"))
     assert json.loads(ours.backend_tokenizer.to_str()) == definition
     for name in (
@@ -305,9 +289,10 @@ def test_the_embedded_tokenizer_is_its_files_and_what_auto_tokenizer_makes_of_th
         assert getattr(ours, name) == getattr(theirs, name), name
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=60), with_thoughts=st.booleans())
-def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts):
-    target = embedded
+def test_both_render_and_tokenise_alike(embedded, text, with_thoughts):
+    target, other = embedded, automatic()
     tool = {"type": "function", "function": {"name": "f", "description": text, "parameters": {}}}
     call = {"type": "function", "function": {"name": "f", "arguments": {text: text}}}
     thought = {"reasoning_content": text} if with_thoughts else {}
@@ -320,10 +305,10 @@ def test_both_render_and_tokenise_alike(embedded, automatic, text, with_thoughts
     ]
     for tools in (None, [tool]):
         rendering = target.render(messages, tools)
-        assert rendering == automatic.render(messages, tools)
+        assert rendering == other.render(messages, tools)
         if not any("\ud800" <= char <= "\udfff" for char in rendering):
-            assert target.encode(rendering).ids == automatic.encode(rendering).ids
-            assert target.offsets(rendering) == automatic.offsets(rendering)
+            assert target.encode(rendering).ids == other.encode(rendering).ids
+            assert target.offsets(rendering) == other.offsets(rendering)
 
 
 def test_a_folder_without_tokenizer_json_is_refused(tmp_path, capsys):

@@ -93,6 +93,7 @@ def python(tmp_path_factory, acme):
     return run
 
 
+@pytest.mark.slow
 def test_they_are_listed_by_their_entry_points(python):
     listed = json.loads(python("-m", "builder", "formats", "--json"))
     assert listed["toylog"] == "toy logs: text that begins with #toylog"
@@ -100,6 +101,7 @@ def test_they_are_listed_by_their_entry_points(python):
     assert not {"acme", "toylog"} & readers().keys(), "absent where they are not installed"
 
 
+@pytest.mark.slow
 def test_it_passes_the_contract_suite(python):
     assert python("-c", CHECK, str(LOG)) == "1 Conversation\n"
 
@@ -124,11 +126,13 @@ def test_the_page_writes_a_reader_in_about_40_lines(acme):
     assert len([line for line in code.splitlines() if line.strip()]) <= 45
 
 
+@pytest.mark.slow
 def test_the_test_of_the_page_passes(python, acme):
     assert "1 passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull,
                                 "--rootdir", str(acme), str(acme))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
     """By a generic reader if the package is not installed, else by its specific reader alone."""
     log = acme / "example.jsonl"

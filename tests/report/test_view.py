@@ -297,6 +297,7 @@ def test_a_query_without_a_field_asks_nothing():
 # -- the command --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_ends_it_cleanly(built, tmp_path, name):

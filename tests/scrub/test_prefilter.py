@@ -196,6 +196,7 @@ STEP = 7
 """One in this many combinations is tried for each name; coprime to the numbers of parts."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_names(name):
     for number, rest in enumerate(product(CASED, SIGNS, VALUES[:-1])):
@@ -221,6 +222,7 @@ def test_the_hits_in_several_texts_are_those_in_each(texts):
     check_together(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
 @pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
 def test_secrets_found_alone_are_found_among_others(text, around):
@@ -249,6 +251,7 @@ WRITTEN = [
 """Matches that are never drawn, since the pattern has a condition on the text that follows."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(ASKED)))
 def test_each_rule(number):
     hits, may_hit = ASKED[number]

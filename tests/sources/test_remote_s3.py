@@ -9,6 +9,11 @@ from builds import build, files
 from places import DATA
 from stores import data_of, names, stored
 
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("default"),  # warnings of s3fs and moto
+]
+
 
 @pytest.fixture(scope="module")
 def bucket():
@@ -28,11 +33,6 @@ def bucket():
     server.stop()
 
 
-s3 = pytest.mark.filterwarnings("default")  # warnings of those libraries
-
-
-@pytest.mark.slow
-@s3
 def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
     fsspec.filesystem("s3").put(str(DATA), f"{bucket}/data", recursive=True)
     assert build(tmp_path / "here", "--workers", "1") == 0
@@ -42,21 +42,18 @@ def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
     assert names(f"{bucket}/data/**/*.jsonl") == names(f"{DATA}/**/*.jsonl")
 
 
-@s3
 def test_s3_takes_the_dataset(bucket, cache, tmp_path):
     assert build(tmp_path / "here", "--workers", "1") == 0
     assert build(f"{bucket}/out", "--workers", "1") == 0
     assert stored(fsspec.filesystem("s3"), "logs/out") == files(tmp_path / "here")
 
 
-@s3
 def test_an_unwritable_s3_is_reported_before_the_work(bucket, cache, capsys):
     assert build("s3://no-such-bucket/out", "--workers", "1") == 2
     assert "s3://no-such-bucket/out" in capsys.readouterr().err
     assert not fsspec.filesystem("s3").exists("no-such-bucket"), "none is made"
 
 
-@s3
 def test_a_missing_bucket_is_one_clear_line(bucket, tmp_path, capsys):
     assert build(tmp_path / "out", inputs=["s3://no-such-bucket/x"]) == 2
     assert "s3://no-such-bucket/x" in capsys.readouterr().err

@@ -6,11 +6,10 @@ import pytest
 from mask_samples import CALL, NONE, PLAIN, SAMPLES, THOUGHTS, TWO_QUERIES
 from page import blocks, is_shown
 from places import ROOT
-from targets import NO_THOUGHTS, TEMPLATE, tokenizer_folder
+from targets import NO_THOUGHTS, TEMPLATE, with_template
 
 from builder import cli
 from builder.qwen3.constants import KNOWN_TEMPLATES, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.tokenizer import load
 from builder.sample import Sample
 from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
@@ -108,9 +107,9 @@ VERBATIM = {
 
 
 @pytest.fixture(scope="module")
-def instruct(tmp_path_factory):
+def instruct():
     """A target without thoughts, known by its published name."""
-    target = load(tokenizer_folder(tmp_path_factory.mktemp("instruct"), NO_THOUGHTS))
+    target = with_template(NO_THOUGHTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(KNOWN_TEMPLATES, target.template_sha256, "Qwen3 Instruct-2507")
         yield target
@@ -157,18 +156,18 @@ def test_the_page_of_differences(verifier, name, case):
         assert is_shown(visible, blocks("trainer")[name, case])
 
 
-def test_a_target_that_trl_does_not_know_is_refused(tmp_path):
-    target = load(tokenizer_folder(tmp_path, TEMPLATE + "{# other #}"))
+def test_a_target_that_trl_does_not_know_is_refused():
+    target = with_template(TEMPLATE + "{# other #}")
     found = rule("trl-assistant-only", PLAIN, target)
     assert found == MaskRefusal("it has no training template for this target (ValueError)")
     assert isinstance(rule("trl", PLAIN, target), Mask)
 
 
-def test_a_target_that_always_thinks_gets_no_empty_block_from_ms_swift(tmp_path):
+def test_a_target_that_always_thinks_gets_no_empty_block_from_ms_swift():
     prompt = "{{- '<|im_start|>assistant\\n' }}"
     template = TEMPLATE.replace(prompt, "{{- '<|im_start|>assistant\\n<think>\\n' }}")
     assert template != TEMPLATE
-    target = load(tokenizer_folder(tmp_path, template))
+    target = with_template(template)
     assert NONE not in rule("ms-swift", PLAIN, target).text
     assert NONE in rule("llama-factory", PLAIN, target).text
 

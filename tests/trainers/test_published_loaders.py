@@ -19,7 +19,9 @@ from targets import NO_THOUGHTS, tokenizer_folder
 
 from builder import cli
 from builder.qwen3.constants import EMPTY_THINK
-from builder.qwen3.tokenizer import load
+from builder.qwen3.tokenizer import target_for
+
+pytestmark = pytest.mark.slow
 
 NO_LOSS = -100
 
@@ -67,9 +69,9 @@ SOME = [
 def target(request, tmp_path_factory):
     """(name, target): "no thoughts" writes no empty think block, the default does."""
     if getattr(request, "param", "hybrid") == "hybrid":
-        return "qwen3", load("qwen3")
+        return "qwen3", target_for("qwen3")
     folder = tokenizer_folder(tmp_path_factory.mktemp("target") / "tokenizer", NO_THOUGHTS)
-    return folder, load(folder)
+    return folder, target_for(folder)
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,21 @@
 
 import hashlib
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from foreign_samples import foreign, wrapped
-from hypothesis import given, settings
+from hypothesis import given
 from mask_samples import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from page import blocks, is_shown
 from published import FAMILY, XML, text_of
-from targets import tokenizer_folder
+from targets import TEMPLATE, small_tokenizer_folder, tokenizer_folder, with_template
 
 from builder import cli
 from builder.qwen3.constants import KNOWN_TEMPLATES
 from builder.qwen3.parity import counts
 from builder.qwen3.render import render
 from builder.qwen3.style import Style, Thoughts
-from builder.qwen3.tokenizer import load
 from builder.sample import Sample
 from builder.verify.verifier import Verifier
 
@@ -67,22 +67,14 @@ PARITY = {
 """How many of two turns are in parity, (thinking, non-thinking), in the samples of test_masks."""
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory):
-    """{name: target}, each loaded on first use."""
-    loaded = {}
-
-    def get(name):
-        if name not in loaded:
-            folder = tmp_path_factory.mktemp("target")
-            loaded[name] = load(tokenizer_folder(folder, text_of(name)))
-        return loaded[name]
-
-    return get
+@cache
+def known(name):
+    """Returns the target of a published template."""
+    return with_template(text_of(name))
 
 
 @pytest.fixture(scope="module")
-def target(request, known):
+def target(request):
     return known(request.param)
 
 
@@ -94,7 +86,7 @@ def test_every_known_template_is_taken_from_a_package():
 
 
 @each_target
-def test_it_is_known_by_name_and_ways(target, request):
+def test_its_name_and_style_are_known(target, request):
     name = request.node.callspec.params["target"]
     assert target.template_name == name
     assert target.style == STYLES[name]
@@ -154,7 +146,6 @@ def test_thoughts_are_proven_where_the_template_has_them(target):
 
 
 @each_target
-@settings(max_examples=60)
 @given(foreign, wrapped)
 def test_our_renderer_gives_its_bytes(target, messages, tools):
     """For messages of any order, except a late system message, which VL-Instruct omits."""
@@ -191,7 +182,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "case"), blocks("template"))
-def test_the_page_of_differences(known, name, case):
+def test_the_page_of_differences(name, case):
     messages, options = CASES[case]
     text = known(name).render(messages, **{"tools": None, **options})
     assert is_shown(text, blocks("template")[name, case])
@@ -218,16 +209,14 @@ def test_a_thought_in_the_last_turn_of_qwq(target):
     assert verdict.text.endswith("<|im_start|>assistant\n<think>\nhm\n</think>\n\nb<|im_end|>\n")
 
 
-def test_a_template_of_qwqs_ways_is_recognised_without_any_package(tmp_path):
-    """The specification's template, made to drop thoughts of earlier turns only."""
-    from targets import TEMPLATE
-
+def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
+    """The embedded template, changed to drop only the thoughts of earlier turns."""
     text = TEMPLATE.replace(
         "'</think>' in message.content", "'</think>' in message.content and not loop.last"
     )
     text = text.replace("loop.index0 > ns.last_query_index", "false")
     assert text != TEMPLATE
-    found = load(tokenizer_folder(tmp_path, text))
+    found = with_template(text)
     assert (found.template_name, found.style.thoughts) == ("unknown", Thoughts.last)
     for name, sample in PLAIN_SAMPLES.items():
         assert Verifier(found).check(sample).findings == (), name
@@ -237,7 +226,7 @@ def test_a_template_of_qwqs_ways_is_recognised_without_any_package(tmp_path):
 
 @pytest.mark.parametrize("name", XML)
 def test_templates_of_xml_calls_are_refused_in_one_line(tmp_path, name, capsys):
-    folder = tokenizer_folder(tmp_path / "target", text_of(name))
+    folder = small_tokenizer_folder(tmp_path / "target", chat_template=text_of(name))
     data = tmp_path / "data.jsonl"
     data.write_bytes(PLAIN.line + b"\n")
     assert cli.main(["verify", str(data), "--tokenizer", folder]) == 2
@@ -245,6 +234,7 @@ def test_templates_of_xml_calls_are_refused_in_one_line(tmp_path, name, capsys):
     assert "writes calls as XML" in message
 
 
+@pytest.mark.slow
 def test_several_targets_at_once(tmp_path, capsys):
     """A dataset with thoughts is proven for a hybrid target and not for one without thoughts."""
     folder = tokenizer_folder(tmp_path / "instruct", text_of("Qwen3 Instruct-2507"))
