@@ -116,5 +116,5 @@ def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str 
 def _splits(folder: Path) -> dict[str, list[Path]]:
     """Returns the files of meta/ by split, in order."""
     paths = sorted((folder / "meta").glob("*.jsonl"))
-    names = sorted({path.name.partition("-")[0] for path in paths})
-    return {name: [item for item in paths if item.name.startswith(f"{name}-")] for name in names}
+    groups = itertools.groupby(paths, key=lambda path: path.name.partition("-")[0])
+    return {name: list(files) for name, files in groups}

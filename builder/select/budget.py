@@ -9,40 +9,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from builder.select.mix import draw
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetItem:
-    """A conversation: its stratum, the tokens of its samples, the digest of its content."""
-
-    stratum: str
-    tokens: int
-    identity: bytes
+from builder.select.mix import Candidate, draw
 
 
-def beyond_budget(items: Sequence[BudgetItem], total: int, seed: int) -> set[int]:
-    """Returns the positions of the conversations to drop so that the rest fits into `total`."""
-    needed = sum(item.tokens for item in items)
+def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozenset[int]:
+    """Returns the positions of the conversations to drop so that the rest fits into `total`.
+
+    The groups of the candidates are strata, their sizes tokens.
+    """
+    needed = sum(item.size for item in items)
     if needed <= total:
-        return set()
+        return frozenset()
     strata: dict[str, list[int]] = defaultdict(list)
     order = sorted(range(len(items)), key=lambda at: draw(items[at].identity, seed))
     for at in order:
-        strata[items[at].stratum].append(at)
+        strata[items[at].group].append(at)
     kept: set[int] = set()
     left = total
     for name in sorted(strata):
-        quota = total * sum(items[at].tokens for at in strata[name]) // needed
+        quota = total * sum(items[at].size for at in strata[name]) // needed
         for at in strata[name]:
-            if items[at].tokens <= quota:
-                quota -= items[at].tokens
-                left -= items[at].tokens
+            if items[at].size <= quota:
+                quota -= items[at].size
+                left -= items[at].size
                 kept.add(at)
     for at in order:
-        if at not in kept and items[at].tokens <= left:
-            left -= items[at].tokens
+        if at not in kept and items[at].size <= left:
+            left -= items[at].size
             kept.add(at)
-    return set(range(len(items))) - kept
+    return frozenset(range(len(items))) - kept

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from builder.select.budget import BudgetItem, beyond_budget
+from builder.select.budget import beyond_budget
 from builder.select.conditions import SHARES, TOTAL, SelectOptions
 from builder.select.duplicates import exact_duplicates
 from builder.select.mix import Candidate, left_out
@@ -74,13 +75,14 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
     _leave_out(codes, near, NEAR_DUPLICATE)
     _review(table, codes)
     if options.shares:
-        gone = _beyond_shares(table, codes, options.shares, seed, lambda row, at: row.patterns[at])
-        _leave_out(codes, gone, "mix")
+        surplus = partial(left_out, shares=options.shares, seed=seed)
+        _leave_out_surplus(table, codes, "mix", _samples_by_pattern, surplus)
     for shares in options.select.shares.values():
-        gone = _beyond_shares(table, codes, shares, seed, lambda row, _: row.group)
-        _leave_out(codes, gone, SHARES)
+        surplus = partial(left_out, shares=shares, seed=seed)
+        _leave_out_surplus(table, codes, SHARES, _samples_by_group, surplus)
     if options.select.max_tokens_total is not None:
-        _leave_out(codes, _beyond_total(table, codes, options.select.max_tokens_total, seed), TOTAL)
+        surplus = partial(beyond_budget, total=options.select.max_tokens_total, seed=seed)
+        _leave_out_surplus(table, codes, TOTAL, _tokens_by_stratum, surplus)
     return Choice(codes, _splits(table, codes, options.split), near)
 
 
@@ -115,39 +117,37 @@ def _written(
             yield row, first, chosen
 
 
-def _beyond_shares(
+Measure = Callable[[ConversationRow, Sequence[int]], tuple[str, int]]
+"""Takes a conversation and the positions of its written samples; returns its group and size."""
+
+
+def _samples_by_pattern(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
+    return row.patterns[chosen[-1]], len(chosen)  # the pattern of the longest sample
+
+
+def _samples_by_group(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
+    return row.group, len(chosen)
+
+
+def _tokens_by_stratum(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
+    return row.stratum, sum(row.tokens[at] for at in chosen)
+
+
+def _leave_out_surplus(
     table: Table,
-    codes: Sequence[str | None],
-    shares: Mapping[str, float],
-    seed: int,
-    group_of: Callable[[ConversationRow, int], str],
-) -> Iterator[int]:
-    """Yields the samples to leave out so that the others have the shares.
-
-    A conversation counts for the group of its longest sample that is written.
-    """
-    conversations: list[list[int]] = []
-    candidates: list[Candidate] = []
-    for row, first, chosen in _written(table, codes):
-        group = group_of(row, chosen[-1] - first)
-        conversations.append(chosen)
-        candidates.append(Candidate(group, len(chosen), row.prefixes[-DIGEST_BYTES:]))
-    for at in left_out(candidates, shares, seed):
-        yield from conversations[at]
-
-
-def _beyond_total(
-    table: Table, codes: Sequence[str | None], total: int, seed: int
-) -> Iterator[int]:
-    """Yields the samples to leave out so that the others have at most `total` tokens."""
-    conversations: list[list[int]] = []
-    items: list[BudgetItem] = []
-    for row, first, chosen in _written(table, codes):
-        tokens = sum(row.tokens[at - first] for at in chosen)
-        conversations.append(chosen)
-        items.append(BudgetItem(row.stratum, tokens, row.prefixes[-DIGEST_BYTES:]))
-    for at in beyond_budget(items, total, seed):
-        yield from conversations[at]
+    codes: list[str | None],
+    code: str,
+    measure: Measure,
+    surplus: Callable[[Sequence[Candidate]], Iterable[int]],
+) -> None:
+    """Leaves out conversations; `surplus` returns their positions among all that are written."""
+    written = list(_written(table, codes))
+    candidates = [
+        Candidate(*measure(row, [at - first for at in chosen]), row.prefixes[-DIGEST_BYTES:])
+        for row, first, chosen in written
+    ]
+    for at in surplus(candidates):
+        _leave_out(codes, written[at][2], code)
 
 
 def _splits(

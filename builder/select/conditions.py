@@ -7,7 +7,7 @@ left out with the code of that condition, so that the ledger shows what each con
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -58,10 +58,10 @@ class Condition:
                 return False
             if self.max is not None and not value <= self.max:
                 return False
-        values = value if isinstance(value, list) else [value]
-        if self.among and not any(_is_one_of(item, self.among) for item in values or [None]):
+        values = (value or [None]) if isinstance(value, list) else [value]
+        if self.among and not _any_equal(values, self.among):
             return False
-        return not any(_is_one_of(item, self.none_of) for item in values or [None])
+        return not _any_equal(values, self.none_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def condition_code(name: str) -> str:
     return "select_" + re.sub(r"\W+", "_", name)
 
 
-def _is_one_of(value: Json, choices: tuple[Scalar, ...]) -> bool:
-    return any(_equals(value, choice) for choice in choices)
+def _any_equal(values: Iterable[Json], choices: tuple[Scalar, ...]) -> bool:
+    return any(_equals(value, choice) for value in values for choice in choices)
 
 
 def _equals(value: Json, choice: object) -> bool:

@@ -19,10 +19,10 @@ REST = "\0rest"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A conversation: its group, the number of its samples, the digest of its content."""
+    """A conversation: its group, its size (samples or tokens), the digest of its content."""
 
     group: str
-    samples: int
+    size: int
     identity: bytes
 
 
@@ -35,7 +35,7 @@ def left_out(
         name = candidate.group if candidate.group in shares else REST
         groups.setdefault(name, []).append(at)
     target = {**shares, REST: max(1 - sum(shares.values()), 0.0)}
-    sizes = {name: sum(candidates[at].samples for at in group) for name, group in groups.items()}
+    sizes = {name: sum(candidates[at].size for at in group) for name, group in groups.items()}
     met = sum(sorted(target[name] for name in groups))
     # Shares of missing groups cannot be met, so those of the present ones are scaled to one.
     total = min(
@@ -45,8 +45,8 @@ def left_out(
     for name, group in groups.items():
         quota = int(total * target[name] / met + 1e-6) if met else 0
         for at in sorted(group, key=lambda at: draw(candidates[at].identity, seed)):
-            if candidates[at].samples <= quota:
-                quota -= candidates[at].samples
+            if candidates[at].size <= quota:
+                quota -= candidates[at].size
             else:
                 gone.add(at)
     return frozenset(gone)

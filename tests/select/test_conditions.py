@@ -8,8 +8,9 @@ from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.select.budget import BudgetItem, beyond_budget
+from builder.select.budget import beyond_budget
 from builder.select.conditions import Condition, condition_code, value_of
+from builder.select.mix import Candidate
 
 
 @pytest.mark.parametrize(
@@ -38,28 +39,26 @@ def test_dots_lead_into_objects_unless_the_name_has_them():
     assert condition_code("outcome.reward") == "select_outcome_reward"
 
 
-items = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(1, 50)).map(lambda pair: pair), max_size=30
-)
+rows_of_sizes = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 50)), max_size=30)
 
 
-@given(items, st.integers(0, 600), st.integers(0, 3))
+@given(rows_of_sizes, st.integers(0, 600), st.integers(0, 3))
 def test_the_budget_is_kept_and_nothing_that_fits_is_left_out(rows, total, seed):
-    held = [BudgetItem(name, size, str(at).encode()) for at, (name, size) in enumerate(rows)]
-    gone = beyond_budget(held, total, seed)
-    kept = sum(item.tokens for at, item in enumerate(held) if at not in gone)
+    items = [Candidate(name, size, str(at).encode()) for at, (name, size) in enumerate(rows)]
+    gone = beyond_budget(items, total, seed)
+    kept = sum(item.size for at, item in enumerate(items) if at not in gone)
     assert kept <= total
-    assert all(held[at].tokens > total - kept for at in gone)
-    turned = beyond_budget(held[::-1], total, seed)
-    assert {len(held) - 1 - at for at in turned} == gone
+    assert all(items[at].size > total - kept for at in gone)
+    turned = beyond_budget(items[::-1], total, seed)
+    assert {len(items) - 1 - at for at in turned} == gone
 
 
 def test_strata_keep_their_share_of_the_tokens():
-    held = [BudgetItem("ab"[at % 4 == 0], 10, str(at).encode()) for at in range(400)]
-    gone = beyond_budget(held, 1000, 0)
-    kept = Counter(item.stratum for at, item in enumerate(held) if at not in gone)
+    items = [Candidate("ab"[at % 4 == 0], 10, str(at).encode()) for at in range(400)]
+    gone = beyond_budget(items, 1000, 0)
+    kept = Counter(item.group for at, item in enumerate(items) if at not in gone)
     assert kept == {"a": 75, "b": 25}
-    assert gone != beyond_budget(held, 1000, 1)
+    assert gone != beyond_budget(items, 1000, 1)
 
 
 # -- a build -------------------------------------------------------------------------------------
