@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -47,7 +47,7 @@ def _windows(task: Task) -> Sequence[Chunk]:
     try:
         with path.open("rb") as stream:
             magic = stream.read(4)
-        status = path.stat()
+        status = path.stat()  # before the file is read, so that a change is noticed
         if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
             return ()  # reading can only start at the beginning
         is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
@@ -74,25 +74,26 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
 
     Raises OSError if the file cannot be read.
     """
-    borders = [(0, 1)]
-    line = 1
-
-    def look(at: int, piece: bytes) -> None:
-        nonlocal line
-        while (due := borders[-1][0] + WINDOW_BYTES - at) < len(piece):
-            end = piece.find(b"\n", max(due, 0))
-            if end < 0:
-                break
-            borders.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
-        line += piece.count(b"\n")
-
-    whole = _whole(path, status, look)
-    if borders[-1][0] == whole.bytes:
-        borders.pop()
-    ends = [start for start, _ in borders[1:]] + [whole.bytes]
+    starts = [(0, 1)]
+    at, line = 0, 1
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+            while (due := starts[-1][0] + WINDOW_BYTES - at) < len(piece):
+                end = piece.find(b"\n", max(due, 0))
+                if end < 0:
+                    break
+                starts.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
+            line += piece.count(b"\n")
+            at += len(piece)
+    if starts[-1][0] == at:
+        starts.pop()
+    whole = WholeFile(at, digest.hexdigest(), status.st_mtime_ns)
+    ends = [start for start, _ in starts[1:]] + [at]
     return [
         LineChunk(start, end, first, whole)
-        for (start, first), end in zip(borders, ends, strict=True)
+        for (start, first), end in zip(starts, ends, strict=True)
     ]
 
 
@@ -119,7 +120,9 @@ def _runs(
     if len(starts) < 2:
         return []
     firsts = list(accumulate(rows, initial=1))
-    whole = _whole(path, status)
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+        whole = WholeFile(stream.tell(), digest.hexdigest(), status.st_mtime_ns)
     return [
         ItemChunk(
             start,
@@ -130,22 +133,3 @@ def _runs(
         )
         for start, end in zip(starts, [*starts[1:], len(sizes)], strict=True)
     ]
-
-
-def _whole(
-    path: Path,
-    status: os.stat_result,
-    look: Callable[[int, bytes], None] = lambda _at, _piece: None,
-) -> WholeFile:
-    """Reads a file and describes it; `look` receives (offset, bytes) in order. Raises OSError.
-
-    `status` was taken before the file is read, so that a change during reading is noticed.
-    """
-    digest = hashlib.sha256()
-    at = 0
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
-            look(at, piece)
-            at += len(piece)
-    return WholeFile(at, digest.hexdigest(), status.st_mtime_ns)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
 from builder.build.prefixes import digested_definitions, prefix_digests
-from builder.build.prove import Proof, prove, shortened
-from builder.build.results import ConversationEntry, ResultWriter, Spooled
+from builder.build.prove import Proof, prepare, prove
+from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, Spooled
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.jsonio import dumps
 from builder.ledger import call_keys
-from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize import Normalised, NormalizeOptions
 from builder.normalize.options import LengthOptions
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.scrub.redact import Scrubber
@@ -184,24 +184,17 @@ def _conversation(
     abandoned: Alternative | None = None
     pairs = Corrected()
     try:
-        normalised = _scrub(normalise(conversation, task.options), scrubber)
+        normalised = prepare(conversation, task.options, task.lengths, verifier.target, scrubber)
         dropped, tools_source = normalised.dropped, normalised.tools_source
-        if normalised.dialogue is None:
+        dialogue = normalised.dialogue
+        if dialogue is None:
             assert normalised.problem is not None, "a rejected conversation has a reason"
             code = _note(normalised.problem, conversation, writer)
         else:
-            normalised = shortened(normalised, task.lengths, verifier.target)
-            assert normalised.dialogue is not None, "it was not rejected"
-            dialogue = normalised.dialogue
             definitions = digested_definitions(dialogue.tools, tools_source, task.options.tools)
-            messages = (
-                (role, content, turn.trained)
-                for (role, content), turn in zip(
-                    flatten(dialogue).messages, dialogue.turns, strict=True
-                )
-            )
+            messages = ((*flat_turn(turn), turn.trained) for turn in dialogue.turns)
             prefixes = prefix_digests(messages, definitions)
-            made = _Made(conversation, task, writer.summary.name, writer.summary.format, normalised)
+            made = _Made(conversation, task, normalised)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, writer)
@@ -250,18 +243,19 @@ def _write_sample(
     writer: ResultWriter,
 ) -> Spooled:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
-    described = _meta(made, proof, scrubber)
+    described = _meta(made, proof, writer.summary, scrubber)
     if corrected := pairs.of(proof, made.normalised, described["record"]):
         described["preferences"] = corrected
     meta = dumps(described).encode("utf-8", "replace") + b"\n"
     writer.sample(proof.sample.line + b"\n", meta)
     origins = proof.example.origins
+    calls = _calls_of(made.normalised, origins)
     levels = Counter(item.level for item in proof.contexts)
     missing = Counter(code for item in proof.contexts for code in item.missing)
     return Spooled(
         prefixes[origins[-1]],
         proof.verdict.tokens,
-        _range_of(_calls_of(made.normalised, origins)),
+        (min(calls), max(calls) + 1) if calls else (0, 0),
         tuple(levels[level] for level in LEVELS),
         tuple(sorted(missing.items())),
         is_weighted=bool(proof.sample.weights),
@@ -278,26 +272,10 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
     return frozenset(ordinal for at in answers for ordinal in kept[at])
 
 
-def _range_of(ordinals: Collection[int]) -> tuple[int, int]:
-    """Returns the first of the ordinals and the one after the last."""
-    return (min(ordinals), max(ordinals) + 1) if ordinals else (0, 0)
-
-
 def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
     """Returns the license that the user states for the input, or else the logged one."""
     terms = task.license or conversation.license
     return scrubber.text(terms) if terms else None
-
-
-def _scrub(normalised: Normalised, scrubber: Scrubber) -> Normalised:
-    """Removes secrets and personal data, or rejects the conversation for them."""
-    if normalised.dialogue is None:
-        return normalised
-    scrubbed = scrubber.dialogue(normalised.dialogue)
-    if scrubbed.problem is not None:
-        return replace(normalised, dialogue=None, problem=scrubbed.problem)
-    changes = dict(sorted({**normalised.changes, **scrubbed.changes}.items()))
-    return replace(normalised, dialogue=scrubbed.dialogue, changes=changes)
 
 
 def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
@@ -327,12 +305,10 @@ class _Made:
 
     conversation: Conversation
     task: Task
-    source: str
-    format: str | None
     normalised: Normalised
 
 
-def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
+def _meta(made: _Made, proof: Proof, summary: ResultSummary, scrubber: Scrubber) -> dict[str, Json]:
     """Returns the sample's line in meta/ (contract.md, "Output folder").
 
     `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
@@ -350,8 +326,8 @@ def _meta(made: _Made, proof: Proof, scrubber: Scrubber) -> dict[str, Json]:
     outcome = conversation.outcome
     return {
         "id": sample.id,
-        "source": scrubber.text(made.source),
-        "format": made.format,
+        "source": scrubber.text(summary.name),
+        "format": summary.format,
         "record": scrubber.text(conversation.record),
         "conversation": scrubber.text(conversation.id),
         "model": conversation.model and scrubber.text(conversation.model),

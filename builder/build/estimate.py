@@ -16,7 +16,7 @@ from builder.jsonio import dumps
 from builder.normalize import normalise
 from builder.normalize.units import examples
 from builder.problem import UsageError
-from builder.qwen3.flatten import flatten
+from builder.qwen3.flatten import flat_turn
 from builder.sources.copies import is_remote
 
 INPUTS = 24
@@ -46,7 +46,7 @@ def unit_cost(tasks: Sequence[Task]) -> UnitCost | None:
             dialogue = normalise(conversation, task.options).dialogue
             if dialogue is None:
                 continue
-            contents = (len(content) for _, content in flatten(dialogue).messages)
+            contents = (len(flat_turn(turn)[1]) for turn in dialogue.turns)
             sizes = list(accumulate(contents, initial=len(dumps(list(dialogue.tools)))))
             whole += sizes[-1]
             repeated += sum(

@@ -38,6 +38,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
+from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
@@ -239,22 +240,18 @@ def _entry(
 
 def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
     """Describes a sample; all its targets get the context level that its meta line names."""
-    context = row.meta.get("context")
-    level = context.get("level") if isinstance(context, dict) else None
-    listed = context.get("missing") if isinstance(context, dict) else None
+    context = as_dict(row.meta.get("context"))
     turns, tokens = row.meta.get("assistant_turns"), row.meta.get("tokens")
+    targets = turns if isinstance(turns, int) else 0
+    missing = as_list(context.get("missing")) if isinstance(turns, int) else []
     return Spooled(
         prefixes[-1],
         tokens if isinstance(tokens, int) else 0,
         (0, calls),
-        tuple(turns if name == level and isinstance(turns, int) else 0 for name in LEVELS),
-        tuple(
-            (code, turns)
-            for code in (listed if isinstance(listed, list) else ())
-            if isinstance(code, str) and isinstance(turns, int)
-        ),
+        tuple(targets if name == context.get("level") else 0 for name in LEVELS),
+        tuple((code, targets) for code in missing if isinstance(code, str)),
         is_weighted=bool(sample.weights),
-        pairs=len(pairs) if isinstance(pairs := row.meta.get("preferences"), list) else 0,
+        pairs=len(as_list(row.meta.get("preferences"))),
     )
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from builder.build.prove import Proof, shortened
+from builder.build.prove import Proof, prepare
 from builder.conversation import Conversation, Json
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import dumps, loads
-from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize import Normalised, NormalizeOptions
 from builder.normalize.options import LengthOptions
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parse import to_dialogue
@@ -60,11 +60,7 @@ def alternative(
     """Normalises and scrubs an abandoned conversation and returns it as an alternative."""
     record = scrubber.text(conversation.record)
     kept = replace(options, train=replace(options.train, rewound="keep"))
-    normalised = normalise(replace(conversation, problems=()), kept)
-    if normalised.dialogue is not None:
-        scrubbed = scrubber.dialogue(normalised.dialogue)
-        normalised = replace(normalised, dialogue=scrubbed.dialogue, problem=scrubbed.problem)
-    normalised = shortened(normalised, lengths, target)
+    normalised = prepare(replace(conversation, problems=()), kept, lengths, target, scrubber)
     dialogue = normalised.dialogue
     if dialogue is None:
         assert normalised.problem is not None, "a rejected conversation has a reason"

@@ -1,4 +1,4 @@
-"""Divides a dialogue into samples, shortens long ones, and verifies each."""
+"""Turns a conversation into verified samples: normalises, scrubs, divides, shortens, verifies."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import LEVELS, Context, lowest
+from builder.conversation import LEVELS, Context, Conversation, lowest
 from builder.finding import Finding
-from builder.normalize import Normalised
+from builder.normalize import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.units import TrainingExample, example, examples
 from builder.normalize.windows import Window, plan_windows, shorten_responses
@@ -17,6 +17,7 @@ from builder.qwen3.flatten import flatten
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
+from builder.scrub.redact import Scrubber
 from builder.verify.loader import loader_fault
 from builder.verify.verifier import Verdict, Verifier
 
@@ -33,6 +34,31 @@ class Proof:
     verdict: Verdict
     contexts: tuple[Context, ...]
     problem: Problem | None
+
+
+def prepare(
+    conversation: Conversation,
+    options: NormalizeOptions,
+    limits: LengthOptions,
+    target: Target,
+    scrubber: Scrubber,
+) -> Normalised:
+    """Normalises a conversation, scrubs it, and shortens long tool responses.
+
+    Counts `response_shortened`. A conversation that is rejected for a secret has no dialogue.
+    """
+    normalised = normalise(conversation, options)
+    if normalised.dialogue is None:
+        return normalised
+    scrubbed = scrubber.dialogue(normalised.dialogue)
+    if scrubbed.problem is not None:
+        return replace(normalised, dialogue=None, problem=scrubbed.problem)
+    dialogue, changes = scrubbed.dialogue, {**normalised.changes, **scrubbed.changes}
+    if limits.tool_response_tokens is not None:
+        dialogue, count = shorten_responses(dialogue, limits.tool_response_tokens, target.encode)
+        if count:
+            changes["response_shortened"] = count
+    return replace(normalised, dialogue=dialogue, changes=dict(sorted(changes.items())))
 
 
 def prove(
@@ -145,19 +171,6 @@ def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
     sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
     extra = len(sizes) - count  # a system turn that the template adds for the tools
     return [sum(sizes[: extra + 1]), *sizes[extra + 1 :]]
-
-
-def shortened(normalised: Normalised, limits: LengthOptions, target: Target) -> Normalised:
-    """Shortens tool responses beyond the limit, if there is one (`response_shortened`)."""
-    if normalised.dialogue is None or limits.tool_response_tokens is None:
-        return normalised
-    dialogue, count = shorten_responses(
-        normalised.dialogue, limits.tool_response_tokens, target.encode
-    )
-    if not count:
-        return normalised
-    changes = dict(sorted({**normalised.changes, "response_shortened": count}.items()))
-    return replace(normalised, dialogue=dialogue, changes=changes)
 
 
 def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:

@@ -279,9 +279,7 @@ class ResultWriter:
             buffer.seek(0)
             while piece := buffer.read(BUFFER_BYTES):
                 self._write(piece)
-        summary = _fields(self.summary)
-        summary["ledger"] = _fields(self.summary.ledger)
-        encoded = json.dumps(summary).encode("utf-8", "replace")
+        encoded = json.dumps(self.summary, default=_fields).encode()
         self._write(encoded)
         self._file.write(_END.pack(*sizes, len(encoded), self._checksum, _MARK))
         self._stack.close()
@@ -302,7 +300,7 @@ class ResultWriter:
 
 
 def _fields(item: ResultSummary | Ledger) -> dict[str, Any]:
-    # asdict cannot copy a Counter
+    # `asdict` cannot copy a Counter.
     return {one.name: getattr(item, one.name) for one in fields(item)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -63,7 +64,7 @@ class _DraftReader:
         self.drops_harness = options.harness == "drop"
         self.blocks: list[Block] = []
         self.system: list[str] = []
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
         self.misplaced: list[DraftCall] = []
         self.ordinal = 0
         self.asked: int | None = None
@@ -71,9 +72,6 @@ class _DraftReader:
         self.results: list[ToolResult] = []
         """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
-
-    def count(self, code: str, n: int = 1) -> None:
-        self.counts[code] = self.counts.get(code, 0) + n
 
     def take(self, message: Message) -> Problem | None:
         media = any(_has_media(part) for part in message.parts)
@@ -99,7 +97,7 @@ class _DraftReader:
         if unknown := sum(map(_unknown_parts, message.parts)):
             self.hidden.add(UNKNOWN_PART)
             if message.role != "assistant":  # else the sample ends before the turn
-                self.count(UNKNOWN_PART, unknown)
+                self.counts[UNKNOWN_PART] += unknown
         return None
 
     def _call(self, part: ToolCall) -> DraftCall:
@@ -110,7 +108,7 @@ class _DraftReader:
         texts = self._texts(message.parts, harness=not self.drops_harness)
         harness = [part for part in message.parts if isinstance(part, Text) and part.harness]
         if harness and self.drops_harness:
-            self.count("harness_text", len(harness))
+            self.counts["harness_text"] += len(harness)
         if not texts:
             return None
         is_late = any(not (block.harness and self.drops_harness) for block in self.blocks)
@@ -118,9 +116,9 @@ class _DraftReader:
         if is_late and policy == "reject":
             return Problem("late_system", "message", "a system message after the first turn", 0)
         if message.role == "developer":
-            self.count("developer_role")
+            self.counts["developer_role"] += 1
         if is_late:
-            self.count("late_system" if policy == "user" else "late_system_kept")
+            self.counts["late_system" if policy == "user" else "late_system_kept"] += 1
             role = "user" if policy == "user" else "system"
             self.blocks.append(Block(role, turn=message.turn, texts=tuple(texts)))
         else:
@@ -134,7 +132,7 @@ class _DraftReader:
             results = [ToolResult(plain)] if plain else []
         for result in results:
             if self.asked is None or not self.blocks[self.asked].calls:
-                self.count("orphan_result")
+                self.counts["orphan_result"] += 1
             else:
                 self.results.append(result)
 
@@ -158,11 +156,11 @@ class _DraftReader:
         if texts:
             self.blocks.append(Block("user", turn=message.turn, texts=tuple(texts)))
         if harness and self.drops_harness:
-            self.count("harness_text", len(harness))
+            self.counts["harness_text"] += len(harness)
         elif not texts and not any(isinstance(part, ToolResult) for part in message.parts):
             kinds = [part.text for part in message.parts if isinstance(part, Unparsed)]
             if not kinds:
-                self.count("empty_user")
+                self.counts["empty_user"] += 1
             elif not self._follows_results():
                 block = Block("user", turn=message.turn, fault=UNKNOWN_PART, unknown=kinds[0])
                 self.blocks.append(block)
@@ -206,7 +204,7 @@ class _DraftReader:
         if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
             texts, untrained = harness, "inserted"  # the program's text instead of an answer
         elif harness:
-            self.count("harness_text", len(harness))
+            self.counts["harness_text"] += len(harness)
         self._append(
             Block(
                 "assistant",
@@ -239,7 +237,7 @@ class _DraftReader:
         if last is not None and last.role == "assistant":
             no_ids = block.turn is None and last.turn is None
             if no_ids and not last.results:
-                self.count("assistant_joined")
+                self.counts["assistant_joined"] += 1
                 self.blocks[-1] = join(last, block)
                 return
         self.asked = len(self.blocks)
@@ -259,13 +257,13 @@ class _DraftReader:
                     if text.strip():
                         texts.append(text)
                     elif text and count:
-                        self.count("blank_text")
+                        self.counts["blank_text"] += 1
                 case Unparsed(text=text, code=code) if text.strip() and code != UNKNOWN_PART:
                     texts.append(text)
                 case Media() | Data():
                     texts.append(part_text(part))
                     if count:
-                        self.count("media" if isinstance(part, Media) else "json_text")
+                        self.counts["media" if isinstance(part, Media) else "json_text"] += 1
                 case _:
                     pass
         return texts

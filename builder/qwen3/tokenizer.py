@@ -274,8 +274,11 @@ def _load(name: str, folder: Path) -> Target:
             " later); this format has JSON calls"
         )
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    missing = [token for token in STRUCTURE_TOKENS if token not in added or token not in template]
-    missing = [token for token in missing if token not in added or "think" not in token]
+    missing = [
+        token
+        for token in STRUCTURE_TOKENS
+        if token not in added or ("think" not in token and token not in template)
+    ]
     if missing:
         raise UsageError(
             f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"

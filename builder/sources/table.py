@@ -77,11 +77,12 @@ class FileTable:
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
         try:
-            if _magic(self.path).startswith(PARQUET_MAGIC):
+            magic = _magic(self.path)
+            if magic.startswith(PARQUET_MAGIC):
                 metadata = pyarrow.parquet.read_metadata(self.path)
                 groups = map(metadata.row_group, range(metadata.num_row_groups))
                 return [Group(group.num_rows, group.total_byte_size) for group in groups]
-            if not _magic(self.path).startswith(ARROW_MAGIC):
+            if not magic.startswith(ARROW_MAGIC):
                 return ()
             with pyarrow.memory_map(str(self.path)) as stream:
                 table = pyarrow.ipc.open_file(stream)
@@ -106,7 +107,8 @@ class HubTable:
         try:
             splits = datasets.load_dataset(self.repository, revision=self.commit, streaming=True)
             for rows in splits.values():
-                parsed = frozenset(_json_features(rows.features or {}))
+                features = (rows.features or {}).items()
+                parsed = frozenset(name for name, kind in features if "Json(" in repr(kind))
                 for row in rows:
                     yield number, _row(dict(row), frozenset(), keeps=parsed)
                     number += 1
@@ -181,11 +183,6 @@ def _json_columns(schema: Any) -> frozenset[str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # no metadata, or not that of this library
     return frozenset(names)
-
-
-def _json_features(features: Any) -> Iterator[str]:
-    """Returns the columns that `datasets` returns as decoded JSON."""
-    return (name for name, feature in features.items() if "Json(" in repr(feature))
 
 
 def _row(

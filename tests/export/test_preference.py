@@ -16,6 +16,7 @@ from preference_logs import (
     rewound,
     text,
 )
+from secret_examples import expand
 
 from builder import cli
 
@@ -179,6 +180,14 @@ def test_a_pair_needs_the_same_tools(tmp_path):
     log = "".join(json.dumps(row) + "\n" for row in (first, again, later))
     _, counts = made(tmp_path, log)
     assert counts["pairs"] == 0
+
+
+def test_an_abandoned_answer_with_a_secret_is_in_no_pair_under_reject(tmp_path):
+    log, (secret,) = expand("Use «ghp_{A36}».")
+    config = {"audit": {"secrets": "reject"}}
+    out, counts = made(tmp_path, rewound(text(log)), config=config)
+    assert counts == {"pairs": 0, "left_out": {"secret": 1}}
+    assert not [name for name, data in files(out).items() if secret.encode() in data]
 
 
 def test_the_samples_are_those_of_the_log_without_the_left_branch(tmp_path):
