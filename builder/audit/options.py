@@ -12,11 +12,11 @@ from builder.paths import UserPath
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """Options of an audit of a dataset, among those of `audit:` in the configuration.
+    """The options of an audit; a part of `audit:` in the configuration.
 
-    near_duplicates  `off`: not searched for; `drop` affects only `build`
-    contamination    evaluation sets: files, folders or names on the Hub
-    mix              target shares by pattern, compared with the actual shares; not a key
+    near_duplicates  `off` does not search for them; `drop` differs from `report` only in `build`
+    contamination    evaluation sets: files, folders or Hub ids
+    mix              target shares by pattern, to compare with the actual shares; not a key
     tokenizer        counts the tokens of datasets without meta/; not a key
     """
 
@@ -27,5 +27,5 @@ class AuditOptions:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """Returns the evaluation sets: as a path if it exists, otherwise as a name on the Hub."""
+        """Returns the evaluation sets, as existing paths or names on the Hub."""
         return tuple(item.located_or_name for item in self.contamination)

@@ -1,5 +1,5 @@
-"""Writes the dataset card: the README.md of `build`.
+"""Writes the dataset card, the README.md of a built folder.
 
-`card` puts it together; `front` makes the front matter, `training` explains how each trainer loads
-the dataset, `markdown` prevents text from logs from acting as markup.
+`card` assembles it; `front` makes the front matter, `training` explains how each trainer loads the
+dataset, `markdown` escapes text from logs.
 """

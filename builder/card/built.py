@@ -1,4 +1,4 @@
-"""Holds the result of a build: the facts that the card describes."""
+"""Defines the result of a build, which the card describes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from builder.verify.dataset import LineReport
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The origin of samples, each field "unknown" if it is not known."""
+    """The origin of samples; an unknown field is "unknown"."""
 
     format: str
     model: str
@@ -23,13 +23,15 @@ class Origin:
 
 @dataclass(slots=True)
 class Built:
-    """The result of a run: the ledger, its bugs, and the numbers that the card shows.
+    """The ledger of a build, and other counts that the card and the summary show.
 
-    `context_levels` counts the targets of the written samples by the level of their context
-    (`builder.conversation.LEVELS`), `context_missing` by each code of what it misses (`MISSING`);
-    `is_weighted`: some message of data/ has a weight; `audit`: the results of the audits (None: no
-    samples); `reasons`: why nothing was put in place, if so; `pairs`: preference pairs in meta/,
-    `pairs_left_out`: uncertain ones, by code.
+    bugs             rejects that only a bug of this program explains
+    context_levels   targets by the level of their context (`builder.conversation.LEVELS`)
+    context_missing  targets by each code of what their context lacks (`MISSING`)
+    is_weighted      whether some message in data/ has a weight
+    audit            the results of the audits; None without samples
+    reasons          why no output was put in place
+    pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     """
 
     writer: Writer
@@ -51,7 +53,7 @@ class Built:
 
     @property
     def digest(self) -> str:
-        """Returns a sha256 over the paths and digests of the files in data/, in order."""
+        """Returns the sha256 over the paths and digests of the files in data/, in order."""
         whole = hashlib.sha256()
         for item in self.writer.files:
             if item.path.startswith("data/"):

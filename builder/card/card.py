@@ -1,4 +1,4 @@
-"""Writes the text of README.md: contents, origin, what was proven and what was lost.
+"""Writes README.md: contents, origin, verification, losses, audit and limits of a dataset.
 
 Its bytes depend only on the configuration, the versions and the samples.
 """
@@ -12,7 +12,7 @@ import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
-from builder.card.built import Built, Origin
+from builder.card.built import Built
 from builder.card.context import context, parity, trained
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
@@ -32,7 +32,7 @@ from builder.text import without_folders
 from builder.trainers.record import Targets
 
 SHOWN = 50
-"""Rows of a table of names; the rest is summarised in one line."""
+"""Rows of a table; the rest is counted in a line."""
 
 _INPUTS = (
     "The input files are listed with their sha256 in `manifest.json`: the same files, options and"
@@ -41,9 +41,9 @@ _INPUTS = (
 _PROOF = (
     "Every sample was rendered through the tokenizer's chat template and passed the checks render,"
     " spec, structured, inverse, calls, pairing, order, tools and tokens: its text is byte for byte"
-    " what a server renders for the same conversation, and reads back to exactly the sample. Then"
-    " the folder was loaded with `datasets.load_dataset`, and every row gives the same bytes again."
-    " A sample that failed is in `rejects.jsonl`, not here."
+    " what a server renders for the same conversation, and parses back to exactly the sample. Then"
+    " the folder was loaded with `datasets.load_dataset`, and every row gave the same bytes."
+    " Samples that failed are in `rejects.jsonl`, not here."
 )
 _AGAIN = """## Verify again
 
@@ -73,11 +73,11 @@ def card(
     made: Mapping[str, Json],
     found: Audit | None,
 ) -> str:
-    """Returns the whole file.
+    """Returns the text of the file.
 
-    `style` is that of the target's template, passed separately because the target would load the
-    tokenizer to determine it. `made` has the configuration as it may be published, under `config`
-    and `versions`. `found` None: nothing was audited, which the card states.
+    `style` is that of the target's template; the target would have to load the tokenizer to
+    determine it. `made` has the publishable configuration (`config`) and the `versions`. `found` is
+    None if nothing was audited; the card then says so.
     """
     ledger = built.ledger
     front = front_matter(
@@ -107,7 +107,7 @@ def card(
 
 
 def pictures(found: Audit | None) -> dict[str, bytes]:
-    """Returns {path in the dataset: SVG} for the charts that the card shows."""
+    """Returns {path in the dataset: SVG} of the charts in the card."""
     made = {}
     for path, item in _charts(found):
         data = histogram_picture(item) if isinstance(item, Histogram) else bars_picture(item)
@@ -142,8 +142,8 @@ def _summary(built: Built, config: Config) -> str:
         " call tools, in the Qwen3 format: `messages` (system, user, assistant; calls as"
         " `<tool_call>` text, results as user turns of `<tool_response>` blocks) and `tools`."
         f" {unit} `meta/` has a line for each sample, in the same order: source, model, licence,"
-        " every change to logged text, token count, the sha256 of the rendering, and where the"
-        " trained text stands in it. `rejects.jsonl` says what was left out and why."
+        " every change to logged text, token count, the sha256 of the rendering, and the offsets of"
+        " the trained text in it. `rejects.jsonl` has what was left out, with reasons."
     )
 
 
@@ -156,11 +156,9 @@ def _making(made: Mapping[str, Json]) -> str:
     changed = _changed(made.get("config"), Config().resolved())
     chosen = "All options have their defaults."
     if changed:
-        # Decoded again, because YAML would write shared objects as references.
+        # Copied by way of JSON, because YAML would write shared objects as references.
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
-        chosen = (
-            "`config.yaml`, where it differs from the defaults (`manifest.json` has every option):"
-        )
+        chosen = "The options that differ from the defaults (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
     lines = [
         "## How it was made",
@@ -177,7 +175,7 @@ def _making(made: Mapping[str, Json]) -> str:
 
 
 def _changed(value: Json, default: Json) -> Json:
-    """Returns the non-default part of the configuration; of the inputs only the first SHOWN."""
+    """Returns the part of the configuration that differs from the defaults, and SHOWN inputs."""
     if not isinstance(value, dict) or not isinstance(default, dict):
         return value
     left: dict[str, Json] = {}
@@ -190,7 +188,7 @@ def _changed(value: Json, default: Json) -> Json:
 
 
 def _non_default(item: Json) -> Json:
-    """Returns an input without its default values."""
+    """Returns the values of an input that differ from the defaults."""
     if not isinstance(item, dict):
         return item
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
@@ -204,43 +202,29 @@ def _proof(target: Target, config: Config, ledger: Ledger, found: Audit | None) 
         ("chat template", Code(target.template_name)),
         ("its sha256", Code(target.template_sha256)),
     ]
-    lines = [
-        "## Verification",
-        "",
-        _PROOF,
-        "",
-        *table(("", ""), rows),
-    ]
-    return "\n".join(lines)
+    return "\n".join(["## Verification", "", _PROOF, "", *table(("", ""), rows)])
 
 
 def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
+    repeated = Counter({"duplicate": ledger.duplicates})
+    rejected = ledger.conversations_rejected
     rows = [
         ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
-        (
-            "conversations",
-            ledger.found,
-            ledger.built,
-            Counter({"duplicate": ledger.duplicates}),
-            ledger.conversations_rejected,
-        ),
+        ("conversations", ledger.found, ledger.built, repeated, rejected),
         ("calls", ledger.calls_logged, ledger.calls_kept, Counter[str](), ledger.calls_dropped),
     ]
     lines = ["## What was read and what became of it", ""]
     lines += table(
         ("", "found", "used", "left out by design", "rejected"),
-        [
-            (name, found, used, _codes(ignored), _codes(rejected))
-            for name, found, used, ignored, rejected in rows
-        ],
+        [(*row[:3], *map(_codes, row[3:])) for row in rows],
     )
     found = {name: record_remedy(name) for name in ledger.rejected}
-    found |= {name: remedy(name, options) for name in ledger.conversations_rejected}
+    found |= {name: remedy(name, options) for name in rejected}
     remedies = [
         f"- {code(name)}: {code(option)}" for name, option in sorted(found.items()) if option
     ]
     if remedies:
-        lines += ["", "What would keep some of it:", "", *remedies]
+        lines += ["", "Options that would keep more:", "", *remedies]
     return "\n".join(lines)
 
 
@@ -249,12 +233,9 @@ def _codes(counts: Counter[str]) -> str:
 
 
 def _sources(built: Built) -> str:
-    def order(item: tuple[Origin, int]) -> tuple[int, Origin]:
-        return -item[1], item[0]
-
     rows = [
         (Code(origin.format), Code(origin.model), Code(origin.license), count)
-        for origin, count in sorted(built.origins.items(), key=order)
+        for origin, count in sorted(built.origins.items(), key=lambda item: (-item[1], item[0]))
     ]
     lines = ["## Sources", ""]
     lines += table(("format", "model", "licence", "samples"), rows[:SHOWN])
@@ -306,12 +287,12 @@ def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
 
 
 def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
-    """Returns a row whose name may come from a log."""
+    """Returns a row with its name, which may come from a log, as code."""
     return [Code(str(row[0])), *_shares(item, row)[1:]]
 
 
 def _targets(config: Config, built: Built) -> Targets:
-    """Returns which assistant turns of the samples are trained."""
+    """Returns which assistant turns of a sample are trained."""
     if built.is_weighted:
         return "some"
     targets: dict[Unit, Targets] = {"conversation": "every", "query": "some", "turn": "last"}
@@ -324,16 +305,15 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
     if inferred:
         limits.append(
             f"In {number(inferred)} samples tool definitions were inferred from the calls (names"
-            " and types only). Such a list names just the tools that will be called, which the list"
-            " at inference does not: supply the real definitions with `inputs[].tools` where you"
-            " have them."
+            " and types only). They name only the tools that will be called, unlike the definitions"
+            " at inference: supply the real ones with `inputs[].tools` if you have them."
         )
     elif not built.tools_sources["shared"]:
         limits.append("All tool definitions are the logged or supplied ones.")
     if built.tools_sources["shared"]:
         limits.append(
-            f"In {number(built.tools_sources['shared'])} samples the tool definitions are those"
-            " that other sessions of the same version of the agent logged."
+            f"In {number(built.tools_sources['shared'])} samples the tool definitions were logged"
+            " by other sessions of the same version of the agent."
         )
     unknown = sum(
         count for origin, count in built.origins.items() if license_id(origin.license) == "unknown"
@@ -343,12 +323,12 @@ def _limits(config: Config, built: Built, found: Audit | None) -> str:
             f"The licence of {number(unknown)} samples is not known: neither the logs nor"
             " `inputs[].license` name one."
         )
-    limits.append("Nothing was checked for truth or usefulness: the model is quoted as logged.")
+    limits.append("Nothing was checked for truth or usefulness: answers are as logged.")
     return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
 
 
 def _left(found: Audit | None) -> Iterator[str]:
-    """Returns the unresolved findings of the audit."""
+    """Yields sentences on the findings of the audit that are still in the dataset."""
     left: Counter[str] = Counter()
     for item in found.findings if found is not None else ():
         if item.gate is GateAction.report:
@@ -367,9 +347,9 @@ def _left(found: Audit | None) -> Iterator[str]:
                 )
     if left["personal_data"]:
         yield (
-            f"Personal data were found in {number(left['personal_data'])} places and not changed"
-            " (`audit.personal_data: pseudonymise` would). Names of people in running text are not"
-            " looked for."
+            f"Personal data were found in {number(left['personal_data'])} places and left in place"
+            " (`audit.personal_data: pseudonymise` replaces them). Names of people in running text"
+            " are not searched for."
         )
     if left["secrets"]:
-        yield f"What looks like a secret was found in {number(left['secrets'])} places and left."
+        yield f"Probable secrets were found in {number(left['secrets'])} places and left in place."

@@ -1,4 +1,4 @@
-"""Writes the card's sections on the contexts of the trained turns and their parity."""
+"""Writes what the card states about the contexts and the parity of the trained turns."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from builder.normalize.options import Unit
 from builder.report.html import number
 
 _SHOWN = 50
-"""Number of codes in the table: an input that is a dataset may contain any."""
+"""Rows of the table of codes: inputs that are datasets may contain any codes."""
 _CONTEXT = (
-    "The checks above prove the form of a sample. Whether its system prompt, tools and messages are"
-    " those that the model had when it answered is another question, which only the log can answer."
-    " `meta.context` has the level of each sample:"
+    "The checks above prove the form of a sample. Only the log can show whether its system prompt,"
+    " tools and messages are those that the model had when it answered. `meta.context` has the"
+    " level of each sample:"
 )
 _LEVELS = {
     "proven": "the log's digests of the requests agree, or it is a capture of the requests",
@@ -28,7 +28,7 @@ _LEVELS = {
 
 
 def context(built: Built) -> Iterator[str]:
-    """Yields the section on how well the contexts of the trained turns are known, if any is."""
+    """Yields the section on how well the contexts of trained turns are known, if it is counted."""
     levels, missing = built.context_levels, ranked(built.context_missing)
     turns = levels.total()
     if not turns:
@@ -50,23 +50,25 @@ def context(built: Built) -> Iterator[str]:
 
 
 def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
-    """Yields a sentence on how many trained turns are in parity with inference, if counted."""
+    """Yields a sentence on the trained turns in parity with inference, if they were counted."""
     counts = found.facts.parity if found is not None else {}
     shares = [
         f"{number(count.in_parity)} of {number(count.trained)} trained turns in {mode} mode"
         for mode, count in counts.items()
     ]
     if shares:
-        why = " The template writes an empty think block before the last turn only, a server's"
-        why += " prompt before every turn; `normalize.unit: turn` makes them equal."
+        why = (
+            " The template writes an empty think block before the last turn only, the prompt of a"
+            " server before every turn; `normalize.unit: turn` makes them equal."
+        )
         yield (
-            "The bytes before a trained turn are those that a server renders from the same"
-            f" messages: {', '.join(shares)}." + (why if unit != "turn" else "")
+            "The bytes before a trained turn equal what a server renders from the same messages in"
+            f" these turns: {', '.join(shares)}." + (why if unit != "turn" else "")
         )
 
 
 def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
-    """Yields rows on the trained text: its share, and its turns with the bytes of inference."""
+    """Yields table rows with the share of the trained text, and the turns in parity."""
     if found is None or found.facts.trained is None:
         return
     yield "text that is trained", f"{found.facts.trained:.1%} (the rest is context)"

@@ -1,4 +1,4 @@
-"""Writes the front matter of the card, which the Hub and `datasets` read."""
+"""Makes the front matter of the card, which the Hub and `datasets` read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IDS = (
     " unknown other"
 )
 LICENSES = frozenset(_IDS.split())
-"""The identifiers that the Hub knows (its documentation, "Licenses")."""
+"""The Hub's identifiers of licences (Hub documentation, "Licenses")."""
 
 _ALSO = {
     "apache-2": "apache-2.0",
@@ -56,7 +56,7 @@ _ALSO = {
     "bsd-3": "bsd-3-clause",
     "mpl-2": "mpl-2.0",
 }
-"""Usual and SPDX spellings, as `license_id` has prepared them."""
+"""Common and SPDX spellings in the form that `license_id` looks up."""
 
 _CODES = {
     "English": "en",
@@ -73,7 +73,7 @@ _CODES = {
     "Hebrew": "he",
     "Thai": "th",
 }
-"""Names in the audit's table of languages that denote one language: its ISO 639-1 code."""
+"""{name in the audit's table of languages: ISO 639-1 code}; other scripts serve many languages."""
 
 LEAST_SAMPLES = 10
 LEAST_SHARE = 0.05
@@ -89,7 +89,7 @@ def front_matter(
     *,
     weighted: bool = False,
 ) -> dict[str, object]:
-    """Returns everything between the two lines of dashes. `licenses`: as the inputs name them."""
+    """Returns the contents of the front matter. `licenses` are in the wording of the inputs."""
     front: dict[str, object] = {"pretty_name": shorten(escape_invisible(name), 80) or "dataset"}
     front.update(licensing(licenses))
     known = languages(found)
@@ -106,13 +106,12 @@ def front_matter(
 def loading(
     data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool
 ) -> dict[str, object]:
-    """Returns what loaders read: the files of the first kind, and the features.
+    """Returns the declarations for loaders: files of the first format, and features.
 
-    The features are declared, because Arrow would infer them, reorder keys and add nulls to
-    definitions. `digest` of the files: `datasets` (measured: 5.2) identifies a folder in its cache
-    only by its name and the declarations of its card, and would otherwise return the rows of
-    another build. `weighted`: some message has a weight; the loader then returns null for those
-    that have none.
+    Without declared features Arrow would infer them, reorder keys and add nulls to definitions.
+    `digest` is declared because `datasets` (measured: 5.2) caches a folder by its name and the
+    declarations of its card, and would otherwise return the rows of an earlier build. `weighted`:
+    some message has a weight; the loader then returns null for messages without one.
     """
     message = [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}]
     if weighted:
@@ -138,10 +137,10 @@ def loading(
 
 
 def license_id(name: str) -> str:
-    """Returns the Hub's identifier of a licence in a common spelling; `other` if it has none.
+    """Returns the Hub's identifier of a licence in any common spelling, or `other`.
 
-    "GPL-3.0-or-later" is `gpl-3.0`, the nearest that the Hub has; the text keeps the wording of the
-    log.
+    "GPL-3.0-or-later" becomes `gpl-3.0`, the nearest identifier; the text of the card keeps the
+    wording of the log.
     """
     key = re.sub(r"[\s_]+", "-", name.strip().lower()).replace("licence", "license")
     if not key:
@@ -156,7 +155,7 @@ def license_id(name: str) -> str:
 
 
 def licensing(licenses: Sequence[str]) -> dict[str, object]:
-    """Returns `license` (a list if there are several), `license_name` if the Hub lacks it."""
+    """Returns `license` (a list for several), and `license_name` for one that the Hub lacks."""
     ids = sorted({license_id(name) for name in licenses}) or ["unknown"]
     front: dict[str, object] = {"license": ids[0] if len(ids) == 1 else ids}
     names = {_slug(name) for name in licenses if license_id(name) == "other"} - {"", "other"}
@@ -170,14 +169,15 @@ def _slug(name: str) -> str:
 
 
 def languages(found: Audit | None) -> list[str]:
-    """Returns ISO codes of the languages that the audit is sure of, most frequent first.
+    """Returns ISO codes of the languages of the first queries, most frequent first.
 
-    It is sure if it could determine the language of half of the samples; otherwise there are none.
-    Languages count from LEAST_SAMPLES samples and LEAST_SHARE of them.
+    Returns none unless the audit determined the language of half of the samples. Each language
+    needs LEAST_SAMPLES samples and a share of LEAST_SHARE.
     """
-    counts = found.facts.languages if found is not None else {}
-    known = {_CODES[name]: count for name, count in counts.items() if name in _CODES}
-    if found is None or not known or sum(known.values()) * 2 < found.samples:
+    if found is None:
+        return []
+    known = {_CODES[name]: n for name, n in found.facts.languages.items() if name in _CODES}
+    if sum(known.values()) * 2 < found.samples:
         return []
     least = max(LEAST_SAMPLES, LEAST_SHARE * found.samples)
     return [key for key in sorted(known, key=lambda key: (-known[key], key)) if known[key] >= least]

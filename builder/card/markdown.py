@@ -1,4 +1,4 @@
-"""Writes Markdown in which text of logs stays text: names of models and tools may be hostile."""
+"""Writes Markdown with escaped log text: names of models and tools may be hostile."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Cell = str | int | float | None
 
 
 class Code(str):
-    """Text of any origin in a cell or a sentence: shown as a code span."""
+    """Text from a log, written as a code span."""
 
     __slots__ = ()
 
 
 def code(text: str, limit: int = 80) -> str:
-    """Returns a code span on one line: nothing in it is markup, a link or a mention.
+    """Returns a code span on one line, in which nothing is markup, a link or a mention.
 
-    A pipe would end a table's cell in some renderers even if escaped, so it is shown as a broken
-    bar. Invisible characters are shown as escapes.
+    A pipe becomes a broken bar, because some renderers end a table cell even at an escaped pipe.
+    Invisible characters become escapes.
     """
     escaped = shorten(escape_invisible(text), limit).replace("|", "\u00a6")
     ticks = "`" * (1 + max(map(len, re.findall("`+", escaped)), default=0))
@@ -29,7 +29,7 @@ def code(text: str, limit: int = 80) -> str:
 
 
 def plain(text: str, limit: int = 80) -> str:
-    """Returns text without markup outside a code span (a heading)."""
+    """Returns text without markup for use outside a code span, such as a heading."""
     escaped = shorten(escape_invisible(text), limit)
     return "".join(f"&#{ord(char)};" if char in _SPECIAL else char for char in escaped)
 
@@ -38,7 +38,7 @@ _SPECIAL = frozenset("<>&|`[]()*_~#!\\$@:")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> list[str]:
-    """Returns the lines of a table. Cells are Markdown unless `Code`; numbers are right-aligned."""
+    """Returns the lines of a table; a `str` is Markdown, `Code` is escaped."""
     written = list(rows)
     is_number = [
         any(len(row) > at and isinstance(row[at], int | float) for row in written)
@@ -59,5 +59,5 @@ def _cell(value: Cell) -> str:
 
 
 def indented(text: str) -> str:
-    """Returns a block of code by indentation: no line of it can end the block."""
+    """Returns an indented code block, which no line of the text can end."""
     return "\n".join(f"    {escape_invisible(line)}".rstrip() for line in text.split("\n"))

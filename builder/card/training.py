@@ -1,4 +1,4 @@
-"""Explains how each trainer loads the dataset: the variant, and settings with its lengths."""
+"""Writes how each trainer loads the dataset: the export, and a configuration that fits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNABLE = "none: it would train turns that are context only"
 
 
 def training(found: Audit | None, splits: Sequence[str], targets: Targets, style: Style) -> str:
-    """Returns the section; without configurations if the dataset is empty."""
+    """Returns the section on loading, without configurations if the dataset is empty."""
     if found is None or not found.samples:
         return LOADS
     hybrid = style.thoughts is Thoughts.hybrid
@@ -39,11 +39,11 @@ def training(found: Audit | None, splits: Sequence[str], targets: Targets, style
         for item, variant in zip(TRAINERS.values(), chosen.values(), strict=True)
     ]
     lengths = (
-        f"The longest sample has {number(known.longest)} tokens: set the length to"
-        f" {known.length}, or {known.wide_length} where the trainer writes an empty think block"
-        " before every turn, or what is longer is cut. Each trainer reads one of the exports, which"
-        " also writes the configurations below. The first line of each says whether it trains"
-        " exactly the tokens of `meta.spans`:"
+        f"The longest sample has {number(known.longest)} tokens: set the length to at least"
+        f" {known.length}, or {known.wide_length} if the trainer writes an empty think block before"
+        " every turn; longer samples are cut. Each trainer reads one of the exports, which also"
+        " contains the configurations below. Their first lines say whether they train exactly the"
+        " tokens of `meta.spans`:"
     )
     parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]
     for item in TRAINERS.values():

@@ -1,7 +1,7 @@
-"""Reads the configuration of a build: one section for each room's options, in YAML.
+"""Reads the configuration of a build from YAML.
 
 Each room declares its options once, in its own dataclass (`builder.options`). `Config` nests these
-unchanged; the YAML reader, the manifest and the command line derive keys, types, choices and
+dataclasses; the YAML reader, the manifest and the command line derive keys, types, choices and
 defaults from them.
 """
 

@@ -1,4 +1,4 @@
-"""Reads values into option dataclasses by the types of their fields, and writes them back."""
+"""Converts between YAML values and option dataclasses, guided by the types of the fields."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from builder.paths import UserPath
 from builder.problem import nearest
 
 MAX_NUMBER = (1 << 31) - 1
-"""The largest number of tokens or MB: as a number of bytes it still fits the system's integers."""
+"""The largest whole number: even as MB, its bytes fit into 64 bits."""
 
 REFUSED = object()
-"""Represents a value that was refused; its fault has been noted."""
+"""Returned in place of a refused value, whose fault has been recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """Checks YAML values against option dataclasses; faults are collected, not raised.
+    """Checks YAML values against option dataclasses, and collects the faults.
 
-    `base` is the folder that paths are relative to, `sections` the path of each key of a section by
-    its name.
+    base      the folder to which paths are relative
+    sections  {name of a key: its path}, for hints about keys in the wrong section
     """
 
     base: Path
@@ -33,7 +33,7 @@ class FieldReader:
     faults: list[str] = field(default_factory=list)
 
     def section(self, kind: type, value: object, key: str) -> object:
-        """Returns a `kind` from a mapping of its keys, or REFUSED. None: all defaults."""
+        """Returns a `kind` from a mapping (None: all defaults), or REFUSED."""
         if value is None:
             value = {}
         known = keys_of(kind)
@@ -48,12 +48,12 @@ class FieldReader:
         return self._build(kind, value, key)
 
     def _hint(self, name: str, known: Collection[str]) -> str:
-        """Returns the end of a message: a key of this name in another section, or the nearest."""
+        """Returns a hint for an unknown key: the same key in another section, or a similar one."""
         other = self.sections.get(name)
         return f", did you mean {other!r}?" if other else nearest(name, known)
 
     def _build(self, kind: type, value: Mapping[Any, object], key: str) -> object:
-        """Returns a `kind` from those of the values that are its keys."""
+        """Returns a `kind` from the values of its keys, or REFUSED."""
         hints = get_type_hints(kind)
         found: dict[str, object] = {}
         for item in filter(is_key, fields(kind)):
@@ -72,7 +72,7 @@ class FieldReader:
         return REFUSED if REFUSED in found.values() else kind(**found)
 
     def _value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
-        """Returns a value for a field of type `kind`, or REFUSED."""
+        """Returns the value of a field of type `kind`, or REFUSED."""
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is Literal:
             return self._choice(arguments, value, key)
@@ -104,7 +104,7 @@ class FieldReader:
 
     def _choice(self, choices: tuple[str, ...], value: object, key: str) -> object:
         if value is False and "off" in choices:
-            return "off"  # YAML 1.1 reads the word as a boolean
+            return "off"  # a boolean in YAML 1.1
         if isinstance(value, str) and value in choices:
             return value
         hint = nearest(value, choices) if isinstance(value, str) else ""
@@ -112,16 +112,12 @@ class FieldReader:
 
     def _number(self, kind: object, value: object, key: str, minimum: int) -> object:
         """Returns a share from 0 to 1 for a float, a whole number from `minimum` for an int."""
-        # bool is a subclass of int in Python, but not for a user
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_bool = isinstance(value, bool)  # a subclass of int
         if kind is float:
-            good = is_number and 0 <= cast("float", value) <= 1
-            return (
-                float(cast("float", value))
-                if good
-                else self._refuse(key, "a share from 0 to 1", value)
-            )
-        if is_number and isinstance(value, int) and minimum <= value <= MAX_NUMBER:
+            if isinstance(value, int | float) and not is_bool and 0 <= value <= 1:
+                return float(value)
+            return self._refuse(key, "a share from 0 to 1", value)
+        if isinstance(value, int) and not is_bool and minimum <= value <= MAX_NUMBER:
             return value
         return self._refuse(key, f"a whole number from {minimum} to {MAX_NUMBER}", value)
 
@@ -139,7 +135,7 @@ class FieldReader:
         return tuple(found)
 
     def _mapping(self, kinds: tuple[Any, ...], value: object, key: str) -> object:
-        """Returns a mapping whose keys are those of a Literal, or any text."""
+        """Returns a mapping, or REFUSED; its keys are the choices of a Literal, or any text."""
         if value is None:
             return {}
         if not isinstance(value, dict):
@@ -161,7 +157,7 @@ class FieldReader:
 
 
 def keys_of(kind: type) -> dict[str, Field[Any]]:
-    """Returns the keys of a section, those of inlined dataclasses among them."""
+    """Returns the keys of a section, including those of inlined dataclasses."""
     hints = get_type_hints(kind)
     found: dict[str, Field[Any]] = {}
     for item in filter(is_key, fields(kind)):
@@ -170,7 +166,7 @@ def keys_of(kind: type) -> dict[str, Field[Any]]:
 
 
 def places_of_keys(kind: type) -> dict[str, str]:
-    """Returns the path of each key of a section, by its name: {"unit": "normalize.unit"}."""
+    """Returns {name of a key in a section: its path}: {"unit": "normalize.unit"}."""
     hints = get_type_hints(kind)
     return {
         name: f"{key_of(item)}.{name}"
@@ -181,7 +177,7 @@ def places_of_keys(kind: type) -> dict[str, str]:
 
 
 def plain(value: object) -> Json:
-    """Returns the value as JSON: an option dataclass as its keys, a path as published."""
+    """Returns a value as JSON: an option dataclass as an object, a path in its published form."""
     if isinstance(value, UserPath):
         return value.published
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,4 +1,4 @@
-"""Reads a configuration file strictly: every fault is named, all of them at once."""
+"""Reads a configuration file strictly, and reports all faults at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from builder.problem import UsageError
 
 
 def load_config(path: Path | None) -> Config:
-    """Reads a YAML file; paths in it are relative to its folder. None: the defaults.
+    """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
-    Raises UsageError with a line for each unknown key, wrong type or value, duplicate key or
-    contradiction: file, key, nearest valid name.
+    Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
+    contradiction.
     """
     if path is None:
         return Config()
@@ -49,9 +49,9 @@ def load_config(path: Path | None) -> Config:
 
 
 def read_resolved(document: dict[str, Json], base: Path) -> Config:
-    """Reads the output of `Config.resolved` from a manifest, without its inputs.
+    """Reads a configuration from a manifest (`Config.resolved`), without its inputs.
 
-    Raises UsageError.
+    Raises UsageError if it is not valid.
     """
     reader = FieldReader(base)
     config = reader.section(Config, {**document, "inputs": []}, "config")
@@ -62,11 +62,11 @@ def read_resolved(document: dict[str, Json], base: Path) -> Config:
 
 
 class _DuplicateKey(Exception):
-    """A duplicate key: YAML uses the last value, which hides a mistake."""
+    """Raised for a duplicate key, of which YAML would silently use the last value."""
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader that refuses duplicate keys."""
+    """A safe loader that refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Defines the sections of the configuration, with every default."""
+"""Defines the sections of the configuration and their defaults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from builder.verify.options import VerifyOptions
 
 @dataclass(frozen=True, slots=True)
 class InputSection:
-    """`inputs[]`: the location of logs, and data that they do not record themselves."""
+    """`inputs[]`: the location of logs, and what they do not record themselves."""
 
     path: UserPath
     format: str = "auto"
@@ -36,14 +36,14 @@ class InputSection:
 
 @dataclass(frozen=True, slots=True)
 class VerifySection:
-    """`verify`: the tokenizer (qwen3, a folder or a Hub id), and options."""
+    """`verify`: the tokenizer (qwen3, a folder or a Hub id) and options."""
 
     tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
     options: VerifyOptions = field(default_factory=VerifyOptions, metadata=INLINE)
 
     @property
     def target(self) -> str:
-        """Returns the argument of `Target.load`: an existing folder of that name, or the name."""
+        """Returns the argument of `Target.load`: the path of an existing folder, or the name."""
         if self.tokenizer.written == "qwen3" or not self.tokenizer.located.is_dir():
             return self.tokenizer.written
         return str(self.tokenizer.located)
@@ -51,7 +51,7 @@ class VerifySection:
 
 @dataclass(frozen=True, slots=True)
 class AuditSection:
-    """`audit`: what is replaced before a sample is verified, and what is examined afterwards."""
+    """`audit`: what is replaced before verification, and what is examined afterwards."""
 
     scrub: ScrubOptions = field(default_factory=ScrubOptions, metadata=INLINE)
     options: AuditOptions = field(default_factory=AuditOptions, metadata=INLINE)
@@ -59,7 +59,7 @@ class AuditSection:
 
 @dataclass(frozen=True, slots=True)
 class LimitsSection:
-    """`limits`: lengths of samples, and of a record (a line, a document; MB of 2^20 bytes)."""
+    """`limits`: the lengths of samples, and the size of a line or document in MB of 2^20 bytes."""
 
     lengths: LengthOptions = field(default_factory=LengthOptions, metadata=INLINE)
     max_record_mb: int = 256
@@ -83,17 +83,17 @@ class Config:
 
     @property
     def paths(self) -> list[Path | None]:
-        """Returns the inputs on a local disk; None stands for one that is elsewhere."""
+        """Returns the path of each input, or None for one that is not on this machine."""
         return [None if is_url(item.path.written) else item.path.located for item in self.inputs]
 
     @property
     def shares(self) -> dict[str, float]:
-        """Returns the target shares by behaviour, as `mix` states them."""
+        """Returns {behaviour: target share} of `mix`."""
         return dict[str, float](self.mix.items())
 
     @property
     def audit_options(self) -> AuditOptions:
-        """Returns the options of an audit of the dataset."""
+        """Returns the options for an audit of the dataset."""
         return replace(self.audit.options, mix=self.shares, tokenizer=self.verify.target)
 
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
@@ -105,15 +105,15 @@ class Config:
         return replace(self, select=replace(self.select, review=review))
 
     def with_evaluation(self) -> Config:
-        """Returns a copy that allows the data of benchmarks."""
+        """Returns a copy that accepts the data of benchmarks."""
         return replace(self, normalize=replace(self.normalize, allow_eval=True))
 
     def resolved(self) -> dict[str, Json]:
-        """Returns every key with its value, for the manifest; paths as the user wrote them."""
+        """Returns all keys and values for the manifest; paths are as the user wrote them."""
         return cast("dict[str, Json]", plain(self))
 
     def contradictions(self) -> Iterator[str]:
-        """Yields a message for options that are valid separately but not together."""
+        """Yields a message for each combination of options that contradict each other."""
         if not self.output.formats:
             yield "output.formats: must name jsonl, parquet or both"
         if self.split.validation + self.split.test > 1:
@@ -145,7 +145,7 @@ def override(
     tools: str | None = None,
     system: str | None = None,
 ) -> Config:
-    """Returns a copy with the command line's options: its inputs replace those of the file."""
+    """Returns a copy with options of the command line; its inputs replace those of the file."""
     chosen = config.inputs
     if inputs:
         chosen = tuple(InputSection(UserPath(path)) for path in inputs)

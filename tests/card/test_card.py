@@ -134,7 +134,7 @@ def test_the_card_states_what_is_trained_and_what_stands_in_the_bytes_of_inferen
 
 def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     _, text = parts(built)
-    content = re.search(r"has every option\):\n\n((?:    .*\n)+)", text)
+    content = re.search(r"`manifest.json` has all\):\n\n((?:    .*\n)+)", text)
     assert content is not None
     config = yaml.safe_load(content[1])
     assert config["name"] == "My agents"
