@@ -150,7 +150,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         source.count_records()
         records += 1
         config = json_column(row.get("model_config_json") or "{}", session)
-        model = name_or_none(as_dict(_or_none(config)).get("model_name"))
+        model = name_or_none(as_dict(_value_or_none(config)).get("model_name"))
     found: list[_Row] = []
     lost: list[Problem] = []
     query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
@@ -166,11 +166,11 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         if isinstance(metadata, Problem):  # it is unknown who sees the message
             lost.append(metadata)
         records += 1
-        found.append(_row(where, {**row, "id": None}, content, _or_none(metadata)))
+        found.append(_row(where, {**row, "id": None}, content, _value_or_none(metadata)))
     yield from _conversations(session, found, records, model, gap(lost))
 
 
-def _or_none(value: Json | Problem) -> Json:
+def _value_or_none(value: Json | Problem) -> Json:
     return None if isinstance(value, Problem) else value
 
 

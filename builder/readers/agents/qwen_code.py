@@ -203,13 +203,13 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
             continue
         own = _path(entries, leaf, until=covered)
         # If a session has lost its beginning, the records before the gap were not abandoned.
-        left = entries[own[0]].parent in covered or not broken
+        abandoned = entries[own[0]].parent in covered or not broken
         covered.update(own)
         if not any(entries[uuid].item.get("type") == "assistant" for uuid in own):
             continue
         for segment in _segments(entries, _path(entries, leaf)):
             if any(uuid in own for uuid in segment.uuids):
-                if left:
+                if abandoned:
                     detail = "the session went on from an earlier message"
                     segment.problems += (Problem("rewound", end.where, detail, records=0),)
                 yield from _emit(entries, segment, found)

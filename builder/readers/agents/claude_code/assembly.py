@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.digests import SentMessage
+from builder.readers.agents.claude_code.injected_text import INTERRUPTED
 from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
-from builder.readers.agents.claude_code.words import INTERRUPTED
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _JOINS_WITH_NEWLINE = (2, 1, 80)
@@ -117,7 +117,7 @@ class _Builder:
             for line in lines
         )
         self._answers = turns.answered(lines)
-        self._cut = turns.cut_on(lines)
+        self._cut = turns.partial_on(lines)
         self._claimed = {answer.key for found in self._answers.values() for answer in found}
         self._open: SessionTurn | None = None
 

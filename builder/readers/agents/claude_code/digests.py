@@ -162,7 +162,7 @@ class Requests:
     def add_lines(self, lines: Sequence[SessionLine], turns: Turns) -> None:
         """Adds the messages of a branch, in every form in which a request may contain them."""
         results = turns.answered(lines)
-        for blocks in turns.cut_on(lines).values():
+        for blocks in turns.partial_on(lines).values():
             self._add("assistant", blocks, "stripped")
         for turn in turns.on(lines):
             for form in _answer_forms(turn):

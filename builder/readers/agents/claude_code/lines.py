@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.conversation import Content, Json, Text, ToolResult
-from builder.readers.agents.claude_code.words import is_by_program, split_result_text
+from builder.readers.agents.claude_code.injected_text import is_by_program, split_result_text
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 

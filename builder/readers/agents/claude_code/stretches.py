@@ -28,10 +28,10 @@ from builder.conversation import (
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.assembly import Assembly
 from builder.readers.agents.claude_code.digests import Requests, SentMessage, Shape, adds_only
+from builder.readers.agents.claude_code.injected_text import split_user_text
 from builder.readers.agents.claude_code.lines import SessionLine, mark_result
 from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
-from builder.readers.agents.claude_code.words import split_user_text
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_str

@@ -12,8 +12,8 @@ from functools import partial
 from builder.conversation import Json, Media, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
 from builder.jsonio import dumps
 from builder.readers.agents.claude_code.arguments import WrittenArguments
+from builder.readers.agents.claude_code.injected_text import CUT_OFF, INCOMPLETE, OVER_LIMIT
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.words import CUT_OFF, INCOMPLETE, OVER_LIMIT
 from builder.readers.api.anthropic.blocks import media_type
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
@@ -88,12 +88,12 @@ class Turns:
         responses: dict[tuple[str, str, str], list[SessionLine]] = {}
         self._answers: dict[tuple[str, str], list[LoggedResult]] = {}
         nodes = {line.uuid: line for line in lines}
-        broken: set[str | None] = set()
+        cut_off: set[str | None] = set()
         for line in nodes.values():
-            if line.kind in ("user", "assistant") and _breaks(line):
-                broken.add(_answer_above(line, nodes))
-            if line.is_answer and _goes_on(nodes.get(line.parent or ""), line):
-                broken.add(line.parent)
+            if line.kind in ("user", "assistant") and _notes_cut_off(line):
+                cut_off.add(_answer_above(line, nodes))
+            if line.is_answer and _continues_unfinished(nodes.get(line.parent or ""), line):
+                cut_off.add(line.parent)
             if line.is_answer:
                 responses.setdefault((*line.group, line.response), []).append(line)
             elif line.kind == "user":
@@ -104,7 +104,7 @@ class Turns:
         self._turns = {
             line.uuid: turn
             for found in responses.values()
-            for turn in [_turn(found, broken, arguments)]
+            for turn in [_turn(found, cut_off, arguments)]
             for line in turn.lines
         }
 
@@ -117,7 +117,7 @@ class Turns:
         turns = (self.of(line) for line in branch if line.is_answer)
         return list({turn.key: turn for turn in turns}.values())
 
-    def cut_on(self, branch: Sequence[SessionLine]) -> dict[str, list[dict[str, Json]]]:
+    def partial_on(self, branch: Sequence[SessionLine]) -> dict[str, list[dict[str, Json]]]:
         """Returns the turns of which a branch contains only a part, by key: their blocks on it.
 
         The user went back to a line before the turn's last. Branches of parallel calls lack lines
@@ -195,7 +195,7 @@ def _distance(
     )
 
 
-def _breaks(line: SessionLine) -> bool:
+def _notes_cut_off(line: SessionLine) -> bool:
     """Returns whether the line notes that the answer before it was cut off."""
     texts = [as_str(block.get("text")) for block in line.blocks]
     if line.kind == "user":
@@ -204,7 +204,7 @@ def _breaks(line: SessionLine) -> bool:
     return not line.is_answer and any(notes)
 
 
-def _goes_on(above: SessionLine | None, line: SessionLine) -> bool:
+def _continues_unfinished(above: SessionLine | None, line: SessionLine) -> bool:
     """Returns whether an answer follows an unfinished one without a note in between."""
     if above is None or not above.is_answer or above.response == line.response:
         return False
@@ -230,11 +230,11 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
 
 
 def _turn(
-    lines: list[SessionLine], broken: Collection[str | None], arguments: WrittenArguments
+    lines: list[SessionLine], cut_off: Collection[str | None], arguments: WrittenArguments
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 
-    `broken`: uuids of the last lines of answers that were cut off.
+    `cut_off`: uuids of the last lines of answers that were cut off.
     """
     blocks: list[dict[str, Json]] = []
     parts: list[Part] = []
@@ -261,7 +261,7 @@ def _turn(
                 calls.append((found.id, line))
     has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
     was_cut = finish_fault(stop) in ("truncated", "content_filter")
-    if was_cut or not has_end or any(line.uuid in broken for line in lines):
+    if was_cut or not has_end or any(line.uuid in cut_off for line in lines):
         parts.append(Unparsed("", "truncated_answer"))
     return SessionTurn(tuple(lines), tuple(blocks), tuple(parts), tuple(calls), repeated, added)
 

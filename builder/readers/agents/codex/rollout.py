@@ -156,14 +156,14 @@ class Rollout:
             self._message(item, joins=joins, replayed=replayed)
         elif kind == "reasoning":
             hidden = bool(item.get("encrypted_content")) and not item.get("content")
-            self._speak(items.thoughts(item), joins=joins, hides="reasoning" if hidden else None)
+            self._add(items.thoughts(item), joins=joins, hides="reasoning" if hidden else None)
         elif items.runs_on_server(item):
-            turn = self._speak([], joins=joins, hides="server_tool")
+            turn = self._add([], joins=joins, hides="server_tool")
             turn.untrained = "server_tool"
         elif kind in items.CALLS:
-            self._speak([replace(items.call(item), key=where)], joins=joins)
+            self._add([replace(items.call(item), key=where)], joins=joins)
         elif kind in items.OUTPUTS:
-            self._answer(items.result(item))
+            self._add_output(items.result(item))
         elif kind in items.COMPACTIONS:
             self.turns.append(RolloutTurn("user", hides={"encrypted_context"}))
         elif kind == "agent_message":
@@ -176,7 +176,7 @@ class Rollout:
             return kind
         else:
             # What the model saw from here on is unknown.
-            self._speak([Unparsed(kind, "unknown_part")], joins=joins)
+            self._add([Unparsed(kind, "unknown_part")], joins=joins)
             return unknown_code(item.get("type"))
         return None
 
@@ -188,7 +188,7 @@ class Rollout:
         else:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
-            self._speak(parts, joins=joins)
+            self._add(parts, joins=joins)
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = [*as_harness(parts)]  # the program's notes of changed settings
@@ -211,7 +211,7 @@ class Rollout:
         self.turns.append(turn)
         self.grew = self.grew or turn.has_content
 
-    def _speak(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
+    def _add(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
         """Adds parts to the open turn of the model, or to a new one; returns the turn."""
         if self.open is None or (self.open.results and not joins):
             self.open = RolloutTurn("assistant")
@@ -223,7 +223,7 @@ class Rollout:
         self.grew = self.grew or self.open.has_content
         return self.open
 
-    def _answer(self, result: ToolResult) -> None:
+    def _add_output(self, result: ToolResult) -> None:
         """Adds an output to the model's last turn that contains its call."""
         answers = [turn for turn in self.turns if turn.role == "assistant"]
         fitting = answers[-1:]

@@ -28,9 +28,9 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import (
     NOT_RECORDED,
-    answered_in,
-    begins,
     call_ids,
+    has_answer,
+    starts_with,
     view_of,
     with_repeats,
 )
@@ -182,14 +182,14 @@ class _Session:
         key = as_str(item["id"])
         before = self.now.messages.get(key)
         if before is not None and not call_ids(before) <= call_ids(item):
-            self._close(rewound=True)  # written again without a call that it had
+            self._store(rewound=True)  # written again without a call that it had
         self._count(where)
         self.now.messages[key] = item
 
     def _rewind(self, where: str, target: str) -> None:
         ids = list(self.now.messages)
         at = ids.index(target) if target in self.now.messages else 0
-        self._close(rewound=True)
+        self._store(rewound=True)
         if at == 0:
             self.now.first = where
         self._count(where)
@@ -197,7 +197,7 @@ class _Session:
             del self.now.messages[key]
 
     def _replace(self, where: str, items: list[Json]) -> None:
-        self._close(rewound=False)
+        self._store(rewound=False)
         self._count(where)
         self.now.first = where
         self.now.problems = ()
@@ -207,9 +207,9 @@ class _Session:
             message = as_dict(value)
             if message.get("type") in ("user", "gemini"):
                 self.now.messages[name_or_none(message.get("id")) or f"{where}[{index}]"] = message
-        self._close(rewound=False)  # keeps the new list, to compare the previous state with it
+        self._store(rewound=False)  # keeps the new list, to compare the previous state with it
 
-    def _close(self, *, rewound: bool) -> None:
+    def _store(self, *, rewound: bool) -> None:
         """Stores the state; the next one begins as a copy of it."""
         now = self.now
         self.closed.append(replace(now, messages=dict(now.messages), rewound=rewound))
@@ -225,12 +225,12 @@ class _Session:
             records += state.records
             first = first or state.first
             later = [other.compared for other in views[at + 1 :] if other.compared]
-            if not view.compared or any(begins(other, view.compared) for other in later):
+            if not view.compared or any(starts_with(other, view.compared) for other in later):
                 continue
-            if later and not answered_in(view.compared[common_prefix(view.compared, later[0]) :]):
+            if later and not has_answer(view.compared[common_prefix(view.compared, later[0]) :]):
                 continue  # only messages of the user were undone
             problems = state.problems
-            if state.rewound or (later and begins(view.compared, later[0])):
+            if state.rewound or (later and starts_with(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
             found.append(

@@ -222,11 +222,11 @@ def _bare(part: Part) -> Part:
     return without_key(part)
 
 
-def begins(whole: Comparable, start: Comparable) -> bool:
+def starts_with(whole: Comparable, start: Comparable) -> bool:
     """Returns whether a history begins with another."""
     return len(start) <= len(whole) and common_prefix(whole, start) == len(start)
 
 
-def answered_in(compared: Comparable) -> bool:
+def has_answer(compared: Comparable) -> bool:
     """Returns whether a history contains an answer of the model."""
     return any(role == "assistant" for role, _ in compared)

@@ -157,7 +157,7 @@ def _read_context(
 
 def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
     """Yields the conversations of consecutive contexts, the oldest first."""
-    begun = 0
+    chain = 0  # number of the chain of contexts that continue one another
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
         kept = common_prefix(context.messages, following.messages) if following else 0
@@ -178,11 +178,11 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
-                messages=tuple(with_session_keys(NAME, messages, f"{scope}#{begun}")),
+                messages=tuple(with_session_keys(NAME, messages, f"{scope}#{chain}")),
                 records=context.records,
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
-        begun += not kept  # only a rewound context continues in the next one
+        chain += not kept
 
 
 READER = Reader(

@@ -84,7 +84,7 @@ def read(source: Source) -> Iterator[Event]:
         yield from _exported(source)
 
 
-def _or_empty(events: Iterator[Conversation], records: int) -> Iterator[Event]:
+def _or_ignored(events: Iterator[Conversation], records: int) -> Iterator[Event]:
     """Yields the conversations of a session; if there are none, its records are ignored."""
     first = next(events, None)
     if first is not None:
@@ -116,7 +116,7 @@ def _exported(source: Source) -> Iterator[Event]:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
-    yield from _or_empty(conversations(name, session, found, len(found), gap(lost)), len(found))
+    yield from _or_ignored(conversations(name, session, found, len(found), gap(lost)), len(found))
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
@@ -157,7 +157,7 @@ class _Store:
         for key in sorted(self.parts):  # the remaining parts have no message
             row, problems = self._row(key, {})
             yield from problems
-            yield from _or_empty(_orphans(row), len(row.parts))
+            yield from _or_ignored(_orphans(row), len(row.parts))
         yield from ignored(self.others)
 
     def _session(self, name: str) -> Iterator[Event]:
@@ -179,7 +179,7 @@ class _Store:
             lost += problems
             found.append(row)
         session = {} if isinstance(info, Problem) else info
-        yield from _or_empty(conversations(name, session, found, records, gap(lost)), records)
+        yield from _or_ignored(conversations(name, session, found, records, gap(lost)), records)
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
         """Returns a message with its parts, and the problems of the unreadable ones."""
@@ -249,7 +249,7 @@ def _no_session(
     """Yields the events of rows that are in no session: orphaned parts, other tables."""
     parts, _ = yield from _parts(source, connection, _ORPHANS)
     for key, items in sorted(parts.items()):
-        yield from _or_empty(_orphans(StoreRow(key, {}, tuple(items))), len(items))
+        yield from _or_ignored(_orphans(StoreRow(key, {}, tuple(items))), len(items))
     if "event" in names:  # the history of the same messages and parts
         n = _count(source, connection, "SELECT count(*) AS n FROM event")
         yield Ignored("event_copy", n)
@@ -292,7 +292,7 @@ def _stored_session(
     records += sum(map(len, parts.values()))
     found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
     gaps = gap([*lost, *unreadable])
-    yield from _or_empty(conversations(session, info, found, records, gaps), records)
+    yield from _or_ignored(conversations(session, info, found, records, gaps), records)
 
 
 def _parts(

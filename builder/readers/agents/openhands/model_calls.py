@@ -72,7 +72,7 @@ def llm_log(record: Record) -> Event:
     return Conversation(
         id=as_str(response.get("id"))[:200] or record.where,
         record=record.where,
-        messages=tuple(with_session_keys(FAMILY, placed(found), "log")),
+        messages=tuple(with_session_keys(FAMILY, with_place_keys(found), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
@@ -82,7 +82,7 @@ def llm_log(record: Record) -> Event:
     )
 
 
-def placed(found: list[Message]) -> Iterator[Message]:
+def with_place_keys(found: list[Message]) -> Iterator[Message]:
     """Yields the messages with each call keyed by all messages before it.
 
     The next request repeats the call after the same messages, but without thoughts.

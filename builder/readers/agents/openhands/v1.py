@@ -34,7 +34,7 @@ from builder.readers.agents.openhands.model_calls import (
     is_dump,
     is_llm_log,
     llm_log,
-    placed,
+    with_place_keys,
 )
 from builder.readers.agents.openhands.observations import as_sent, clipped
 from builder.readers.agents.openhands.views import FAMILY, Segments, ViewEntry
@@ -198,7 +198,8 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"))
     if event.get("source") == "agent":
-        parts = (*_spoken(message, output, session.changes), *tool_calls(message.get("tool_calls")))
+        calls = tool_calls(message.get("tool_calls"))
+        parts = (*_answer_parts(message, output, session.changes), *calls)
         return ViewEntry(event_id, "assistant", parts)
     added = as_harness(content(event.get("extended_content")))
     output = as_harness(output) if event.get("source") == "environment" else output
@@ -215,10 +216,11 @@ def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEnt
     turn = name_or_none(event.get("llm_response_id"))
     key = f"{turn}/{call_id}" if turn and call_id else event_id
     made = ToolCall(name, function.get("arguments"), id=call_id, key=key)
-    return ViewEntry(event_id, "assistant", (*_spoken(event, output, session.changes), made), turn)
+    parts = (*_answer_parts(event, output, session.changes), made)
+    return ViewEntry(event_id, "assistant", parts, turn)
 
 
-def _spoken(
+def _answer_parts(
     event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
     """Returns thoughts and text; some models' thoughts are repeated in the text as `<think>`."""
@@ -269,7 +271,7 @@ def _dump(source: Source) -> Iterator[Event]:
         yield Conversation(
             id="session",
             record=f"[0]-{last}",
-            messages=tuple(with_session_keys(FAMILY, placed(messages), "log")),
+            messages=tuple(with_session_keys(FAMILY, with_place_keys(messages), "log")),
             records=len(messages),
             complete=bool(answers) and calls_finish(answers[-1].parts),
             context=Context("partial", ("tools",)),

@@ -39,9 +39,9 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
         case "message":
             return _message(as_dict(entry.get("message")), turn)
         case "compaction":
-            return _compacted(entry)
+            return _compaction_summary(entry)
         case "branch_summary":
-            return _came_back(entry)
+            return _branch_summary(entry)
         case "custom_message":
             return _from_extension(entry)
         case _:
@@ -86,9 +86,9 @@ def _message(message: Entry, turn: str) -> Message | None:
         case "custom" | "hookMessage":
             return _from_extension(message)
         case "compactionSummary":
-            return _compacted(message)
+            return _compaction_summary(message)
         case "branchSummary":
-            return _came_back(message)
+            return _branch_summary(message)
         case "user":
             return Message(role, tuple(_contents(message.get("content"))))
         case _:
@@ -148,13 +148,13 @@ def _from_extension(message: Entry) -> Message:
     return Message("user", as_harness(_contents(message.get("content"))))
 
 
-def _compacted(holder: Entry) -> Message:
+def _compaction_summary(holder: Entry) -> Message:
     heading = "The conversation history before this point was compacted into the following summary:"
     summary = as_str(holder.get("summary"))
     return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}\n</summary>", harness=True),))
 
 
-def _came_back(holder: Entry) -> Message | None:
+def _branch_summary(holder: Entry) -> Message | None:
     heading = "The following is a summary of a branch that this conversation came back from:"
     summary = as_str(holder.get("summary"))
     if not summary:

@@ -163,17 +163,17 @@ class _Session:
             yield from self._path(current)
         for leaf in leaves:
             if leaf != current:
-                yield from self._path(leaf, left=True)
+                yield from self._path(leaf, abandoned=True)
         for name, node in self.nodes.items():
             if node.answers and name not in self.emitted:  # a cycle, which has no leaf
-                yield from self._path(name, left=True)
+                yield from self._path(name, abandoned=True)
         self.ignored["rewound"] += len(self.nodes.keys() - self.emitted)
         if self.used:
             yield Used(self.used) if self.has_emitted else Ignored("no_messages", self.used)
         yield from ignored(+self.ignored)
 
-    def _path(self, leaf: str, *, left: bool = False) -> Iterator[Conversation]:
-        """Yields the segments with new entries of the path to a leaf; `left`: an abandoned one."""
+    def _path(self, leaf: str, *, abandoned: bool = False) -> Iterator[Conversation]:
+        """Yields the segments with new entries of the path to a leaf; `abandoned`: not current."""
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
@@ -182,12 +182,12 @@ class _Session:
             if number > 1:
                 segment = [segment[0], *self._kept(path[:start], segment[0]), *segment[1:]]
             problems: list[Problem] = []
-            if left:
+            if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
             if number == 1 and not whole:
                 problems.append(_problem("missing_parent", path[0], "its history is missing"))
             name = self.id if number == 1 else f"{self.id}#{number}"
-            yield from self._segment(None if left else name, segment, problems)
+            yield from self._segment(None if abandoned else name, segment, problems)
 
     def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
         """Returns the path from the root to the entry, and whether the root has no parent."""
@@ -224,7 +224,7 @@ class _Session:
         missing = _MISSING
         model = self.model
         changes: Counter[str] = Counter()
-        news = False
+        has_new = False
         for node in nodes:
             message = entry_message(node.entry, node.id)
             if message is None or not message.parts:
@@ -247,9 +247,9 @@ class _Session:
                 missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
             messages.append(message)
             new = node.id not in self.emitted and node.entry.get("type") != "compaction"
-            news = news or (new and (name is not None or node.answers))
+            has_new = has_new or (new and (name is not None or node.answers))
         self.emitted.update(node.id for node in fresh)
-        if not news:
+        if not has_new:
             self.used += len(fresh)
             return
         messages, changes["result_supplied"] = self._with_results(messages)
