@@ -25,7 +25,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 P = TypeVar("P", bound=Part)
 
@@ -96,11 +96,8 @@ def reasoning(message: dict[str, Json]) -> list[Part]:
         if text := as_str(message.get(name)):
             return [Reasoning(text)]
     for blocks in (message.get("thinking_blocks"), message.get("content")):
-        thoughts = [
-            _thought(as_dict(block).get("thinking"))
-            for block in as_list(blocks)
-            if as_dict(block).get("type") == "thinking"
-        ]
+        thinking = [block for block in as_dicts(blocks) if block.get("type") == "thinking"]
+        thoughts = [_thought(block.get("thinking")) for block in thinking]
         if any(thoughts):
             return [Reasoning(thought) for thought in thoughts if thought]
     return []
@@ -108,7 +105,7 @@ def reasoning(message: dict[str, Json]) -> list[Part]:
 
 def _thought(value: Json) -> str:
     """Returns the text of a thought: a string, or (Mistral) a list of text parts."""
-    texts = (as_str(as_dict(part).get("text")) for part in as_list(value))
+    texts = (as_str(part.get("text")) for part in as_dicts(value))
     return as_str(value) or "".join(texts)
 
 

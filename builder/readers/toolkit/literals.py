@@ -28,13 +28,8 @@ _WORD = re.compile(r"[A-Za-z]+\b")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)", re.DOTALL)
 
 _CONSTANTS: dict[str, bool | None] = {
-    "True": True,
-    "true": True,
-    "False": False,
-    "false": False,
-    "None": None,
-    "null": None,
-}
+    "True": True, "true": True, "False": False, "false": False, "None": None, "null": None,
+}  # fmt: skip
 _ESCAPES = {
     "\\": "\\", "'": "'", '"': '"', "\n": "",
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",

@@ -10,6 +10,11 @@ def as_dict(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def as_dicts(value: Json) -> list[dict[str, Json]]:
+    """Returns the items of a list, with {} for other values than objects; [] for other values."""
+    return [as_dict(item) for item in value] if isinstance(value, list) else []
+
+
 def as_list(value: Json) -> list[Json]:
     """Returns the value if it is a list, else []."""
     return value if isinstance(value, list) else []
