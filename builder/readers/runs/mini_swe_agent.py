@@ -34,7 +34,7 @@ from builder.readers.toolkit.chat_messages import (
     tool_result,
 )
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span
 from builder.sources.source import Record, Source
@@ -160,7 +160,7 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
 
 def _response_parts(response: dict[str, Json]) -> list[Part]:
     """Returns the parts of an answer of the Responses API, in order."""
-    return [part for item in as_list(response.get("output")) for part in _item_parts(as_dict(item))]
+    return [part for item in as_dicts(response.get("output")) for part in _item_parts(item)]
 
 
 def _item_parts(item: dict[str, Json]) -> list[Part]:

@@ -35,7 +35,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
 from builder.sources.source import Source
 
@@ -60,12 +60,11 @@ class _Requests:
 
     def add(self, step: dict[str, Json]) -> None:
         """Collects the texts of a step's request."""
-        for item in as_list(step.get("model_input_messages")):
-            blocks = as_dict(item).get("content")
+        for message in as_dicts(step.get("model_input_messages")):
+            blocks = message.get("content")
             if isinstance(blocks, str):
                 self.sent.add(blocks)
-            for block in as_list(blocks):
-                self.sent.add(as_str(as_dict(block).get("text")))
+            self.sent.update(as_str(block.get("text")) for block in as_dicts(blocks))
 
     def framed(self, before: str, parts: _Parts, after: str = "") -> _Parts:
         """Returns a single text in its frame if a request contains it, else the parts unchanged."""
@@ -150,9 +149,9 @@ def _ignored(step: dict[str, Json]) -> str | None:
 
 def _system(step: dict[str, Json]) -> list[Message]:
     """Returns the system message of a step's logged request, if there is one."""
-    for item in as_list(step.get("model_input_messages"))[:1]:
-        if as_dict(item).get("role") == "system":
-            return [Message("system", content(as_dict(item).get("content")))]
+    for message in as_dicts(as_list(step.get("model_input_messages"))[:1]):
+        if message.get("role") == "system":
+            return [Message("system", content(message.get("content")))]
     return []
 
 

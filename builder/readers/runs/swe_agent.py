@@ -30,7 +30,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span, unique_name
 from builder.sources.source import Record, Source
@@ -46,7 +46,7 @@ def recognise(source: Source) -> str | None:
     if source.peek.kind != "json" or len(source.peek.objects) != 1:
         return None
     run = source.peek.objects[0]
-    runs = [run, *(as_dict(attempt) for attempt in as_list(run.get("attempts"))[:1])]
+    runs = [run, *as_dicts(as_list(run.get("attempts"))[:1])]
     for history, _ in map(_history, runs):
         head = [as_dict(entry) for entry in history[:5]]
         if head and all("role" in entry and entry.keys() & _OWN for entry in head):
@@ -112,7 +112,7 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
 
 def _inputs(run: dict[str, Json]) -> list[Json]:
     """Returns the input of each step as logged: its `query`, or the last `messages` before it."""
-    steps = [as_dict(step) for step in as_list(run.get("trajectory"))]
+    steps = as_dicts(run.get("trajectory"))
     if any("query" in step for step in steps):
         return [step.get("query") for step in steps]
     return [None, *(step.get("messages") for step in steps[:-1])] if steps else []

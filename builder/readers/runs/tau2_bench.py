@@ -29,7 +29,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content, reasoning
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.tags import call_of
@@ -142,14 +142,14 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
     changes: Counter[str] = Counter()
     problems: tuple[Problem, ...] = ()
     if isinstance(run.get("messages"), list) and run["messages"]:
-        items = [as_dict(item) for item in as_list(run["messages"])]
+        items = as_dicts(run["messages"])
         messages = [message for item in items for message in _messages(item, changes)]
         policy = as_str(run.get("policy")) or facts.policy
         if policy and not any(message.role == "system" for message in messages):
             messages.insert(0, Message("system", (Text(policy),)))
             changes["policy_as_system"] += 1
     else:
-        messages = _voice_calls([as_dict(tick) for tick in as_list(run.get("ticks"))])
+        messages = _voice_calls(as_dicts(run.get("ticks")))
         problems = (Problem("voice", record.where, "speech in chunks, without its words", 0),)
         if not messages and run.get("ticks"):
             return Problem("voice", record.where, "speech in chunks, without its words")
@@ -186,7 +186,7 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
     """Returns what the agent saw of a logged message, which may contain several tool results."""
     role = as_str(item.get("role"))
     if "tool_messages" in item:
-        answers = [as_dict(answer) for answer in as_list(item["tool_messages"])]
+        answers = as_dicts(item["tool_messages"])
         return [message for answer in answers for message in _messages(answer, changes)]
     if role == "tool" and item.get("requestor") == "user":
         changes["user_tools_hidden"] += 1
@@ -233,7 +233,7 @@ def _voice_calls(ticks: list[dict[str, Json]]) -> list[Message]:
     for tick in ticks:
         if calls := _calls(tick.get("agent_tool_calls")):
             messages.append(Message("assistant", tuple(calls), turn=str(tick.get("tick_id"))))
-        results = [as_dict(item) for item in as_list(tick.get("agent_tool_results"))]
+        results = as_dicts(tick.get("agent_tool_results"))
         messages += [Message("tool", (_result(item),)) for item in results]
     return messages
 

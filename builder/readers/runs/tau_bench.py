@@ -15,7 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_each
@@ -38,7 +38,7 @@ def recognise(source: Source) -> str | None:
 def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     if "messages_display" in run:
         return Problem("flattened", where, "a conversation as one text, without its calls")
-    messages = [chat_message(as_dict(item)) for item in as_list(run.get("traj"))]
+    messages = [chat_message(item) for item in as_dicts(run.get("traj"))]
     if not messages:
         error = as_str(as_dict(run.get("info")).get("error"))
         return Problem("no_messages", where, error[:200] or "the run contains no messages")

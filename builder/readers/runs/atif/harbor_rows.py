@@ -14,7 +14,7 @@ from builder.problem import Problem
 from builder.readers.toolkit import function_text, tags
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, name_or_none
 from builder.sources.source import Record
 
 ENDING = frozenset({"finish", "mark_task_complete"})
@@ -36,7 +36,7 @@ def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
 
 def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | Problem:
     """Returns the conversation of a row."""
-    items = [as_dict(item) for item in as_list(row.get("conversations"))]
+    items = as_dicts(row.get("conversations"))
     if not items:
         return Problem("no_messages", record.where, "the row contains no messages")
     changes: Counter[str] = Counter()

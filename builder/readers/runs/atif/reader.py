@@ -17,16 +17,17 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.atif.harbor_rows import extends, is_row, read_row
 from builder.readers.runs.atif.steps import Steps
-from builder.readers.runs.atif.trial import is_result, outcome_of
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import (
     as_dict,
+    as_dicts,
     as_list,
     as_str,
     name_of,
     name_or_none,
     tuple_or_none,
 )
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
@@ -101,12 +102,28 @@ def _trial(source: Source) -> Iterator[Event]:
                 yield Problem("not_object", where, "neither a trajectory nor a result")
             elif "steps" in record.value:
                 trajectories.append((where, record.value))
-            elif is_result(record.value):
-                outcome = outcome_of(record.value)
+            elif {"task_name", "trial_name"} <= record.value.keys():
+                outcome = _outcome(record.value)
                 yield Used()
             else:
                 yield Problem("unknown_shape", where, "neither a trajectory nor a result")
     yield from _Trajectories(source.name, Counter(), outcome).events(trajectories)
+
+
+def _outcome(result: dict[str, Json]) -> Mapping[str, Json] | None:
+    """Returns the outcome of a trial (harbor 0.25.0 models/trial/result.py, verifier/result.py).
+
+    reward     the only reward if it is named `reward`, else the object of all rewards
+    error      type of the exception that ended the run
+    benchmark  the dataset that contains the task, if there is one
+    """
+    rewards = as_dict(as_dict(result.get("verifier_result")).get("rewards"))
+    reward: Json = rewards["reward"] if rewards.keys() == {"reward"} else dict(rewards)
+    return logged_outcome(
+        benchmark=name_or_none(result.get("source")),
+        error=name_or_none(as_dict(result.get("exception_info")).get("exception_type")),
+        reward=reward,
+    )
 
 
 class _Trajectories:
@@ -136,7 +153,7 @@ class _Trajectories:
             yield from self._conversations(where, trajectory, CallKeys(keys), records)
 
     def _remember(self, where: str, trajectory: dict[str, Json]) -> None:
-        steps = [as_dict(step) for step in as_list(trajectory.get("steps"))]
+        steps = as_dicts(trajectory.get("steps"))
         ids = (trajectory.get("trajectory_id"), trajectory.get("session_id"))
         for name in (posixpath.basename(where.partition(" ")[0]), *map(as_str, ids)):
             if name:
@@ -151,7 +168,7 @@ class _Trajectories:
         self, where: str, trajectory: dict[str, Json], keys: CallKeys, records: int
     ) -> Iterator[Event]:
         agent = as_dict(trajectory.get("agent"))
-        steps = [as_dict(step) for step in as_list(trajectory.get("steps"))]
+        steps = as_dicts(trajectory.get("steps"))
         reading = Steps(agent, keys, self._lookup)
         for step in steps:
             reading.take(step)

@@ -29,7 +29,7 @@ from builder.readers.runs.atif.harbor_rows import ENDING
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
@@ -190,7 +190,7 @@ class Steps:
         """Returns the messages of the sub-agent that got the summary and asked questions."""
         results = as_list(as_dict(step.get("observation")).get("results"))
         for result in results:
-            for ref in map(as_dict, as_list(as_dict(result).get("subagent_trajectory_ref"))):
+            for ref in as_dicts(as_dict(result).get("subagent_trajectory_ref")):
                 named = " ".join(
                     as_str(ref.get(key))
                     for key in ("trajectory_path", "trajectory_id", "session_id")

@@ -25,7 +25,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import NotANumber, dumps
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
@@ -79,8 +79,8 @@ def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Messag
     parts = _content(message.get("content"), texts)
     if role == "tool":
         return [Message(role, (_result(message, parts, texts),))]
-    for call in as_list(message.get("tool_calls")):
-        parts += _call(as_dict(call), texts)
+    for call in as_dicts(message.get("tool_calls")):
+        parts += _call(call, texts)
     if stop_reason in _CUT_SHORT:
         parts.append(Unparsed("", "truncated"))
     split: list[Message] = []

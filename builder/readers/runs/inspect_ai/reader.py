@@ -10,7 +10,7 @@ if events were not logged. Source: inspect-ai.md "Inspect".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Context, Conversation, Event, Ignored, Json, Message
@@ -19,11 +19,11 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.inspect_ai.chains import Chains
 from builder.readers.runs.inspect_ai.messages import Texts, read_message
-from builder.readers.runs.inspect_ai.outcome import outcome_of
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 from builder.sources.zip_file import first_name, member, members, sizes
@@ -135,7 +135,7 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     chains.finish(
         [m for item in as_list(sample.get("messages")) for m in read_message(item, texts)]
     )
-    outcome = outcome_of(sample, log.task, texts)
+    outcome = _outcome(sample, log.task, texts)
     place = f"{sample.get('id')} epoch {sample.get('epoch')}"[:200]
     found = [chain for chain in chains.chains if chain.messages]
     if not found:
@@ -161,6 +161,28 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
             context=Context("rendered") if chains.events else None,
             outcome=outcome,
         )
+
+
+def _outcome(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str, Json] | None:
+    """Returns the outcome as logged; None if there is none.
+
+    score, feedback  objects with each scorer's value and explanation, by its name
+    error            message of the error
+    exit_status      type of the limit that ended the sample
+    benchmark        the task
+    """
+    scores = as_dict(sample.get("scores"))
+    if not scores and "score" in sample:  # before version 2: a single score without a name
+        scores = {"score": sample["score"]}
+    feedback = {name: texts.text(as_dict(one).get("explanation")) for name, one in scores.items()}
+    values = {name: as_dict(one).get("value") for name, one in scores.items()}
+    return logged_outcome(
+        benchmark=task,
+        error=texts.text(as_dict(sample.get("error")).get("message")),
+        exit_status=as_str(as_dict(sample.get("limit")).get("type")),
+        feedback={name: text for name, text in feedback.items() if text},
+        score={name: value for name, value in values.items() if value is not None},
+    )
 
 
 def _with_scope(events: list[dict[str, Json]]) -> Iterator[tuple[dict[str, Json], bool]]:
