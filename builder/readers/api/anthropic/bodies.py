@@ -13,7 +13,14 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, tuple_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_or_none,
+    tuple_or_none,
+)
 
 
 def history(body: dict[str, Json]) -> History:
@@ -32,8 +39,8 @@ def history(body: dict[str, Json]) -> History:
 def read_body(body: dict[str, Json]) -> History:
     """Returns the history in a request or a row."""
     messages = list(system_messages(body.get("system")))
-    for item in as_list(body.get("messages")):
-        messages += read_message(as_dict(item))
+    for item in as_dicts(body.get("messages")):
+        messages += read_message(item)
     tools = tuple_or_none(body.get("tools"))
     return History(tuple(messages), tools, name_or_none(body.get("model")))
 

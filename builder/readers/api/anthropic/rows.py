@@ -10,18 +10,14 @@ from collections.abc import Sequence
 
 from builder.conversation import Json
 from builder.readers.api.anthropic.blocks import blocks, has_blocks
-from builder.readers.api.anthropic.bodies import read_body
-from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ANTHROPIC, request_dialect
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
-_NESTED = frozenset(
-    {
-        "messages", "tools", "system", "metadata", "thinking", "tool_choice", "stop_sequences",
-        "context_management", "mcp_servers", "container", "betas", "output_config",
-        "output_format", "cache_control",
-    }
-)  # fmt: skip
+_NESTED = frozenset({
+    "messages", "tools", "system", "metadata", "thinking", "tool_choice", "stop_sequences",
+    "context_management", "mcp_servers", "container", "betas", "output_config", "output_format",
+    "cache_control",
+})  # fmt: skip
 """Keys of a request or row whose values are lists or objects."""
 _KEYS = frozenset({"role", "content", "id", "timestamp"})
 """Keys of a message, including those added by programs that keep lists of messages."""
@@ -32,7 +28,7 @@ def is_body(value: dict[str, Json]) -> bool:
     """Returns whether an object's `messages` are in Anthropic's form."""
     if "messages" not in value or request_dialect(value) != ANTHROPIC:
         return False
-    messages = [as_dict(item) for item in as_list(value.get("messages"))]
+    messages = as_dicts(value.get("messages"))
     if not messages or not all(map(_is_message, messages)):
         return False
     nested = {key for key, item in value.items() if isinstance(item, list | dict)}
@@ -53,11 +49,6 @@ def is_list(values: Sequence[Json]) -> bool:
     if not all(_is_message(message) and message.keys() <= _KEYS for message in messages):
         return False
     return has_blocks(messages)
-
-
-def listed(messages: list[Json]) -> History:
-    """Returns the history in a list of messages."""
-    return read_body({"messages": messages})
 
 
 def is_row(value: Json) -> bool:

@@ -32,7 +32,7 @@ from builder.readers.api.capture.dialect import BEDROCK, path_of, request_dialec
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 _SILENT = frozenset({"cachePoint", "type"})
@@ -55,14 +55,13 @@ def is_converse_row(value: Json) -> bool:
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request."""
     messages: list[Message] = []
-    system = [as_dict(block) for block in as_list(body.get("system"))]
+    system = as_dicts(body.get("system"))
     if isinstance(body.get("system"), str):  # not in the API, but some SDKs accept it
         system = [{"text": body["system"]}]
     if parts := tuple(_parts(system)):
         messages.append(Message("system", parts))
     blocks: list[dict[str, Json]] = []
-    for item in as_list(body.get("messages")):
-        message = as_dict(item)
+    for message in as_dicts(body.get("messages")):
         found = _blocks(message.get("content"))
         blocks += found
         messages += _messages(as_str(message.get("role")), found)
@@ -87,7 +86,7 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
 def _blocks(content: Json) -> list[dict[str, Json]]:
     if isinstance(content, str):
         return [{"text": content}]
-    return [as_dict(block) for block in as_list(content)]
+    return as_dicts(content)
 
 
 def _messages(role: str, blocks: list[dict[str, Json]]) -> Iterator[Message]:

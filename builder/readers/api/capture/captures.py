@@ -39,7 +39,7 @@ from builder.readers.api.openai_chat.bodies import CHAT
 from builder.readers.api.openai_responses import rows as responses_rows
 from builder.readers.api.openai_responses.bodies import RESPONSES
 from builder.readers.toolkit.logged_answers import LoggedAnswers
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dict
 from builder.sources.once import once
 from builder.sources.source import Record, Source
 
@@ -47,64 +47,68 @@ APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CON
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """How to recognise and read rows, records in an API's form that are whole conversations.
+class _Form:
+    """Whole conversations in the form of an API's requests: rows, and lists of messages.
 
+    name      of the API
     messages  describes the messages, for the reason of recognition
-    history   parses a row, unless there is a `read_row`
+    is_row    returns whether a record is a row
+    history   parses a row
+    is_list   returns whether values are the messages of one conversation; None: lists are not read
+    key       of the messages in a row
+    read_row  reads a row, if it may contain more than one conversation
     """
 
     name: str
     messages: str
     is_row: Callable[[Json], bool]
     history: Callable[[dict[str, Json]], History]
+    is_list: Callable[[Sequence[Json]], bool] | None = None
+    key: str = "messages"
     read_row: Callable[[str, dict[str, Json]], Iterator[Event]] | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class _Lists:
-    """How to recognise and read a list of an API's messages, which is one conversation."""
-
-    name: str
-    messages: str
-    is_list: Callable[[Sequence[Json]], bool]
-    history: Callable[[list[Json]], History]
+    def list_history(self, messages: list[Json]) -> History:
+        """Parses a list of messages."""
+        return self.history({self.key: messages})
 
 
-_ROWS = (
-    _Rows(OPENAI_CHAT, "chat messages", chat_rows.is_row, CHAT.history, chat_rows.read_row),
-    _Rows(ANTHROPIC, "messages of blocks", anthropic_rows.is_row, read_body),
-    _Rows(OPENAI_RESPONSES, "items", responses_rows.is_row, RESPONSES.history),
-    _Rows(BEDROCK, "messages of Converse", is_converse_row, CONVERSE.history),
-    _Rows(GEMINI, "contents", is_generate_row, GENERATE.history),
-)
-_LISTS = (
-    _Lists(OPENAI_CHAT, "chat messages", chat_rows.is_list, chat_rows.listed),
-    _Lists(ANTHROPIC, "messages of blocks", anthropic_rows.is_list, anthropic_rows.listed),
-    _Lists(OPENAI_RESPONSES, "items", responses_rows.is_list, responses_rows.listed),
-)
+_FORMS = (
+    _Form(
+        OPENAI_CHAT, "chat messages", chat_rows.is_row, CHAT.history, chat_rows.is_list,
+        read_row=chat_rows.read_row,
+    ),
+    _Form(
+        ANTHROPIC, "messages of blocks", anthropic_rows.is_row, read_body, anthropic_rows.is_list,
+    ),
+    _Form(
+        OPENAI_RESPONSES, "items", responses_rows.is_row, RESPONSES.history, responses_rows.is_list,
+        key="input",
+    ),
+    _Form(BEDROCK, "messages of Converse", is_converse_row, CONVERSE.history),
+    _Form(GEMINI, "contents", is_generate_row, GENERATE.history),
+)  # fmt: skip
 
 
-def _row(value: Json) -> _Rows | _Lists | None:
+def _form(value: Json) -> _Form | None:
     """Returns how to read a record that is a whole conversation or the list of its messages."""
     if isinstance(value, list):
-        return _list(value)
-    return next((rows for rows in _ROWS if rows.is_row(value)), None)
+        return _list_form(value)
+    return next((form for form in _FORMS if form.is_row(value)), None)
 
 
-def _read_row(rows: _Rows | _Lists, item: Record) -> Iterator[Event]:
-    if isinstance(rows, _Lists):
-        history = rows.history(as_list(item.value))
-        yield row_conversation(item.where, item.where, history, complete=False)
-    elif rows.read_row is not None:
-        yield from rows.read_row(item.where, as_dict(item.value))
-    else:
-        yield row_conversation(item.where, item.where, rows.history(as_dict(item.value)))
-
-
-def _list(values: Sequence[Json]) -> _Lists | None:
+def _list_form(values: Sequence[Json]) -> _Form | None:
     """Returns how to read values that are the messages of one conversation."""
-    return next((lists for lists in _LISTS if lists.is_list(values)), None)
+    return next((form for form in _FORMS if form.is_list and form.is_list(values)), None)
+
+
+def _read_row(form: _Form, item: Record) -> Iterator[Event]:
+    if isinstance(item.value, list):
+        history = form.list_history(item.value)
+        yield row_conversation(item.where, item.where, history, complete=False)
+    elif form.read_row is not None:
+        yield from form.read_row(item.where, as_dict(item.value))
+    else:
+        yield row_conversation(item.where, item.where, form.history(as_dict(item.value)))
 
 
 class Logs:
@@ -176,13 +180,13 @@ def first_values(source: Source) -> Iterator[Json]:
 @once
 def first_api(source: Source) -> tuple[str | None, str]:
     """Returns the reader of the first record that is an exchange or a row, and the reason."""
-    if (whole := _list(source.peek.records)) is not None:
+    if (whole := _list_form(source.peek.records)) is not None:
         return whole.name, f"a list of {whole.messages}"
     for value in first_values(source):
         opened = open_exchange(Record("", value))
         logged = isinstance(opened, Exchange) and opened.log is not None
-        if not logged and (rows := _row(value)) is not None:
-            return rows.name, f"rows with {rows.messages}"
+        if not logged and (form := _form(value)) is not None:
+            return form.name, f"rows with {form.messages}"
         if not isinstance(value, dict):
             continue
         name = opened.dialect if isinstance(opened, Exchange) else None
@@ -217,16 +221,16 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
 
 def read_captures(source: Source, own: str) -> Iterator[Event]:
     """Yields the conversations of a source of exchanges and the events of its other records."""
-    if (whole := _list(source.peek.records)) is not None:
-        yield from read_list(source, whole.history)
+    if (whole := _list_form(source.peek.records)) is not None:
+        yield from read_list(source, whole.list_history)
         return
     logs = Logs(own)
     for item in _records(source):
         if isinstance(item, Problem | Ignored):
             yield item
             continue
-        if (rows := _row(item.value)) is not None:
-            yield from _read_row(rows, item)
+        if (form := _form(item.value)) is not None:
+            yield from _read_row(form, item)
             continue
         opened = open_exchange(item)
         if isinstance(opened, Exchange):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from builder.conversation import Json
@@ -72,17 +73,19 @@ def _description(error: Exception) -> str:
     return f"{fault} in line {mark.line + 1}" if mark is not None else str(fault)
 
 
+@dataclass(slots=True)
 class _Open:
-    """A collection that is still open."""
+    """A collection that is still open. `key`: the key of a mapping whose value comes next."""
 
-    __slots__ = ("anchor", "is_map", "key", "size", "value")
+    value: dict[str, Json] | list[Json]
+    anchor: str | None
+    key: str | None = None
+    size: int = 1
 
-    def __init__(self, is_map: bool, anchor: str | None) -> None:
-        self.is_map = is_map
-        self.anchor = anchor
-        self.value: dict[str, Json] | list[Json] = {} if is_map else []
-        self.key: str | None = None  # the key of a mapping whose value comes next
-        self.size = 1
+    @property
+    def needs_key(self) -> bool:
+        """Returns whether the next scalar is the key of a mapping."""
+        return isinstance(self.value, dict) and self.key is None
 
 
 class _Building:
@@ -97,10 +100,10 @@ class _Building:
 
     def take(self, event: yaml.Event) -> tuple[str, str] | None:
         """Adds one event; returns the code and detail of a fault, if there is one."""
-        match type(event).__name__:
+        match kind := type(event).__name__:
             case "MappingStartEvent" | "SequenceStartEvent":
-                is_map = type(event).__name__ == "MappingStartEvent"
-                self.open.append(_Open(is_map, getattr(event, "anchor", None)))
+                value: dict[str, Json] | list[Json] = {} if kind == "MappingStartEvent" else []
+                self.open.append(_Open(value, getattr(event, "anchor", None)))
                 if len(self.open) > MAX_DEPTH:
                     return "too_deep", f"nested deeper than {MAX_DEPTH}"
             case "MappingEndEvent" | "SequenceEndEvent":
@@ -124,8 +127,8 @@ class _Building:
                 value = _plain(text)
             except OverflowError:
                 return "number", f"number out of range: {text[:40]}"
-        if self.open and self.open[-1].is_map and self.open[-1].key is None:
-            value = text  # a key
+        if self.open and self.open[-1].needs_key:
+            value = text
         return self._add(value, len(text) + 1, getattr(event, "anchor", None))
 
     def _alias(self, anchor: str | None) -> tuple[str, str] | None:

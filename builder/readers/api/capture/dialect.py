@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from builder.conversation import Json
 from builder.readers.toolkit.call_keys import looks_random
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 OPENAI_CHAT = "openai-chat"
 OPENAI_RESPONSES = "openai-responses"
@@ -39,35 +39,27 @@ _NAME = re.compile(r"[\w.:-]{0,24}")
 _BEDROCK_KEYS = frozenset(
     {"inferenceConfig", "toolConfig", "modelId", "additionalModelRequestFields"}
 )
-BEDROCK_EVENTS = frozenset(
-    {
-        "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop",
-        "messageStop", "metadata",
-    }
-)  # fmt: skip
-_ANTHROPIC_BLOCKS = frozenset(
-    {
-        "tool_use", "tool_result", "redacted_thinking", "server_tool_use", "document",
-        "image", "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload",
-    }
-)  # fmt: skip
-_ANTHROPIC_EVENTS = frozenset(
-    {
-        "message_start", "content_block_start", "content_block_delta", "content_block_stop",
-        "message_delta", "message_stop",
-    }
-)  # fmt: skip
+BEDROCK_EVENTS = frozenset({
+    "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop",
+    "metadata",
+})  # fmt: skip
+_ANTHROPIC_BLOCKS = frozenset({
+    "tool_use", "tool_result", "redacted_thinking", "server_tool_use", "document", "image",
+    "mcp_tool_use", "mcp_tool_result", "search_result", "container_upload",
+})  # fmt: skip
+_ANTHROPIC_EVENTS = frozenset({
+    "message_start", "content_block_start", "content_block_delta", "content_block_stop",
+    "message_delta", "message_stop",
+})  # fmt: skip
 _INTERACTION_KEYS = frozenset(
     {"system_instruction", "previous_interaction_id", "generation_config", "agent_config"}
 )
 _STEPS = frozenset({"user_input", "model_output", "thought", "function_result"})
 _INTERACTION_EVENT = re.compile(r"interaction\.\w+|(?:step|content)\.(?:start|delta|stop)")
-_RESPONSES_KEYS = frozenset(
-    {
-        "instructions", "previous_response_id", "conversation", "store", "reasoning", "include",
-        "max_output_tokens", "truncation", "text", "tools", "tool_choice", "background", "stream",
-    }
-)  # fmt: skip
+_RESPONSES_KEYS = frozenset({
+    "instructions", "previous_response_id", "conversation", "store", "reasoning", "include",
+    "max_output_tokens", "truncation", "text", "tools", "tool_choice", "background", "stream",
+})  # fmt: skip
 
 
 def dialect(body: Json, url: str) -> str | None:
@@ -132,7 +124,7 @@ def _is_interaction(body: dict[str, Json]) -> bool:
         return False
     if "output" in body or "outputs" in body:  # a trace's record
         return False
-    types = {as_str(as_dict(item).get("type")) for item in as_list(body["input"])}
+    types = {as_str(item.get("type")) for item in as_dicts(body["input"])}
     return not _INTERACTION_KEYS.isdisjoint(body) or not _STEPS.isdisjoint(types)
 
 
@@ -149,7 +141,7 @@ def is_interaction_event(body: dict[str, Json]) -> bool:
 
 def _is_responses_input(body: dict[str, Json]) -> bool:
     given = body.get("input")
-    items = [as_dict(item) for item in as_list(given)]
+    items = as_dicts(given)
     if any("role" in item or "type" in item for item in items):
         return True
     return isinstance(given, str | list) and not _RESPONSES_KEYS.isdisjoint(body)
@@ -204,7 +196,7 @@ _EXTRA = frozenset({"content_block", "usage", "context_management"})
 
 def is_event(body: dict[str, Json]) -> bool:
     """Returns whether a body is one event of a stream, not a whole response."""
-    choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
+    choices = as_dicts(body.get("choices"))
     if any("message" in choice for choice in choices):
         return False
     if as_str(body.get("object")).endswith(".chunk") or any("delta" in c for c in choices):

@@ -49,7 +49,7 @@ URL_KEYS = ("url", "uri", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 _ENVELOPES = frozenset(
     {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
-)  # fmt: skip
+)
 """Keys of which every envelope has at least one."""
 
 _TIMED = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z (?=\{)")

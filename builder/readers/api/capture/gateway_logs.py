@@ -13,7 +13,7 @@ from builder.conversation import Json
 from builder.readers.api.capture.dialect import BEDROCK
 from builder.readers.api.litellm import records as litellm_records
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 _OPERATIONS = {
     "Converse": "converse",
@@ -54,12 +54,12 @@ def watched(document: dict[str, Json]) -> list[Json] | None:
     LiteLLM: a page of rows.
     """
     rows: list[Json] = [
-        {as_str(as_dict(cell).get("field")): as_dict(cell).get("value") for cell in as_list(row)}
+        {as_str(cell.get("field")): cell.get("value") for cell in as_dicts(row)}
         for row in as_list(document.get("results"))
     ]
     for found in (document.get("events"), document.get("logEvents"), rows, document.get("data")):
-        some = [as_dict(item) for item in as_list(found)[:5]]
-        if any(_text_of(item) or litellm_records.fields(item) for item in some):
+        first = as_dicts(as_list(found)[:5])
+        if any(_text_of(item) or litellm_records.fields(item) for item in first):
             return as_list(found)
     return None
 

@@ -31,7 +31,7 @@ from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none, tuple_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, name_or_none, tuple_or_none
 
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
 """Finish reasons that older SDKs write as numbers."""
@@ -139,7 +139,7 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     body = whole_response(chunks)
     named = _MODEL.search(path_of(exchange.url))
     model = name_or_none(body.get("modelVersion")) or (named[1] if named else None)
-    return [_answer(as_dict(candidate), model) for candidate in as_list(body.get("candidates"))]
+    return [_answer(candidate, model) for candidate in as_dicts(body.get("candidates"))]
 
 
 def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
@@ -176,7 +176,7 @@ def continues(before: Json, after: Json) -> bool:
     )
     if one or other:
         return one == other
-    candidates = [as_dict(item) for item in as_list(as_dict(before).get("candidates"))]
+    candidates = as_dicts(as_dict(before).get("candidates"))
     return not any(c.get("finishReason") or c.get("finish_reason") for c in candidates)
 
 

@@ -30,6 +30,7 @@ from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import (
     as_dict,
+    as_dicts,
     as_int,
     as_list,
     as_str,
@@ -105,7 +106,7 @@ def _model_parts(step: dict[str, Json]) -> Iterator[Part]:
     if kind == "model_output":
         yield from _contents(step.get("content"))
     elif kind == "thought":
-        pieces = [as_str(as_dict(item).get("text")) for item in as_list(step.get("summary"))]
+        pieces = [as_str(item.get("text")) for item in as_dicts(step.get("summary"))]
         if text := "".join(pieces):
             yield Reasoning(text)
     elif kind == "function_call":

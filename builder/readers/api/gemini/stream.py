@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from builder.conversation import Json
 from builder.readers.api.gemini.contents import wire_part
-from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _GROUNDING = (
@@ -40,8 +40,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         chunk = as_dict(item)
         broken = broken or bool(chunk.get("error"))
         model = model or as_str(chunk.get("modelVersion") or chunk.get("model_version"))
-        for entry in as_list(chunk.get("candidates")):
-            candidate = as_dict(entry)
+        for candidate in as_dicts(chunk.get("candidates")):
             found.setdefault(as_int(candidate.get("index")), _Candidate()).add(candidate)
     candidates: list[Json] = [
         {
@@ -121,8 +120,8 @@ class _Call:
                 self.call[key] = piece[key]
         if piece.get("args") or self.arguments is None:  # {} ends arguments in pieces
             self.arguments = piece.get("args")
-        for item in as_list(piece.get("partialArgs") or piece.get("partial_args")):
-            self._argument(as_dict(item))
+        for item in as_dicts(piece.get("partialArgs") or piece.get("partial_args")):
+            self._argument(item)
 
     def _argument(self, item: dict[str, Json]) -> None:
         place = as_str(item.get("jsonPath") or item.get("json_path"))

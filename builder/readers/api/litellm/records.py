@@ -37,12 +37,10 @@ _CALL_TYPES = {
 }
 _PASSED = frozenset({"pass_through_endpoint", "allm_passthrough_route", "llm_passthrough_route"})
 """Call types whose bodies have the form of the provider's own API."""
-_SIGNS = frozenset(
-    {
-        "litellm_call_id", "custom_llm_provider", "model_group", "hidden_params",
-        "litellm_params", "request_tags", "spend", "response_cost", "standard_logging_object",
-    }
-)  # fmt: skip
+_SIGNS = frozenset({
+    "litellm_call_id", "custom_llm_provider", "model_group", "hidden_params", "litellm_params",
+    "request_tags", "spend", "response_cost", "standard_logging_object",
+})  # fmt: skip
 _MESSAGE_KEYS = {OPENAI_RESPONSES: "input", GEMINI: "contents"}
 """The key of the messages in requests of APIs that do not call it `messages`."""
 _PARAMETERS = ("tools", "functions", "instructions", "systemInstruction", "config")

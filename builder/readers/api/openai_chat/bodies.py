@@ -28,12 +28,12 @@ from builder.readers.toolkit.chat_messages import assistant_parts, content, reas
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
 
 
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request, or of a row with `messages`."""
-    items = [as_dict(item) for item in as_list(body.get("messages"))]
+    items = as_dicts(body.get("messages"))
     changes: Counter[str] = Counter()
     flat = is_flat(items)
     messages = [message for item in items for message in read_message(item, changes, flat=flat)]
@@ -175,7 +175,7 @@ def _calls(item: dict[str, Json]) -> list[Json]:
 
 def _detailed(item: dict[str, Json]) -> str:
     """Returns the clear text of `reasoning_details` (OpenRouter), without summaries."""
-    details = [as_dict(detail) for detail in as_list(item.get("reasoning_details"))]
+    details = as_dicts(item.get("reasoning_details"))
     texts = (as_str(d.get("text")) for d in details if d.get("type") == "reasoning.text")
     return "".join(texts)
 
@@ -194,9 +194,9 @@ def _result(item: dict[str, Json]) -> ToolResult:
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the choices of a response by index; () for an error or without choices."""
     body = exchange.answer_body(whole_response)
-    choices = [as_dict(choice) for choice in as_list(body.get("choices"))]
+    choices = as_dicts(body.get("choices"))
     choices.sort(key=lambda choice: as_int(choice.get("index")))
-    sent = [as_dict(item) for item in as_list((exchange.request or {}).get("messages"))]
+    sent = as_dicts((exchange.request or {}).get("messages"))
     return [
         _answer(choice, sent, body) for choice in choices if isinstance(choice.get("message"), dict)
     ]
@@ -227,7 +227,7 @@ def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
     OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields
     of the response. Groq's compound models list `executed_tools`.
     """
-    annotations = map(as_dict, as_list(message.get("annotations")))
+    annotations = as_dicts(message.get("annotations"))
     cited = any(as_str(one.get("type")).endswith("_citation") for one in annotations)
     return cited or any((message.get("executed_tools"), *map(body.get, SEARCHES)))
 

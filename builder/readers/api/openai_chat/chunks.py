@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from builder.conversation import Json
 from builder.readers.toolkit.json_text import is_json
-from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _LISTS = ("reasoning_details", "annotations", "executed_tools")
@@ -29,8 +29,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         broken = broken or bool(chunk.get("error"))
         model = model or as_str(chunk.get("model"))
         searches |= {key: chunk[key] for key in SEARCHES if chunk.get(key)}
-        for entry in as_list(chunk.get("choices")):
-            piece = as_dict(entry)
+        for piece in as_dicts(chunk.get("choices")):
             choices.setdefault(as_int(piece.get("index")), _Choice()).add(piece)
     return {
         **searches,
@@ -94,12 +93,12 @@ class _Choice:
         for name in _TEXTS:
             if text := as_str(delta.get(name)):
                 self.pieces[name].append(text)
-        for item in as_list(delta.get("content")):
-            self._part(as_dict(item))
+        for part in as_dicts(delta.get("content")):
+            self._part(part)
         for name in _LISTS:
             self.lists[name] += as_list(delta.get(name))
-        for item in as_list(delta.get("tool_calls")):
-            self._call(as_dict(item))
+        for call in as_dicts(delta.get("tool_calls")):
+            self._call(call)
         self.legacy.add("", as_dict(delta.get("function_call")))
         self.finish = as_str(piece.get("finish_reason")) or self.finish
 
@@ -109,7 +108,7 @@ class _Choice:
         thinking = part.get("thinking")
         thought = self.pieces["reasoning_content"]
         thought.append(as_str(thinking))
-        thought += [as_str(as_dict(item).get("text")) for item in as_list(thinking)]
+        thought += [as_str(item.get("text")) for item in as_dicts(thinking)]
 
     def _call(self, piece: dict[str, Json]) -> None:
         """Adds a piece of a call. Servers omit the index, use one for all, or send id "" later.

@@ -11,29 +11,24 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
-from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import history
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
-_COLUMNS = frozenset(
-    {
-        "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
-        "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
-        "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
-        "chat_template_kwargs", "usage", "plugins", "models", "transforms",
-    }
-)  # fmt: skip
+_COLUMNS = frozenset({
+    "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
+    "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
+    "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
+    "chat_template_kwargs", "usage", "plugins", "models", "transforms",
+})  # fmt: skip
 """Keys of a row or request whose values are lists or objects."""
 
-_KEYS = frozenset(
-    {
-        "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal",
-        "audio", "annotations", "reasoning_content", "reasoning", "reasoning_details",
-        "thinking_blocks", "weight", "id", "timestamp",
-    }
-)  # fmt: skip
+_KEYS = frozenset({
+    "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
+    "annotations", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks",
+    "weight", "id", "timestamp",
+})  # fmt: skip
 """Keys of a message, including those added by programs that keep lists of messages."""
 
 
@@ -67,11 +62,6 @@ def is_list(values: Sequence[Json]) -> bool:
     if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
         return False
     return any("tool_calls" in message or message["role"] == "tool" for message in messages)
-
-
-def listed(messages: list[Json]) -> History:
-    """Returns the history in a list of messages."""
-    return history({"messages": messages})
 
 
 def is_row(value: Json) -> bool:

@@ -26,7 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.agents.codex import items as codex_items
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 Item = dict[str, Json]
 
@@ -39,19 +39,15 @@ _CALLS = {
 """Calls of built-in tools that the client runs: the tool's name, and the field of arguments."""
 
 _NAMED_CALLS = frozenset({"function_call", "custom_tool_call", "tool_search_call"})
-_OUTPUTS = frozenset(
-    {
-        "function_call_output", "custom_tool_call_output", "tool_search_output",
-        "local_shell_call_output", "shell_call_output", "apply_patch_call_output",
-        "computer_call_output",
-    }
-)  # fmt: skip
-_SERVER = frozenset(
-    {
-        "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
-        "mcp_call", "mcp_approval_request", "program", "program_output",
-    }
-)  # fmt: skip
+_OUTPUTS = frozenset({
+    "function_call_output", "custom_tool_call_output", "tool_search_output",
+    "local_shell_call_output", "shell_call_output", "apply_patch_call_output",
+    "computer_call_output",
+})  # fmt: skip
+_SERVER = frozenset({
+    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
+    "mcp_call", "mcp_approval_request", "program", "program_output",
+})  # fmt: skip
 _COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 _SILENT = frozenset({"mcp_list_tools", "mcp_approval_response", "compaction_trigger"})
 """Items without content: lists of a server's tools, and approvals by the user."""
@@ -134,7 +130,7 @@ class ItemReading:
 
     def _thoughts(self, item: Item) -> list[Part]:
         """Returns thoughts in clear text, without summaries by another model."""
-        texts = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
+        texts = [as_str(part.get("text")) for part in as_dicts(item.get("content"))]
         if not any(texts) and as_list(item.get("summary")):
             self.changes["reasoning_summary_dropped"] += 1
         return [Reasoning(text) for text in texts if text]

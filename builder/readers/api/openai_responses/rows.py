@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.conversation import Json
-from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ROLES
-from builder.readers.api.openai_responses.bodies import history
 from builder.readers.api.openai_responses.items import ITEMS, item_type
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
@@ -40,8 +38,3 @@ def is_row(value: Json) -> bool:
     if not isinstance(value, dict) or "model" in value or not _ANSWERS.isdisjoint(value):
         return False
     return is_list(as_list(value.get("input")))
-
-
-def listed(items: list[Json]) -> History:
-    """Returns the history in a list of items."""
-    return history({"input": items})
