@@ -139,11 +139,7 @@ class Sample:
         weights = self.weights or (None,) * len(self.messages)
         messages = b", ".join(
             b'{"role": %b, "content": %b%b}'
-            % (
-                quoted(role),
-                quoted(content),
-                b"" if weight is None else b', "weight": %d' % weight,
-            )
+            % (quoted(role), quoted(content), b"" if weight is None else b', "weight": %d' % weight)
             for (role, content), weight in zip(self.messages, weights, strict=True)
         )
         definitions = ", ".join(self.definitions).encode("utf-8")

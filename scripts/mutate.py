@@ -58,7 +58,7 @@ class Tally:
         """Counts one mutated sample and the codes that were found in it."""
         self.applied += 1
         self.caught += bool(found & fitting)
-        self.codes.update(found)
+        self.codes.update(sorted(found))
 
 
 def lines_of(dataset: Path) -> Iterator[Line]:

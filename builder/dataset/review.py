@@ -53,11 +53,7 @@ class Review:
     def counts(self) -> dict[str, Json]:
         """Returns the manifest's entry about the review."""
         counts = Counter(item.decision for item in self.decisions.values())
-        return {
-            "sha256": self.sha256,
-            "accepted": counts[ACCEPT],
-            "rejected": counts[REJECT],
-        }
+        return {"sha256": self.sha256, "accepted": counts[ACCEPT], "rejected": counts[REJECT]}
 
 
 def read_review(path: Path) -> Review:

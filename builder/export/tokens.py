@@ -13,9 +13,7 @@ class BorderFault(Exception):
 
 
 def labels(
-    ids: Sequence[int],
-    offsets: Sequence[tuple[int, int]],
-    spans: Sequence[tuple[int, int]],
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]
 ) -> list[int]:
     """Returns the ids inside the spans, IGNORED elsewhere. Offsets and spans are code points.
 

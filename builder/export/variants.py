@@ -15,15 +15,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.export.tokens import labels
-from builder.export.variant import (
-    MESSAGES,
-    STRING,
-    TOOLS,
-    ExportItem,
-    Feature,
-    Row,
-    Variant,
-)
+from builder.export.variant import MESSAGES, STRING, TOOLS, ExportItem, Feature, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
 from builder.qwen3.flatten import call_text, flatten
@@ -124,11 +116,7 @@ def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]
 def _completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
     for sample, text, _ in _turns(item, target):
         messages = as_messages(sample)
-        row = {
-            "prompt": messages[:-1],
-            "completion": messages[-1:],
-            "tools": list(sample.tools),
-        }
+        row = {"prompt": messages[:-1], "completion": messages[-1:], "tools": list(sample.tools)}
         yield row, text
 
 

@@ -216,9 +216,5 @@ def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> di
     """Returns the entry for an abandoned answer, with its thought if the successor has one too."""
     rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
     return preference(
-        abandoned.reason,
-        successor.ordinal,
-        chosen=None,
-        rejected=rejected,
-        record=abandoned.record,
+        abandoned.reason, successor.ordinal, chosen=None, rejected=rejected, record=abandoned.record
     )

@@ -107,11 +107,7 @@ class Comparison:
 
 
 def compare(
-    sample: Sample,
-    text: str,
-    spans: Spans,
-    target: Target,
-    comparisons: Iterable[Comparison],
+    sample: Sample, text: str, spans: Spans, target: Target, comparisons: Iterable[Comparison]
 ) -> None:
     """Adds one proven sample (its rendering, its trained spans) to each comparison."""
     tokens = MaskTokens(target)

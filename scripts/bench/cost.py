@@ -1,7 +1,7 @@
 """Measures the cost of a command: seconds, and CPU and memory of all processes it starts.
 
-Workers may outlive their parents, and then no process waits for them. On Linux this process becomes
-the subreaper that adopts orphans, so that it gets all CPU seconds. On other systems they are
+Workers may outlive their parents, so that no process waits for them. On Linux this process becomes
+the subreaper that adopts such orphans, and so learns all CPU seconds. On other systems they are
 unknown.
 """
 
@@ -56,7 +56,7 @@ class Cost:
 
 
 class Failed(Exception):
-    """A command ended with an unexpected exit code; the message shows its output."""
+    """A command ended with an unexpected exit code; the message contains its output."""
 
 
 def adopt_orphans() -> bool:
@@ -111,7 +111,7 @@ def _reap() -> float:
     if sys.platform != "linux":
         return 0.0
     cpu = 0.0
-    patience = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             pid, _, usage = os.wait4(-1, os.WNOHANG)
@@ -120,7 +120,7 @@ def _reap() -> float:
         if pid:
             cpu += usage.ru_utime + usage.ru_stime
             continue
-        if time.monotonic() > patience:
+        if time.monotonic() > deadline:
             kill_all()
         time.sleep(0.01)
 
@@ -158,19 +158,19 @@ def _watched() -> Iterator[_Watch]:
     watch = _Watch()
     ended = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         pause = INTERVAL / 10
         while True:
             started = time.perf_counter()
-            held = [size for pid in below(os.getpid()) if (size := pss(pid)) is not None]
-            if held:
-                watch.peak = max(watch.peak or 0, sum(held))
+            sizes = [size for pid in below(os.getpid()) if (size := pss(pid)) is not None]
+            if sizes:
+                watch.peak = max(watch.peak or 0, sum(sizes))
             took = time.perf_counter() - started
             if ended.wait(max(pause, SHARE * took)):
                 return
             pause = min(pause * 2, INTERVAL)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=sample, daemon=True)
     if sys.platform == "linux":
         thread.start()
     try:
@@ -184,10 +184,10 @@ def _watched() -> Iterator[_Watch]:
 def pss(pid: int) -> int | None:
     """Returns the PSS of the process in bytes, swap included; None: unknown."""
     try:
-        reported = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
     except OSError:
         return None
-    found = re.findall(rb"^(?:Pss|SwapPss):\s+(\d+) kB", reported, re.MULTILINE)
+    found = re.findall(rb"^(?:Pss|SwapPss):\s+(\d+) kB", rollup, re.MULTILINE)
     return sum(map(int, found)) * 1024 if found else None
 
 

@@ -1,4 +1,4 @@
-"""Compares with `teich convert`, which proves nothing, on the same Claude Code files."""
+"""Compares with `teich convert`, which verifies nothing, on the same Claude Code files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def run(bench: Bench) -> None:
     show("Peer: MB of raw logs per second, all copies", _rates(["teich", *ours], made, found))
     pairs = [(f"{one}, {size}", f"teich, {size}", "< 1") for size in made for one in ours]
     pairs.append(("builder --help", "teich --help", "< 1"))
-    show("Peer: the median of the rounds (lowest to highest)", _ratios(found, pairs))
+    show(
+        "Peer: the median of the rounds (lowest to highest)",
+        [RATIO_HEADS, *ratio_rows(found, pairs)],
+    )
     _show_results(found, rows)
 
 
@@ -74,10 +77,6 @@ def _commands(
     return commands
 
 
-def _ratios(found: Found, pairs: list[tuple[str, str, str]]) -> list[list[str]]:
-    return [RATIO_HEADS, *ratio_rows(found, pairs)]
-
-
 def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[list[str]]:
     """Returns MB per second, with start-up (all copies) and without (all copies minus one)."""
     rows = [["", "with start-up", "without", "without, of CPU"]]
@@ -97,7 +96,7 @@ def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[lis
 
 
 def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
-    """Prints what each tool produced, as time alone is not comparable."""
+    """Prints the output sizes of each tool, since times alone are not comparable."""
     table = [["", "rows", "calls", "answered"]]
     for size, path in rows.items():
         with path.open("rb") as lines:
@@ -106,7 +105,7 @@ def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
         calls = sum(len(turn.get("tool_calls") or ()) for turn in turns)
         answers = sum(turn["role"] == "tool" for turn in turns)
         table.append([f"teich, {size}", *map(str, (len(messages), calls, answers))])
-        text = found[f"build, 1 worker, {size}"][0].reported
-        kept = text["calls"]["kept"]
-        table.append([f"build, {size}", *map(str, (text["samples"], kept, kept))])
+        built = found[f"build, 1 worker, {size}"][0].reported
+        kept = built["calls"]["kept"]
+        table.append([f"build, {size}", *map(str, (built["samples"], kept, kept))])
     show("Peer: results (each call in a built sample is answered)", table)

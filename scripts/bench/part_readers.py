@@ -8,7 +8,7 @@ from bench.tables import number, show
 
 WANTED_BYTES = 3_000_000
 MOST_FILES = 1000
-"""Size of a run's input: enough to measure, in a limited number of files."""
+"""The size of a run's input: enough to measure, in a limited number of files."""
 
 
 def run(bench: Bench) -> None:
@@ -37,14 +37,18 @@ def _made(bench: Bench, name: str) -> Made:
 
 def _row(name: str, logs: Made, found: Found) -> list[str]:
     reads, builds = found[f"read {name}"], found[f"build {name}"]
-    text = reads[0].reported
     reading = median(reads, lambda cost: cost.reported["reading"])
     both = median(reads, lambda cost: cost.reported["reading"] + cost.reported["recognising"])
     start, whole = median(found["tiny"], cpu), median(builds, cpu)
     net = None if start is None or whole is None else whole - start
     rates = [number(_rate(logs.size, spent), 1) for spent in (reading, both, net)]
     sizes = [str(logs.files), f"{logs.size / 1e6:.1f}"]
-    return [*sizes, str(text["conversations"]), str(builds[0].reported["samples"]), *rates]
+    return [
+        *sizes,
+        str(reads[0].reported["conversations"]),
+        str(builds[0].reported["samples"]),
+        *rates,
+    ]
 
 
 def _rate(size: int, spent: float | None) -> float | None:

@@ -8,6 +8,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from bench.cost import Cost, measure
@@ -51,7 +52,7 @@ def child(name: str, *arguments: str | Path) -> list[str]:
 
 @dataclass(slots=True)
 class Bench:
-    """What all parts share: the corpus, a scratch folder, the options.
+    """The corpus, a scratch folder and the options, which all parts share.
 
     `fast` is the version of fastokens, None if it is not installed.
     """
@@ -68,7 +69,7 @@ class Bench:
     def environment(self, *, fast: bool) -> Mapping[str, str]:
         """Returns the environment of children: this tree's builder, and fastokens only if `fast`.
 
-        A module of the same name that cannot be imported hides it.
+        Otherwise fastokens is hidden by a module of that name that cannot be imported.
         """
         hidden = self.scratch / "hidden"
         hidden.mkdir(exist_ok=True)
@@ -105,22 +106,12 @@ class Bench:
         return found
 
 
-def seconds(cost: Cost) -> float:
-    """Returns wall-clock seconds."""
-    return cost.seconds
-
-
-def cpu(cost: Cost) -> float | None:
-    """Returns CPU seconds; None if unknown."""
-    return cost.cpu
-
-
-def peak(cost: Cost) -> float | None:
-    """Returns the peak memory in bytes; None if unknown."""
-    return cost.peak
-
-
 Of = Callable[[Cost], float | None]
+"""Returns one value of a cost; None if it is unknown."""
+
+seconds: Of = attrgetter("seconds")
+cpu: Of = attrgetter("cpu")
+peak: Of = attrgetter("peak")
 
 
 def median(costs: Iterable[Cost], of: Of) -> float | None:

@@ -32,17 +32,15 @@ def show_costs(title: str, found: Found) -> None:
     """Prints the medians of each command, and its peak memory over all rounds."""
     rows = [["", "seconds", "CPU s", "peak MB"]]
     for name, costs in found.items():
-        held = [cost.peak for cost in costs if cost.peak is not None]
-        most = max(held, default=None)
-        reported = number(median(costs, seconds)), number(median(costs, cpu)), megabytes(most)
-        rows.append([name, *reported])
+        most = max((cost.peak for cost in costs if cost.peak is not None), default=None)
+        times = number(median(costs, seconds)), number(median(costs, cpu))
+        rows.append([name, *times, megabytes(most)])
     show(title, rows)
 
 
 def over(found: Found, one: str, other: str, of: Of = seconds) -> str:
     """Formats the quotient one / other: the median over the rounds, the lowest and the highest."""
-    values = ratios(found[one], found[other], of)
-    return spread(values)
+    return spread(ratios(found[one], found[other], of))
 
 
 def spread(values: Sequence[float]) -> str:

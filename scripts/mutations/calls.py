@@ -17,12 +17,12 @@ from mutations.edits import (
     compact,
     escaped_non_ascii,
     exponent,
+    in_answer,
     in_arguments,
     in_call,
     in_message,
     in_messages,
     in_prose,
-    in_role,
     in_value,
     indented,
     string_edit,
@@ -32,55 +32,38 @@ from mutations.edits import (
 KINDS: tuple[Mutation, ...] = (
     # The text of a call.
     Mutation(
-        "newline after <tool_call> lost",
-        in_role("assistant", swap("<tool_call>\n", "<tool_call>")),
-        CALLS,
+        "newline after <tool_call> lost", in_answer(swap("<tool_call>\n", "<tool_call>")), CALLS
     ),
     Mutation(
-        "newline before </tool_call> lost",
-        in_role("assistant", swap("\n</tool_call>", "</tool_call>")),
-        CALLS,
+        "newline before </tool_call> lost", in_answer(swap("\n</tool_call>", "</tool_call>")), CALLS
     ),
+    Mutation("space after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call> ")), CALLS),
+    Mutation("CRLF after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call>\r\n")), CALLS),
     Mutation(
-        "space after <tool_call>",
-        in_role("assistant", swap("<tool_call>\n", "<tool_call> ")),
-        CALLS,
+        "two newlines after <tool_call>", in_answer(swap("<tool_call>\n", "<tool_call>\n\n")), CALLS
     ),
-    Mutation(
-        "CRLF after <tool_call>",
-        in_role("assistant", swap("<tool_call>\n", "<tool_call>\r\n")),
-        CALLS,
-    ),
-    Mutation(
-        "two newlines after <tool_call>",
-        in_role("assistant", swap("<tool_call>\n", "<tool_call>\n\n")),
-        CALLS,
-    ),
-    Mutation(
-        "indented call", in_role("assistant", swap("<tool_call>\n{", "<tool_call>\n  {")), CALLS
-    ),
-    Mutation("<tool_call> lost", in_role("assistant", swap("<tool_call>\n", "")), CALLS),
-    Mutation("</tool_call> lost", in_role("assistant", swap("\n</tool_call>", "")), CALLS),
+    Mutation("indented call", in_answer(swap("<tool_call>\n{", "<tool_call>\n  {")), CALLS),
+    Mutation("<tool_call> lost", in_answer(swap("<tool_call>\n", "")), CALLS),
+    Mutation("</tool_call> lost", in_answer(swap("\n</tool_call>", "")), CALLS),
     Mutation(
         "newline between text and call lost",
-        in_role(
-            "assistant",
+        in_answer(
             lambda t: (
                 re.sub(r"(?<=[^\n])\n<tool_call>", "<tool_call>", t, count=1)
                 if not t.startswith("<")
                 else None
-            ),
+            )
         ),
         CALLS,
     ),
     Mutation(
         "newline between two calls lost",
-        in_role("assistant", swap("</tool_call>\n<tool_call>", "</tool_call><tool_call>")),
+        in_answer(swap("</tool_call>\n<tool_call>", "</tool_call><tool_call>")),
         CALLS,
     ),
     Mutation(
         "blank line between two calls",
-        in_role("assistant", swap("</tool_call>\n<tool_call>", "</tool_call>\n\n<tool_call>")),
+        in_answer(swap("</tool_call>\n<tool_call>", "</tool_call>\n\n<tool_call>")),
         CALLS,
     ),
     Mutation("newline after the last call", in_message(asks, lambda t: t + "\n"), CALLS),
@@ -162,11 +145,7 @@ KINDS: tuple[Mutation, ...] = (
         in_prose(lambda t: t + " It ends with </tool_call>."),
         codes("calls", "tokens"),
     ),
-    Mutation(
-        "a call twice",
-        in_messages(call_twice),
-        PAIRS,
-    ),
+    Mutation("a call twice", in_messages(call_twice), PAIRS),
     Mutation("name with a quote", in_call(lambda n, a: call(n + '\\"', a)), codes("tools")),
     Mutation("name in other case", in_call(lambda n, a: call(n.swapcase(), a)), codes("tools")),
     Mutation("empty name", in_call(lambda _, a: call("", a)), codes("tools", "calls")),
@@ -177,9 +156,7 @@ KINDS: tuple[Mutation, ...] = (
         codes("structured", "inverse"),
     ),
     Mutation(
-        "</think> in prose",
-        in_prose(lambda t: t + "</think>"),
-        codes("structured", "inverse"),
+        "</think> in prose", in_prose(lambda t: t + "</think>"), codes("structured", "inverse")
     ),
     Mutation(
         "<think> without an end",

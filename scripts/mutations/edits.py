@@ -51,8 +51,12 @@ def in_message(fits: Callable[[Row], bool], edit: Edit, *, last: bool = False) -
     return change
 
 
-def in_role(role: str, edit: Edit, *, last: bool = False) -> Change:
-    return in_message(lambda message: message["role"] == role, edit, last=last)
+def in_role(role: str, edit: Edit) -> Change:
+    return in_message(lambda message: message["role"] == role, edit)
+
+
+def in_answer(edit: Edit) -> Change:
+    return in_role("assistant", edit)
 
 
 def in_query(edit: Edit) -> Change:
@@ -96,7 +100,7 @@ def in_call(edit: Callable[[str, str], str | None]) -> Change:
                 return content[: found.start()] + new + content[found.end() :]
         return None
 
-    return in_role("assistant", change)
+    return in_answer(change)
 
 
 def call(name: str, arguments: str) -> str:

@@ -11,6 +11,7 @@ from mutations.edits import (
     Mutation,
     asks,
     first_exchange,
+    in_answer,
     in_arguments,
     in_function,
     in_message,
@@ -18,7 +19,6 @@ from mutations.edits import (
     in_prose,
     in_query,
     in_response,
-    in_role,
     in_tools,
     in_value,
     inside,
@@ -34,13 +34,12 @@ KINDS: tuple[Mutation, ...] = (
     Mutation("swapped responses", in_response(swapped_responses), OTHER),
     Mutation(
         "calls swapped",
-        in_role(
-            "assistant",
+        in_answer(
             lambda t: (
                 f"{t[: a.start()]}{b[0]}\n{a[0]}{t[b.end() :]}"
                 if len(f := list(CALL.finditer(t))) > 1 and (a := f[0])[0] != (b := f[1])[0]
                 else None
-            ),
+            )
         ),
         OTHER,
     ),

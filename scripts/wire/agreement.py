@@ -1,7 +1,8 @@
 """Compares the samples of an agent's logs with those of the captures of the same sessions.
 
-A trained turn is in both if the whole sample up to its end is: roles, contents except weights, and
-tools. A turn that only one of them has is listed with the reason, as far as the requests show it.
+A trained turn is in both if the whole sample up to its end is equal in both: roles, contents except
+weights, and tools. A turn that only one of them has is listed with the reason, as far as the
+requests show it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wire.run import root
 from wire.shapes import read_request
 
 _CONFIG = CONFIG + "train: {rewound: keep}\n"
-"""Captures do not show what the user undid."""
+"""Captures do not show which turns the user took back."""
 _SUMMARY = "Respond with TEXT ONLY"
 
 _Turn = tuple[str, str]

@@ -265,16 +265,16 @@ def compare(
 
 
 def _is_answer(answer: Item, turn: Item) -> bool:
-    """Returns whether a response is the turn: agents add defaults to the arguments of calls."""
+    """Returns whether a response is the turn, to whose arguments agents may have added defaults."""
     if answer.texts != turn.texts or len(answer.calls) != len(turn.calls):
         return False
     return all(
-        name == logged_name and _holds(json.loads(logged), json.loads(arguments))
+        name == logged_name and _contains(json.loads(logged), json.loads(arguments))
         for (name, arguments), (logged_name, logged) in zip(answer.calls, turn.calls, strict=True)
     )
 
 
-def _holds(logged: Any, sent: Any) -> bool:
+def _contains(logged: Any, sent: Any) -> bool:
     if isinstance(logged, dict) and isinstance(sent, dict):
         return all(key in logged and logged[key] == value for key, value in sent.items())
     return bool(logged == sent)

@@ -2,8 +2,8 @@
 
 Usage: mock_server.py PORT FOLDER. Writes FOLDER/001.json and so on: path, headers without
 credentials, api, request, response. All other requests go to FOLDER/other.log. The environment
-variable PACE has the seconds before each block of a stream and before its end, where a script does
-not say; a real model is slow, and agents log blocks one by one then.
+variable PACE has the seconds before each block of a stream and before its end, unless the script
+has its own; a real model is slow, and agents then log blocks one by one.
 """
 
 from __future__ import annotations

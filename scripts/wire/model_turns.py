@@ -166,10 +166,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "The sub-agent counted three lines."},
     ],
     "sub": [{"calls": [bash("wc -l data.txt")]}, {"text": "data.txt has 3 lines."}],
-    "subslow": [
-        {"calls": [bash("sleep 1; wc -l data.txt")]},
-        {"text": "data.txt has 3 lines."},
-    ],
+    "subslow": [{"calls": [bash("sleep 1; wc -l data.txt")]}, {"text": "data.txt has 3 lines."}],
     "slash": [{"text": "Greeting.", "calls": [bash("echo hi")]}, {"text": "Hello, Bob!"}],
     "mention": [
         {"text": "I see the file that you named.", "calls": [bash("cat data.txt")]},
@@ -203,10 +200,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"calls": [use("mcp__demo__add", a=2, b=3)]},
         {"text": "Found them."},
     ],
-    "mcp": [
-        {"calls": [use("mcp__demo__add", a=2, b=3)]},
-        {"text": "2+3=5."},
-    ],
+    "mcp": [{"calls": [use("mcp__demo__add", a=2, b=3)]}, {"text": "2+3=5."}],
     "todo": [
         {
             "calls": [
