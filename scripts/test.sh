@@ -6,9 +6,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
 quick=()
+# Three workers on two cores: tests that wait for processes and servers leave a core idle.
+workers=3
 if [ "${1:-}" = --quick ]; then
   shift
   quick=(-m "not slow")
+  workers=2
   export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-quick}"
 fi
 if [ -z "${quick[*]-}" ] || [ ! -x .venv/bin/pytest ]; then
@@ -17,7 +20,6 @@ fi
 # The tests start many processes: compile once what they all import, whatever the environment says.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q -j 0 builder
-# Three workers on two cores: tests that wait for processes and servers leave a core idle.
 # worksteal: each worker starts with consecutive tests, which share module-scoped fixtures.
-exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-3}" --dist worksteal \
+exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-$workers}" --dist worksteal \
   ${quick[@]+"${quick[@]}"} "$@"

@@ -12,15 +12,17 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from builds import build, files
 from logs import write_logs
 
-ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 pytestmark = [
     pytest.mark.slow,
+    # Importing it here would take every run of the tests half a second in each worker.
+    pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed"),
     pytest.mark.filterwarnings("default"),  # warnings of other libraries
 ]
 
@@ -199,7 +201,9 @@ def refused(monkeypatch, capsys, cluster, logs, out, name, other):
     """Returns the command's message if the engine's `name` is `other` on the nodes."""
     from builder.build import ray_engine as engine_ray
 
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
     def elsewhere(task, index, job, mark, look):
         from builder.build import ray_engine as engine_ray
@@ -233,7 +237,9 @@ def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, cluster, logs,
 def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
     from builder.build import ray_engine as engine_ray
 
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    from ray import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     tries = tmp_path / "tries"
 
     def dies(task, *rest):

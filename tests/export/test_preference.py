@@ -270,6 +270,7 @@ def test_both_answers_are_exported_as_they_were_logged(tmp_path):
     assert found >= {(f"x{one}x", f"y{one}y") for one in HOSTILE_TEXTS[1:]}
 
 
+@pytest.mark.slow
 def test_calls_that_a_real_tool_refused_are_paired_with_their_correction(shared, tmp_path):
     """From the Gemini captures: a tool without parameters that is first called with one."""
     out = tmp_path / "out"

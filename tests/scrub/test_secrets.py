@@ -58,6 +58,7 @@ def test_names_of_members(name, value, is_secret):
     assert named_secret(name, value) is is_secret
 
 
+@pytest.mark.slow
 def test_hits_in_hostile_text_are_apart():
     hostile = (
         "://a:" * 9,
