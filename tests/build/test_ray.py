@@ -199,9 +199,9 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
 
 def refused(monkeypatch, capsys, cluster, logs, out, name, other):
     """Returns the command's message if the engine's `name` is `other` on the nodes."""
-    from builder.build import ray_engine as engine_ray
-
     from ray import cloudpickle
+
+    from builder.build import ray_engine as engine_ray
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -235,9 +235,9 @@ def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, cluster, logs,
 
 
 def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
-    from builder.build import ray_engine as engine_ray
-
     from ray import cloudpickle
+
+    from builder.build import ray_engine as engine_ray
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     tries = tmp_path / "tries"
