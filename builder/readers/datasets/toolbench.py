@@ -132,14 +132,10 @@ def _chain(generated: dict[str, Json]) -> list[Message]:
             named = None if result.name == _HALLUCINATED else result.name
             messages.append(Message("tool", (replace(result, name=named),)))
         else:
-            harness = message.get("valid") is False
-            content = message.get("content")
-            written = (
-                Text(content, harness=harness)
-                if isinstance(content, str)
-                else unknown_part(f"content {type(content).__name__}")
-            )
-            messages.append(Message(role, (written,)))
+            part: Part = unknown_part(f"content {type(message.get('content')).__name__}")
+            if isinstance(text := message.get("content"), str):
+                part = Text(text, harness=message.get("valid") is False)
+            messages.append(Message(role, (part,)))
     return messages
 
 

@@ -129,9 +129,8 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
     """Returns the messages of the query, which is a text or a dialogue, and of its answers."""
     calls = _answers(answers, changes)
     if not isinstance(query, list):
-        asked = (
-            Text(query) if isinstance(query, str) else unknown_part(f"query {type(query).__name__}")
-        )
+        unread = unknown_part(f"query {type(query).__name__}")
+        asked = Text(query) if isinstance(query, str) else unread
         return [Message("user", (asked,)), Message("assistant", tuple(calls))]
     messages: list[Message] = []
     so_far = hashlib.blake2b(digest_size=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from builder.conversation import Event, Json
@@ -65,6 +65,27 @@ class Collector(Protocol):
 
     def rest(self) -> Iterator[Event]:
         """Yields the events of conversations that are still open after the last record."""
+
+
+@dataclass(slots=True)
+class SeparateMessages:
+    """Collects the messages of one conversation that are separate records."""
+
+    first: str
+    last: str = ""
+    records: int = 0
+    items: list[Json] = field(default_factory=list)
+
+    def add(self, where: str, items: Iterable[Json]) -> None:
+        """Adds the messages in the record at this place."""
+        self.items += items
+        self.records += 1
+        self.last = where
+
+    @property
+    def place(self) -> str:
+        """Returns the place of the only record, or those of the first and the last one."""
+        return self.first if self.first == self.last else f"{self.first} to {self.last}"
 
 
 def collected(records: Iterable[Record | Problem], collector: Collector) -> Iterator[Event]:

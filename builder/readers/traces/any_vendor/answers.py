@@ -82,10 +82,9 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
         return Outcome()
     if not isinstance(value, dict | list):
         return _answer([Text(_unquoted(raw, value))])
-    if isinstance(value, list) and any(isinstance(decoded(item), dict) for item in value):
-        return _from_list(value, notes)
     if isinstance(value, list):
-        return _from_json(raw, value)
+        has_objects = any(isinstance(decoded(item), dict) for item in value)
+        return _from_list(value, notes) if has_objects else _from_json(raw, value)
     for read in (_from_response, _from_choices, _from_generations, _from_message):
         found = read(value, notes)
         if found is not None:
@@ -104,18 +103,16 @@ def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: in
         parts += [Text(text)] if text else []
         parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls])
         return _answer(parts, _fault(value))
-    for key in _WRAPPERS:
-        if isinstance(value.get(key), dict | list) and not _MESSAGE_FIELDS & set(value):
-            return _outcome(value[key], notes, depth + 1)
-    for key in _TEXTS:
-        if isinstance(value.get(key), str) and not _MESSAGE_FIELDS & set(value):
-            return _answer([Text(as_str(value[key]))], _fault(value))
-    if _MESSAGE_FIELDS & set(value):
+    if not _MESSAGE_FIELDS.isdisjoint(value):
         notes.unreadable.append("output")
         return Outcome()
-    if "error" in value:
-        return Outcome()
-    return _from_json(raw, value)
+    for key in _WRAPPERS:
+        if isinstance(value.get(key), dict | list):
+            return _outcome(value[key], notes, depth + 1)
+    for key in _TEXTS:
+        if isinstance(value.get(key), str):
+            return _answer([Text(as_str(value[key]))], _fault(value))
+    return Outcome() if "error" in value else _from_json(raw, value)
 
 
 def _from_json(raw: Json, value: Json) -> Outcome:
@@ -253,21 +250,19 @@ def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
     """Reads a message of any API, bare or in the field `message` or `content`, else None."""
     output = as_dict(value.get("output"))  # Bedrock
     places = ((value, "message"), (value, "content"), (output, "message"))
-    inner = next((fields for one, key in places if (fields := _message_in(one, key))), None)
+    message = next((fields for one, key in places if (fields := _message_in(one, key))), None)
     fault = _fault(value)
-    if inner is not None:
-        message = inner
-    elif (
-        is_message(value)
-        or isinstance(value.get("parts"), list)
-        or value.get("tool_calls")
-        or value.get("function_call")
-        or isinstance(value.get("content"), str | list)
-        or ("content" in value and "role" in value)
-    ):
+    if message is None:
+        if not (
+            is_message(value)
+            or isinstance(value.get("parts"), list)
+            or value.get("tool_calls")
+            or value.get("function_call")
+            or isinstance(value.get("content"), str | list)
+            or ("content" in value and "role" in value)
+        ):
+            return None
         message = value
-    else:
-        return None
     if is_message(message):
         fields = as_fields(message)
         fault = fault or _fault(as_dict(fields.get("response_metadata")))

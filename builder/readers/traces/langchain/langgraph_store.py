@@ -98,7 +98,7 @@ class CheckpointReader:
         self.source = source
         self.connection = connection
         self.writes = tables.get("writes", frozenset())
-        self.is_written_by_thread = self.writes >= _WRITES
+        self.has_writes_of_threads = self.writes >= _WRITES
         self.replayed: dict[tuple[object, ...], int] = {}  # writes that made a state
         self.names: Counter[str] = Counter()
 
@@ -108,10 +108,9 @@ class CheckpointReader:
         written = 0
         for thread in self.source.own([*threads, None]):
             written += self._written_by(thread)
-            if thread is None:
-                continue
-            found = self.connection.execute(_ROWS, thread)
-            yield from self._thread([_Checkpoint(thread, name, parent) for name, parent in found])
+            if thread is not None:
+                rows = self.connection.execute(_ROWS, thread)
+                yield from self._thread([_Checkpoint(thread, *row) for row in rows])
         if self.writes:  # the next state contains what a step wrote
             self.source.count_records(written)
             used = sum(self.replayed.values())
@@ -121,12 +120,12 @@ class CheckpointReader:
 
     def _written_by(self, thread: tuple[object, object] | None) -> int:
         """Returns the number of writes of a thread; None: of all threads without checkpoints."""
-        if not self.writes or (thread is not None and not self.is_written_by_thread):
+        if not self.writes or (thread is not None and not self.has_writes_of_threads):
             return 0
         if thread is not None:
             found = self.connection.execute(_OWN_WRITES, thread)
         else:
-            query = _OTHER_WRITES if self.is_written_by_thread else "SELECT count(*) FROM writes"
+            query = _OTHER_WRITES if self.has_writes_of_threads else "SELECT count(*) FROM writes"
             found = self.connection.execute(query)
         (count,) = found.fetchone()
         return int(count)
@@ -189,9 +188,8 @@ class CheckpointReader:
         if isinstance(state, Problem):
             return state
         channels = as_dict(as_dict(state).get("channel_values"))
-        if _MESSAGES not in channels and _MESSAGES in as_dict(
-            as_dict(state).get("channel_versions")
-        ):
+        versions = as_dict(as_dict(state).get("channel_versions"))
+        if _MESSAGES in versions and _MESSAGES not in channels:
             written = self._written(row)
             if isinstance(written, Problem):
                 return written
@@ -202,7 +200,7 @@ class CheckpointReader:
 
     def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
         """Returns the messages that the step before a checkpoint wrote, in order of its tasks."""
-        if not self.writes >= _WRITES:
+        if not self.has_writes_of_threads:
             return []
         key = (*row.thread, row.parent)
         found: list[Fields] = []

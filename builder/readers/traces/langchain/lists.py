@@ -44,10 +44,9 @@ def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
         if key in value and (found := messages_in(value[key], _MAX_CONTAINERS)) is not None:
             return found
     for key in _CONTAINERS:
-        if isinstance(value.get(key), dict):
-            found = messages_in(value[key], depth + 1)
-            if found is not None:
-                return found
+        inner = value.get(key)
+        if isinstance(inner, dict) and (found := messages_in(inner, depth + 1)) is not None:
+            return found
     return None
 
 
@@ -104,12 +103,12 @@ def conversations(
     )
     remaining = {name for fields in kept for name in _call_ids(fields)}
     lost = [fields for fields in removed if set(_call_ids(fields)) - remaining]
-    if taken := [message for fields in lost if (message := _message(fields))]:
+    if lost_messages := [message for fields in lost if (message := _message(fields))]:
         detail = "messages with calls were removed or replaced later"
         yield Conversation(
             id=f"{name}~removed",
             record=where,
-            messages=with_request_keys(taken),
+            messages=with_request_keys(lost_messages),
             tools=tools,
             problems=(Problem("rewound", where, detail, records=0),),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.traces.any_vendor.parts import (
     read_call,
     read_parts,
@@ -34,6 +34,8 @@ _UNMISTAKABLE = frozenset({"human", "ai", "remove", *_CLASSES})
 """Types that records of other programs do not have."""
 _FIELDS = frozenset({"type", "content", "id", "name", "tool_call_id", "status", "artifact", "role"})
 _PAIRS = frozenset({"human", "ai", "system"})
+_SAME = ("index", "type")
+_PIECES = ("text", "thinking", "reasoning")
 REMOVE_ALL = "__remove_all__"
 """Id of the RemoveMessage that empties the list (langgraph.graph.message)."""
 
@@ -148,10 +150,6 @@ def _merged_content(one: Json, other: Json) -> Json:
     return found
 
 
-_SAME = ("index", "type")
-_PIECES = ("text", "thinking", "reasoning")
-
-
 def _listed(content: Json) -> list[Json]:
     return list(content) if isinstance(content, list) else [content] if content else []
 
@@ -224,11 +222,8 @@ def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
         index = piece.get("index")
         if index is not None or piece.get("id"):  # otherwise it continues the previous call
             key = repr(index if index is not None else piece.get("id"))
-        name, args = as_str(piece.get("name")), as_str(piece.get("args"))
         before = found.get(key, ToolCall("", ""))
-        found[key] = ToolCall(
-            before.name + name,
-            as_str(before.arguments) + args,
-            before.id or name_or_none(piece.get("id")),
-        )
+        name = before.name + as_str(piece.get("name"))
+        arguments = as_str(before.arguments) + as_str(piece.get("args"))
+        found[key] = ToolCall(name, arguments, before.id or name_of(piece, "id"))
     return [call for call in found.values() if call.name]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
@@ -17,7 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import name_of
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import collected
+from builder.readers.toolkit.rows import SeparateMessages, collected
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.any_vendor.requests import tools_of
 from builder.readers.traces.langchain import langgraph_store
@@ -79,7 +78,7 @@ def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Even
 
 def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event]:
     """Yields the sessions of SQLChatMessageHistory, with the JSON text of a message in each row."""
-    reading = _Collector()
+    collector = _Collector()
     query = "SELECT id, session_id, message FROM message_store ORDER BY id"
     for row, session, text in connection.execute(query):
         source.count_records()
@@ -89,8 +88,8 @@ def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event
         except JsonFault as fault:
             yield fault.at(where)
             continue
-        yield from reading.take(Record(where, {"session_id": session, "message": value}))
-    yield from reading.rest()
+        yield from collector.take(Record(where, {"session_id": session, "message": value}))
+    yield from collector.rest()
 
 
 def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
@@ -107,22 +106,12 @@ def _of_session(row: dict[str, Json]) -> tuple[str, list[Json]] | None:
     return None
 
 
-@dataclass(slots=True)
-class _Session:
-    """Messages that are separate records, with the places of the first and last record."""
-
-    where: str
-    items: list[Json] = field(default_factory=list)
-    records: int = 0
-    last: str = ""
-
-
 class _Collector:
     """Collects single messages into conversations; a list of messages is a conversation already."""
 
     def __init__(self) -> None:
         self.names: Counter[str] = Counter()
-        self.sessions: dict[str, _Session] = {}
+        self.sessions: dict[str, SeparateMessages] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record."""
@@ -141,18 +130,13 @@ class _Collector:
             yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
 
     def _collect(self, name: str, where: str, items: list[Json]) -> None:
-        session = self.sessions.setdefault(name, _Session(where))
-        session.items += items
-        session.records += 1
-        session.last = where
+        self.sessions.setdefault(name, SeparateMessages(where)).add(where, items)
 
     def rest(self) -> Iterator[Event]:
         """Yields the conversations of messages that are separate records."""
         for name, session in self.sessions.items():
-            first, last = session.where, session.last
-            where = first if first == last else f"{first} to {last}"
             unique = unique_name(name, self.names)
-            yield from conversations(session.items, unique, where, session.records)
+            yield from conversations(session.items, unique, session.place, session.records)
 
 
 READER = Reader(

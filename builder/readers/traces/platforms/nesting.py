@@ -32,9 +32,8 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
         if step.call is not None:
             for around in _around(step, by_id):
                 inner.setdefault(around.id or "", []).append(step)
-    found: dict[str, ModelCall | str] = {}  # by the place of a step
-    for step in steps:
-        found[step.where] = step.code if step.call is None else step.call
+    # By the place of a step.
+    found = {step.where: step.code if step.call is None else step.call for step in steps}
     for step in reversed(steps):  # inner steps before the steps around them
         within = [one for one in inner.get(step.id or "", ()) if one.id not in inner]
         if within:
@@ -60,9 +59,8 @@ def _choose(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str
     outer = found[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
         return
-    inside = [
-        (one.where, call) for one in within if isinstance(call := found[one.where], ModelCall)
-    ]
+    calls_inside = ((one.where, found[one.where]) for one in within)
+    inside = [(where, call) for where, call in calls_inside if isinstance(call, ModelCall)]
     if not isinstance(outer, ModelCall):
         if len(inside) == 1 and not inside[0][1].outcome.answers:
             where, call = inside[0]

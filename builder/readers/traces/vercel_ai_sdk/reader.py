@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message
 from builder.problem import Problem
@@ -19,7 +18,7 @@ from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict, as_str, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import collected
+from builder.readers.toolkit.rows import SeparateMessages, collected
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import (
@@ -65,22 +64,12 @@ def read(source: Source) -> Iterator[Event]:
     yield from collected(source.records(), _Collector())
 
 
-@dataclass(slots=True)
-class _Chat:
-    """Messages that are separate records, with the places of the first and last record."""
-
-    where: str
-    last: str = ""
-    records: int = 0
-    items: list[Json] = field(default_factory=list)
-
-
 class _Collector:
     """Collects records into conversations."""
 
     def __init__(self) -> None:
         self.names: Counter[str] = Counter()
-        self.chats: dict[str, _Chat] = {}
+        self.chats: dict[str, SeparateMessages] = {}
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record."""
@@ -90,10 +79,9 @@ class _Collector:
             return
         row = as_dict(value)
         if "role" in row:
-            chat = self.chats.setdefault(name_of(row, *_CHATS) or "", _Chat(record.where))
-            chat.items.append(value)
-            chat.last = record.where
-            chat.records += 1
+            chat_id = name_of(row, *_CHATS) or ""
+            chat = self.chats.setdefault(chat_id, SeparateMessages(record.where))
+            chat.add(record.where, [value])
         elif items := messages_of(value):
             name = unique_name(as_str(row.get("id"))[:200] or record.where, self.names)
             yield _conversation(items, name, record.where, 1, row)
@@ -105,9 +93,8 @@ class _Collector:
     def rest(self) -> Iterator[Event]:
         """Yields the conversations of messages that are separate records."""
         for chat_id, chat in self.chats.items():
-            where = chat.where if chat.where == chat.last else f"{chat.where} to {chat.last}"
             name = unique_name(f"chat {chat_id[:200]}" if chat_id else "messages", self.names)
-            yield _conversation(_by_time(chat.items), name, where, chat.records, {})
+            yield _conversation(_by_time(chat.items), name, chat.place, chat.records, {})
 
 
 def _by_time(items: list[Json]) -> list[Json]:
