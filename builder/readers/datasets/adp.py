@@ -211,8 +211,8 @@ def _with_plain_kwargs(
     items: list[dict[str, Json]], changes: Counter[str]
 ) -> Iterator[dict[str, Json]]:
     """Yields the items; decodes quoted strings or Python source if all values are of that form."""
-    calls = [as_dict(item.get("kwargs")) for item in items if item.get("class_") == "api_action"]
-    values = [value for kwargs in calls for value in kwargs.values()]
+    calls = [item for item in items if item.get("class_") == "api_action"]
+    values = [value for item in calls for value in as_dict(item.get("kwargs")).values()]
     strings = list(_strings(values))
     read = None
     if any(text[:1] in ("'", '"') for text in strings) and all(map(_is_source, values)):
@@ -221,7 +221,7 @@ def _with_plain_kwargs(
         read = _unwrapped
     for item in items:
         kwargs = as_dict(item.get("kwargs"))
-        if read is None or not kwargs:
+        if read is None or not kwargs or item.get("class_") != "api_action":
             yield item
             continue
         changes["kwargs_unquoted"] += 1
