@@ -13,7 +13,7 @@ from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
 from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.prove import Proof, prepare, prove
-from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, Spooled
+from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.jsonio import dumps
@@ -175,7 +175,7 @@ def _conversation(
     name = writer.summary.format
     assert name is not None, "set with the reader"
     keys = call_keys(conversation, format=name, source=task.origin)
-    samples: list[Spooled] = []
+    samples: list[SampleEntry] = []
     prefixes: tuple[bytes, ...] = ()
     in_samples: set[int] = set()
     dropped: Mapping[int, str] = {}
@@ -194,14 +194,14 @@ def _conversation(
             definitions = digested_definitions(dialogue.tools, tools_source, task.options.tools)
             messages = ((*flat_turn(turn), turn.trained) for turn in dialogue.turns)
             prefixes = prefix_digests(messages, definitions)
-            made = _Made(conversation, task, normalised)
+            converted = _Converted(conversation, task, normalised)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, writer)
                     code = code or noted
                     continue
                 in_samples.update(proof.example.origins)
-                samples.append(_write_sample(made, proof, prefixes, pairs, scrubber, writer))
+                samples.append(_write_sample(converted, proof, prefixes, pairs, scrubber, writer))
         if (reason := abandonment(conversation)) is not None:
             abandoned = alternative(
                 conversation, reason, task.options, task.lengths, verifier.target, scrubber
@@ -235,24 +235,24 @@ def _conversation(
 
 
 def _write_sample(
-    made: _Made,
+    converted: _Converted,
     proof: Proof,
     prefixes: Sequence[bytes],
     pairs: Corrected,
     scrubber: Scrubber,
     writer: ResultWriter,
-) -> Spooled:
+) -> SampleEntry:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
-    described = _meta(made, proof, writer.summary, scrubber)
-    if corrected := pairs.of(proof, made.normalised, described["record"]):
-        described["preferences"] = corrected
-    meta = dumps(described).encode("utf-8", "replace") + b"\n"
-    writer.sample(proof.sample.line + b"\n", meta)
+    meta = _meta(converted, proof, writer.summary, scrubber)
+    if corrected := pairs.of(proof, converted.normalised, meta["record"]):
+        meta["preferences"] = corrected
+    line = dumps(meta).encode("utf-8", "replace")
+    writer.sample(proof.sample.line + b"\n", line + b"\n")
     origins = proof.example.origins
-    calls = _calls_of(made.normalised, origins)
+    calls = _calls_of(converted.normalised, origins)
     levels = Counter(item.level for item in proof.contexts)
     missing = Counter(code for item in proof.contexts for code in item.missing)
-    return Spooled(
+    return SampleEntry(
         prefixes[origins[-1]],
         proof.verdict.tokens,
         (min(calls), max(calls) + 1) if calls else (0, 0),
@@ -300,7 +300,7 @@ def call_outcomes(
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Converted:
     """The data that the samples of one conversation share."""
 
     conversation: Conversation
@@ -308,13 +308,15 @@ class _Made:
     normalised: Normalised
 
 
-def _meta(made: _Made, proof: Proof, summary: ResultSummary, scrubber: Scrubber) -> dict[str, Json]:
+def _meta(
+    converted: _Converted, proof: Proof, summary: ResultSummary, scrubber: Scrubber
+) -> dict[str, Json]:
     """Returns the sample's line in meta/ (contract.md, "Output folder").
 
     `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
     `parity` and `spans` describe the sample's targets.
     """
-    conversation, normalised = made.conversation, made.normalised
+    conversation, normalised = converted.conversation, converted.normalised
     example, sample, verdict = proof.example, proof.sample, proof.verdict
     counted = Counter(normalised.changes) + Counter(example.changes)
     changes: dict[str, Json] = dict(sorted(counted.items()))
@@ -331,10 +333,10 @@ def _meta(made: _Made, proof: Proof, summary: ResultSummary, scrubber: Scrubber)
         "record": scrubber.text(conversation.record),
         "conversation": scrubber.text(conversation.id),
         "model": conversation.model and scrubber.text(conversation.model),
-        "license": _license(conversation, made.task, scrubber),
+        "license": _license(conversation, converted.task, scrubber),
         "context": {"level": context.level, "missing": list(context.missing)},
         "outcome": None if outcome is None else _scrubbed_outcome(outcome, scrubber),
-        "unit": made.task.options.unit,
+        "unit": converted.task.options.unit,
         "tools_source": normalised.tools_source,
         "reasoning": reasoning,
         "changes": changes,

@@ -247,11 +247,7 @@ def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -
 
 
 def _write(
-    results: Sequence[ChunkResult],
-    choice: Choice,
-    built: Built,
-    config: Config,
-    matched: Matched,
+    results: Sequence[ChunkResult], choice: Choice, built: Built, config: Config, matched: Matched
 ) -> dict[int, str]:
     """Writes the selected samples; returns {number: id} of those kept in place of duplicates."""
     shard_bytes = config.output.shard_mb << 20
@@ -265,11 +261,7 @@ def _write(
             ids[number] = _decoded(meta)["id"]
         if split not in writers:
             writers[split] = SplitWriter(
-                built.writer,
-                split,
-                config.output.suffixes,
-                shard_bytes,
-                weighted=built.is_weighted,
+                built.writer, split, config.output.suffixes, shard_bytes, weighted=built.is_weighted
             )
         if number in matched.pairs:
             values = _decoded(meta)

@@ -24,7 +24,7 @@ from builder.build.results import (
     ConversationEntry,
     ResultSummary,
     ResultWriter,
-    Spooled,
+    SampleEntry,
 )
 from builder.card.built import Built
 from builder.config import Config, read_resolved
@@ -63,12 +63,7 @@ class BuiltFolder:
 
 
 def merge(
-    datasets: Sequence[str],
-    config: Config,
-    out: Path,
-    *,
-    workers: int = 1,
-    phase: Phase = no_phase,
+    datasets: Sequence[str], config: Config, out: Path, *, workers: int = 1, phase: Phase = no_phase
 ) -> Built:
     """Merges built folders into `out`.
 
@@ -208,7 +203,7 @@ def _entry(
     rows: Sequence[DatasetRow], number: int, config: Config, writer: ResultWriter
 ) -> ConversationEntry:
     """Writes the samples of a conversation; returns its entry."""
-    samples: list[Spooled] = []
+    samples: list[SampleEntry] = []
     longest: tuple[bytes, ...] = ()
     calls: dict[bytes, None] = {}
     for row in rows:
@@ -220,7 +215,7 @@ def _entry(
         prefixes = _prefixes(sample, str(row.meta.get("tools_source")), config)
         calls.update(dict.fromkeys(_calls(sample, prefixes)))
         longest = max(longest, prefixes, key=len)
-        samples.append(_spooled(row, sample, prefixes, len(calls)))
+        samples.append(_sample_entry(row, sample, prefixes, len(calls)))
     meta = rows[0].meta
     session = session_digest(
         str(meta.get("conversation")), str(meta.get("format")), f"{number}/{meta.get('source')}"
@@ -238,13 +233,15 @@ def _entry(
     )
 
 
-def _spooled(row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int) -> Spooled:
+def _sample_entry(
+    row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int
+) -> SampleEntry:
     """Describes a sample; all its targets get the context level that its meta line names."""
     context = as_dict(row.meta.get("context"))
     turns, tokens = row.meta.get("assistant_turns"), row.meta.get("tokens")
     targets = turns if isinstance(turns, int) else 0
     missing = as_list(context.get("missing")) if isinstance(turns, int) else []
-    return Spooled(
+    return SampleEntry(
         prefixes[-1],
         tokens if isinstance(tokens, int) else 0,
         (0, calls),

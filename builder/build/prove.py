@@ -62,10 +62,7 @@ def prepare(
 
 
 def prove(
-    normalised: Normalised,
-    options: NormalizeOptions,
-    limits: LengthOptions,
-    verifier: Verifier,
+    normalised: Normalised, options: NormalizeOptions, limits: LengthOptions, verifier: Verifier
 ) -> Iterator[Proof]:
     """Flattens and verifies the examples of a dialogue; yields a proof for each.
 
@@ -133,17 +130,17 @@ def _shorter(
         history=not trains_all,
         only_first=too_long == "cut",
     )
-    made = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
+    shorter = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
     # A target that does not fit together with the step before it may be repeated in a window.
     if trains_all:
         repeated = {at for window in windows for at in window.repeated}
         left_out = [at for at in left_out if at not in repeated]
     if too_long == "cut":
-        made = [
+        shorter = [
             replace(item, changes={**item.changes, "turns_cut_to_length": len(left_out)})
-            for item in made
+            for item in shorter
         ]
-    return made, len(left_out)
+    return shorter, len(left_out)
 
 
 def _windowed(

@@ -40,7 +40,7 @@ BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
+class SampleEntry:
     """The description of one sample of a result.
 
     prefix       digest of the dialogue's messages up to its end
@@ -76,7 +76,7 @@ class ConversationEntry:
     """
 
     code: str | None
-    samples: tuple[Spooled, ...] = ()
+    samples: tuple[SampleEntry, ...] = ()
     prefixes: tuple[bytes, ...] = ()
     calls: tuple[tuple[bytes, str | None], ...] = ()
     tools_source: str = "none"
@@ -126,7 +126,7 @@ class ConversationEntry:
         return cls(
             code,
             tuple(
-                Spooled(
+                SampleEntry(
                     bytes.fromhex(prefix),
                     tokens,
                     (first, end),

@@ -6,7 +6,6 @@ So a worker digests the input before it reads it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -64,49 +63,50 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
 
     Raises OSError if it cannot be written, UsageError if a store cannot be read.
     """
-    with contextlib.ExitStack() as stack:
-        final: Path | None = None
-        if is_remote(task.source):
-            # The version that a store reports names the result, so that finished inputs are not
-            # fetched again.
-            if (version := _stored_version(task.source)) is not None:
-                final = job.results / _key(task, job, version)
-                if (done := _finished(final, job)) is not None:
-                    return done
-            try:
-                copy = stack.enter_context(local_copy(task.source))
-            except Changed:
-                return failed_result(task, index, job, _changed(records=1))
-            except Gone:
-                detail = "it was removed after it had been listed"
-                return failed_result(task, index, job, Problem("unreadable", "file", detail))
-            task = replace(task, source=copy)
-        before = _status(task.source)
-        window = task.source.window
-        if window is not None and before[:1] != [(window.whole.bytes, window.whole.modified)]:
-            return failed_result(task, index, job, _changed(records=1))
-        size, sha256 = _digest(task.source)
-        log_bytes, log_sha256 = _log(task.source)
-        if final is None:
-            final = job.results / _key(task, job, sha256, log_sha256)
-            if (done := _finished(final, job)) is not None:
-                return done
-        scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
-        summary = ResultSummary(
-            task.source.name,
-            bytes=size,
-            sha256=sha256,
-            log_bytes=log_bytes,
-            log_sha256=log_sha256,
-        )
-        with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
-            verifier = verifier_for(job.tokenizer, job.verify)
-            process_source(task, verifier, writer, scrubber, _spool(task, job, sha256, log_sha256))
-            summary.keyed = job.key_name if scrubber.used else ""
-            if before == _status(task.source):
-                return writer.keep(final)
-            writer.reject(_changed(records=0))
-            return writer.keep(None)
+    if not is_remote(task.source):
+        return _run_local(task, index, job)
+    final: Path | None = None
+    # The version that a store reports names the result, so that finished inputs are not fetched
+    # again.
+    if (version := _stored_version(task.source)) is not None:
+        final = job.results / _key(task, job, version)
+        if (done := _finished(final, job)) is not None:
+            return done
+    try:
+        with local_copy(task.source) as copy:
+            return _run_local(replace(task, source=copy), index, job, final)
+    except Changed:
+        return failed_result(task, index, job, _changed(records=1))
+    except Gone:
+        detail = "it was removed after it had been listed"
+        return failed_result(task, index, job, Problem("unreadable", "file", detail))
+
+
+def _run_local(task: Task, index: int, job: Job, final: Path | None = None) -> ChunkResult:
+    """Runs a task whose files are on this machine; `final` is the path of the result if known."""
+    source = task.source
+    before = _status(source)
+    window = source.window
+    if window is not None and before[:1] != [(window.whole.bytes, window.whole.modified)]:
+        return failed_result(task, index, job, _changed(records=1))
+    size, sha256 = _digest(source)
+    log_bytes, log_sha256 = _log(source)
+    if final is None:
+        final = job.results / _key(task, job, sha256, log_sha256)
+        if (done := _finished(final, job)) is not None:
+            return done
+    scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
+    summary = ResultSummary(
+        source.name, bytes=size, sha256=sha256, log_bytes=log_bytes, log_sha256=log_sha256
+    )
+    with ResultWriter(job.work / f"{index:08d}", summary, scrubber) as writer:
+        verifier = verifier_for(job.tokenizer, job.verify)
+        process_source(task, verifier, writer, scrubber, _spool(task, job, sha256, log_sha256))
+        summary.keyed = job.key_name if scrubber.used else ""
+        if before == _status(source):
+            return writer.keep(final)
+        writer.reject(_changed(records=0))
+        return writer.keep(None)
 
 
 def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkResult:

@@ -39,7 +39,7 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     masked_keys = options.train.masked
     codes = {"error" if key == "errors" else key for key in masked_keys}
     blocks: list[Block] = []
-    before: list[tuple[str, object]] = []
+    previous: list[tuple[str, object]] = []
     masked = 0
     for block in draft.blocks:
         if block.role != "assistant":
@@ -48,13 +48,13 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         code = block.untrained
         if code == "rewound" and "rewound" not in masked_keys:
             code = None
-        made: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
+        calls: list[tuple[str, object]] = [(call.name, call.arguments) for call in block.calls]
         if code is None:
             code = next((call.failure for call in block.calls if call.failure in codes), None)
-            if code is None and "repeated" in codes and made and made == before:
+            if code is None and "repeated" in codes and calls and calls == previous:
                 code = "repeated"
             masked += code is not None
-        before = made
+        previous = calls
         blocks.append(block if code == block.untrained else replace(block, untrained=code))
     return draft.having(blocks, {"masked_turns": masked})
 

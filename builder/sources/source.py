@@ -157,10 +157,7 @@ class Source:
         with self._open() as stream:
             if isinstance(self.window, LineChunk):
                 stream.seek(self.window.start)
-                left = self.window.end - self.window.start
-                while left > 0 and (piece := stream.read(min(left, PIECE_BYTES))):
-                    left -= len(piece)
-                    yield piece
+                yield from _pieces(stream, self.window.bytes, PIECE_BYTES)
                 return
             while piece := stream.read(PIECE_BYTES):
                 yield piece
@@ -172,22 +169,16 @@ class Source:
 
     def first(self, size: int) -> bytes:
         """Returns the first `size` bytes, decompressed, or as many as can be read; never raises."""
-        pieces: list[bytes] = []
+        found = bytearray()
         with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
-            while size > 0 and (piece := stream.read(min(size, 1 << 14))):
-                pieces.append(piece)
-                size -= len(piece)
-        return b"".join(pieces)
+            for piece in _pieces(stream, size, 1 << 14):
+                found += piece
+        return bytes(found)
 
     def whole(self) -> bytes:
         """Returns the decompressed bytes, at most one over the limit. Raises as `open`."""
-        pieces: list[bytes] = []
-        left = self.max_record_bytes + 1
         with self.open() as stream:  # a buffer of the size of the limit may not fit into memory
-            while left > 0 and (piece := stream.read(min(left, 1 << 24))):
-                pieces.append(piece)
-                left -= len(piece)
-        return b"".join(pieces)
+            return b"".join(_pieces(stream, self.max_record_bytes + 1, 1 << 24))
 
     @cached_property
     def table(self) -> Table | None:
@@ -345,6 +336,13 @@ class Source:
         value, exact = loads_leniently(data)
         self.is_exact = self.is_exact and exact
         return value
+
+
+def _pieces(stream: BinaryIO, size: int, piece_bytes: int) -> Iterator[bytes]:
+    """Yields the next `size` bytes of a stream, or those up to its end, in pieces."""
+    while size > 0 and (piece := stream.read(min(size, piece_bytes))):
+        size -= len(piece)
+        yield piece
 
 
 def _peek(source: Source) -> Peek:

@@ -35,11 +35,11 @@ _LOCAL_HEADER = 30
 _LOCATOR, _END = 20, 22
 """Bytes of zip64's locator (APPNOTE 4.3.15) and of an end record without a comment (4.3.16)."""
 
-_DIRECTORY_ERRORS: tuple[type[Exception], ...] = (
-    zipfile.BadZipFile, struct.error, ValueError, OverflowError,
-    # From zipfile: a member needs a later version of the format than it supports.
-    NotImplementedError,
-)  # fmt: skip
+_ARCHIVE_ERRORS: tuple[type[Exception], ...] = (
+    *(zipfile.BadZipFile, struct.error, ValueError, OverflowError),
+    NotImplementedError,  # from zipfile: a member needs a later version of the format
+    *STREAM_ERRORS,
+)
 _UNPACK_ERRORS: tuple[type[Exception], ...] = (*STREAM_ERRORS, ValueError)
 
 
@@ -61,7 +61,7 @@ def sizes(source: Source) -> Sequence[int]:
                 return ()
             with zipfile.ZipFile(stream) as archive:
                 found = archive.infolist()
-    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+    except _ARCHIVE_ERRORS:
         return ()
     return [info.file_size for info in _files(found)] if len(found) <= MAX_MEMBERS else ()
 
@@ -72,7 +72,7 @@ def member(source: Source, name: str) -> bytes | Problem | None:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             found = next((info for info in archive.infolist() if info.filename == name), None)
             return _unpack(stream, found, source.max_record_bytes) if found is not None else None
-    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS):
+    except _ARCHIVE_ERRORS:
         return None
 
 
@@ -84,7 +84,7 @@ def first_fault(source: Source) -> str:
                 found = _unpack(stream, info, source.max_record_bytes)
                 if isinstance(found, Problem):
                     return f"its member {info.filename!r} cannot be read: {found.detail}"
-    except (*_DIRECTORY_ERRORS, *STREAM_ERRORS) as error:
+    except _ARCHIVE_ERRORS as error:
         return f"its directory cannot be read: {str(error) or type(error).__name__}"
     return ""
 
@@ -106,10 +106,7 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
                 source.count_records()
                 detail = f"{len(found)} members, {MAX_MEMBERS} are read"
                 yield "", Problem("too_large", "archive", detail)
-    except _DIRECTORY_ERRORS as error:
-        source.count_records()
-        yield "", Problem("unreadable", "archive", str(error) or type(error).__name__)
-    except STREAM_ERRORS as error:
+    except _ARCHIVE_ERRORS as error:
         source.count_records()
         yield "", stream_problem(error, "archive")
 

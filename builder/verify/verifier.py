@@ -53,6 +53,8 @@ class Verdict:
 
 
 Messages: TypeAlias = "list[dict[str, Any]]"
+Rendered: TypeAlias = "str | Exception | None"
+"""A rendering, or the exception of the template; None if it was not requested."""
 
 
 class Verifier:
@@ -100,18 +102,7 @@ class Verifier:
             message = f"{len(text)} code points, more than {MAX_CHARS} cannot be verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
         rendering = render_sample(sample, self.target.style)
-        if rendering.text != text:
-            findings.append(
-                differ("spec", "the specification gives different bytes", text, rendering.text)
-            )
-        if isinstance(served, Exception):
-            findings.append(_failure("structured", served))
-        elif served is not None and served != text:
-            findings.append(differ("structured", "a server renders different bytes", served, text))
-        if isinstance(weighted, Exception):
-            findings.append(_failure("weight", weighted))
-        elif weighted is not None and weighted != text:
-            findings.append(differ("weight", "with weights it renders differently", text, weighted))
+        findings += _disagreements(text, rendering.text, served, weighted)
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
@@ -130,11 +121,11 @@ class Verifier:
             tuple(findings),
             tuple(warnings),
             text,
-            trained,
-            tuple(modes[at] for at in chosen) if modes else (),
-            len(tokens) if tokens is not None else 0,
-            sum(len(turn.calls) for turn in meant.turns) if meant else 0,
-            digest,
+            spans=trained,
+            parity=tuple(modes[at] for at in chosen) if modes else (),
+            tokens=len(tokens) if tokens is not None else 0,
+            calls=sum(len(turn.calls) for turn in meant.turns) if meant else 0,
+            render_sha256=digest,
         )
 
     def _parity(
@@ -170,11 +161,8 @@ class Verifier:
 
     def _rendered(
         self, sample: Sample, meant: Dialogue | None
-    ) -> tuple[str | Exception, str | Exception | None, str | Exception | None]:
-        """Renders the sample, its dialogue, and the sample with its weights.
-
-        The second and third are None if there is no such form.
-        """
+    ) -> tuple[str | Exception, Rendered, Rendered]:
+        """Renders the sample, its dialogue (if any), and the sample with its weights (if any)."""
         _ = self.target.tokenizer  # if it cannot be loaded, that is no finding about the sample
         flat: Messages = [{"role": role, "content": content} for role, content in sample.messages]
         served = structured(_canonical(meant)) if meant is not None else None
@@ -191,7 +179,7 @@ class Verifier:
 
     def _attempt_all(
         self, forms: Sequence[Messages | None], tools: Sequence[Json]
-    ) -> list[str | Exception | None]:
+    ) -> list[Rendered]:
         """Renders conversations with the same definitions, equal ones once; None stays None."""
         distinct: list[Messages] = []
         for form in forms:
@@ -261,6 +249,22 @@ class Verifier:
             if lossy:
                 message = "the template loses or rewrites what the turn begins with"
             yield replace(differ(code, message, was[1], now[1]), turn=index)
+
+
+def _disagreements(
+    text: str, specified: str, served: Rendered, weighted: Rendered
+) -> Iterator[Finding]:
+    """Yields a finding for each rendering that is not the template's rendering of the sample."""
+    if specified != text:
+        yield differ("spec", "the specification gives different bytes", text, specified)
+    if isinstance(served, Exception):
+        yield _failure("structured", served)
+    elif served is not None and served != text:
+        yield differ("structured", "a server renders different bytes", served, text)
+    if isinstance(weighted, Exception):
+        yield _failure("weight", weighted)
+    elif weighted is not None and weighted != text:
+        yield differ("weight", "with weights it renders differently", text, weighted)
 
 
 def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
