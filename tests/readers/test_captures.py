@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.readers.api.capture import body as body_module
 from builder.readers.api.capture import cassette
 from builder.readers.api.capture import histories as histories_module
-from builder.readers.api.capture.dialect import dialect, shown_path
+from builder.readers.api.capture.dialect import dialect, path_for_counting
 from builder.readers.api.capture.envelope import Exchange, open_exchange
 from builder.readers.api.openai_chat import reader as openai_chat
 from builder.readers.api.openai_chat.bodies import answers
@@ -109,7 +109,7 @@ def test_a_path_is_stronger_than_a_body(url, name):
 
 
 def test_paths_are_counted_without_ids():
-    assert shown_path("https://llm.example/v1/files/file-8f7a6b5c4d3e2f1a/content?k=v") == (
+    assert path_for_counting("https://llm.example/v1/files/file-8f7a6b5c4d3e2f1a/content?k=v") == (
         "/v1/files/*/content"
     )
 

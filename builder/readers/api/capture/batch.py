@@ -6,7 +6,7 @@ file of requests, since jobs number their requests alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from builder.jsonio import JsonFault, loads
@@ -25,39 +25,33 @@ def is_store(folder: Listing) -> bool:
     names = [name for name in folder.names() if not name.startswith(".")]
     if len(names) < 2 or not all(name.endswith(".jsonl") for name in names):
         return False
-    halves: list[Half | None] = []
-    for name in names:
-        halves.append(_half(_first_line(folder.first(name, FIRST_LINE))))
-        if halves[-1] is None:
-            return False
-    return _is_job(halves)
+    return bool(_halves(folder.first(name, FIRST_LINE) for name in names))
 
 
 def members(source: Source) -> Sequence[Source]:
     """Returns the members of a job's folder, the requests first; () for any other folder."""
-    halves: list[Half | None] = []
-    for member in source.members:
-        plain = "/" not in member.name and member.name.endswith(".jsonl")
-        half = _half(_first_line(member.first(FIRST_LINE))) if plain else None
-        if half is None:
-            return ()
+    names = [member.name for member in source.members]
+    if not all("/" not in name and name.endswith(".jsonl") for name in names):
+        return ()
+    halves = _halves(member.first(FIRST_LINE) for member in source.members)
+    pairs = sorted(zip(halves, source.members, strict=False), key=lambda pair: pair[0] != "request")
+    return [member for _, member in pairs]
+
+
+def _halves(files: Iterable[bytes]) -> list[Half]:
+    """Returns the halves of a job's files by their beginnings; [] if they are not a job."""
+    halves: list[Half] = []
+    for head in files:
+        if (half := _half(head)) is None:
+            return []
         halves.append(half)
-    order = sorted(range(len(halves)), key=lambda at: halves[at] != "request")
-    return [source.members[at] for at in order] if _is_job(halves) else ()
+    return halves if halves.count("request") == 1 and len(halves) > 1 else []
 
 
-def _first_line(data: bytes) -> bytes:
-    return data.partition(b"\n")[0]
-
-
-def _is_job(halves: Sequence[Half | None]) -> bool:
-    return halves.count("request") == 1 and halves.count("result") == len(halves) - 1 > 0
-
-
-def _half(line: bytes) -> Half | None:
-    """Returns which half of an exchange a line of an OpenAI or Anthropic Batch file is."""
+def _half(head: bytes) -> Half | None:
+    """Returns which half the first line of an OpenAI or Anthropic Batch file is."""
     try:
-        value = as_dict(loads(line))
+        value = as_dict(loads(head.partition(b"\n")[0]))
     except JsonFault:
         return None
     if "custom_id" not in value:

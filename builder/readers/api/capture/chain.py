@@ -29,20 +29,26 @@ _PROMPTS = ("system", "developer")
 class RequestChain:
     """A conversation built from the requests read so far.
 
-    `again`: an earlier request had the same messages, and no request continued its answer.
+    `answered_before`: an earlier request with the same messages was answered, and no request
+    continued that answer.
     """
 
     def __init__(
-        self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...], *, again: bool
+        self,
+        exchange: Exchange,
+        history: History,
+        answers: tuple[ApiAnswer, ...],
+        *,
+        answered_before: bool,
     ) -> None:
         self.first = exchange
-        self.again = again
+        self.answered_before = answered_before
         self.last = exchange
         self.history = history
         self.answers = answers
         self.answered = history  # of the last request that has a usable answer
         self.marks: list[bytes] = []
-        self.given: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
+        self.responses: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
         self.changes: Counter[str] = Counter()  # between requests
 
     @property
@@ -61,18 +67,18 @@ class RequestChain:
 
         The exchange's messages must be a prefix of this history, or equal to it.
         """
-        if not self.has_prompts_of(history):
+        if not self.has_same_prompts(history):
             return None
         usable = [answer for answer in answers if answer.usable]
         if len(history.messages) < len(self.history.messages):  # logged out of order
             chosen = self.continued_answer(history, answers)
             if chosen is not None:
-                self.given.setdefault(len(history.messages), (exchange, chosen))
+                self.responses.setdefault(len(history.messages), (exchange, chosen))
             return "prefix" if chosen is not None or not usable else None
         mine = [answer for answer in self.answers if answer.usable]
         same = [digests([answer.message]) for answer in usable]
-        again = all(digests([answer.message]) in same for answer in mine)
-        return "retry" if mine and (not usable or again) else None
+        repeats = all(digests([answer.message]) in same for answer in mine)
+        return "retry" if mine and (not usable or repeats) else None
 
     def is_continued_by(self, history: History, *, tools: bool) -> bool:
         """Returns whether a history that begins with this one continues one of its answers.
@@ -86,9 +92,9 @@ class RequestChain:
         rest = history.messages[len(self.history.messages) :]
         if _continued(self.answers, rest) is not None:
             return True
-        return self.has_prompts_of(history) and not any(answer.usable for answer in self.answers)
+        return self.has_same_prompts(history) and not any(answer.usable for answer in self.answers)
 
-    def has_prompts_of(self, history: History) -> bool:
+    def has_same_prompts(self, history: History) -> bool:
         """Returns whether system prompts are equal, as far as both histories go."""
         pairs = zip(self.history.messages, history.messages, strict=False)
         return all(one == other for one, other in pairs if one.role in _PROMPTS)
@@ -99,11 +105,11 @@ class RequestChain:
         """Adds the next request; yields the answers that it abandons."""
         at = len(self.history.messages)
         chosen = _continued(self.answers, history.messages[at:])
-        yield from left_behind(self.last, self.history, self.answers, chosen)
+        yield from abandoned(self.last, self.history, self.answers, chosen)
         if chosen is not None:
-            self.given[at] = self.last, chosen
-            self.again = False
-        if not self.has_prompts_of(history):
+            self.responses[at] = self.last, chosen
+            self.answered_before = False
+        if not self.has_same_prompts(history):
             self.changes["system_date_moved"] += 1
         if self.history.tools and len(history.tools or ()) > len(self.history.tools):
             self.changes["tools_added_later"] += 1
@@ -125,22 +131,22 @@ class RequestChain:
         chosen = next((answer for answer in self.answers if answer.usable), None)
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
         changes = self.history.changes + self.changes
-        begun = self._own_beginnings(chosen)
-        history = list(self._with_thoughts(remembered, begun, changes))
+        continued = self._continued_positions(chosen)
+        history = list(self._with_thoughts(remembered, continued, changes))
         if logged is not None:
-            history = self._judged(history, logged)
-        messages = self._with_beginnings(history, chosen, begun, changes)
+            history = self._with_untrained(history, logged)
+        messages = self._with_beginnings(history, chosen, continued, changes)
         if chosen is None and messages[-1].untrained is not None and not calls(messages[-1]):
             messages.pop()  # a prefill whose answer is missing
         turns = [message for message in messages if message.role == "assistant"]
         if chosen is None and all(turn.untrained == REPEAT for turn in turns):
-            yield Problem("no_response", self.last.where, why_none(self.last))
+            yield Problem("no_response", self.last.where, why_unanswered(self.last))
             return
         if chosen is not None:
             changes += chosen.changes
         answered = self.history if chosen is not None and chosen.usable else self.answered
         problems = self.history.problems + (chosen.problems if chosen is not None else ())
-        if self.again:
+        if self.answered_before:
             retry = Problem("retry", "", "the same messages were answered before", 0)
             problems = (retry, *problems)
         conversation = Conversation(
@@ -159,13 +165,13 @@ class RequestChain:
         )
         yield conversation
         yield from self._rewritten(history, conversation)
-        yield from left_behind(self.last, self.history, self.answers, chosen)
+        yield from abandoned(self.last, self.history, self.answers, chosen)
 
     def _rewritten(
         self, history: Sequence[Message], conversation: Conversation
     ) -> Iterator[Conversation]:
         """Yields a conversation for each answer that the client changed in later requests."""
-        for at, (exchange, answer) in sorted(self.given.items()):
+        for at, (exchange, answer) in sorted(self.responses.items()):
             if history[at].untrained != "edited" or not answer.usable:
                 continue
             before = [
@@ -181,22 +187,21 @@ class RequestChain:
                 messages=with_request_keys([*before, answer.message]),
                 model=answer.model or conversation.model,
                 records=0,
-                changes=conversation.changes,
                 complete=True,
             )
 
-    def _own_beginnings(self, chosen: ApiAnswer | None) -> frozenset[int]:
+    def _continued_positions(self, chosen: ApiAnswer | None) -> frozenset[int]:
         """Returns the positions of answers that the model continues in its next answer.
 
         A client sends a turn that was paused or reached the limit as the last message of the next
         request, whose response contains the rest.
         """
-        rests = {at: answer for at, (_, answer) in self.given.items()}
+        rests = {at: answer for at, (_, answer) in self.responses.items()}
         if chosen is not None:
             rests[len(self.history.messages)] = chosen
         return frozenset(
             at
-            for at, (_, answer) in self.given.items()
+            for at, (_, answer) in self.responses.items()
             if at + 1 in rests
             and rests[at + 1].prefill
             and is_whole(answer.message, self.history.messages[at : at + 1])
@@ -206,17 +211,17 @@ class RequestChain:
         self,
         history: Sequence[Message],
         chosen: ApiAnswer | None,
-        begun: frozenset[int],
+        continued: frozenset[int],
         changes: Counter[str],
     ) -> list[Message]:
         """Returns history and answer; a turn and its beginning are joined into one message.
 
         A turn whose beginning the client wrote (prefill) is marked `prefilled`.
         """
-        rests = {at for at, (_, answer) in self.given.items() if answer.prefill}
+        rests = {at for at, (_, answer) in self.responses.items() if answer.prefill}
         turns = list(history)
         if chosen is not None:
-            turns.append(written(chosen))
+            turns.append(answer_message(chosen))
             rests |= {len(history)} if chosen.prefill else set()
         joined: list[Message] = []
         for at, message in enumerate(turns):
@@ -225,7 +230,7 @@ class RequestChain:
                 continue
             beginning = joined[-1]
             code = message.untrained
-            if at - 1 not in begun:
+            if at - 1 not in continued:
                 code = "prefilled" if _has_content(beginning) else code
             elif beginning.untrained is not None:  # the client wrote the beginning's beginning
                 code = beginning.untrained
@@ -236,16 +241,16 @@ class RequestChain:
     def _with_thoughts(
         self,
         remembered: Mapping[str, tuple[Part, ...]],
-        begun: frozenset[int],
+        continued: frozenset[int],
         changes: Counter[str],
     ) -> Iterator[Message]:
         """Yields the history; its turns regain the thoughts of their own responses.
 
-        Requests lack them, since providers do not expect them back. Turns at `begun` continue in
-        the next answer, so their own faults do not count.
+        Requests lack them, since providers do not expect them back. The faults of turns at
+        `continued` do not count, since the next answer completes them.
         """
         for at, message in enumerate(self.history.messages):
-            given = self.given[at][1] if at in self.given else None
+            given = self.responses[at][1] if at in self.responses else None
             if message.role == "assistant" and not thoughts(message):
                 ids = (call.id for call in calls(message) if call.id is not None)
                 found = thoughts(given.message) if given is not None else ()
@@ -254,37 +259,39 @@ class RequestChain:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
             code = message.untrained
-            if at in begun:
+            if at in continued:
                 code = None
-            elif given is not None and given.is_no_target:  # though the client continued with it
-                code = _code(given)
+            elif given is not None and given.is_no_target:  # even if the client continued with it
+                code = _fault_code(given)
             yield message if code == message.untrained else replace(message, untrained=code)
 
-    def _judged(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
+    def _with_untrained(self, history: Sequence[Message], logged: LoggedAnswers) -> list[Message]:
         """Returns the history with a reason for each assistant turn that is not a target.
 
         A turn is a target if it is the response to an earlier request of this chain. Responses in
         other chains are targets there.
         """
-        judged: list[Message] = []
+        marked: list[Message] = []
         turn = 0  # where the current run of assistant messages begins
         for at, message in enumerate(history):
             if message.role != "assistant":
                 turn = at + 1
             elif message.untrained is None:
-                code = self._code_of(history, turn, at, logged)
+                code = self._untrained_code(history, turn, at, logged)
                 message = replace(message, untrained=code)  # noqa: PLW2901 - completed
-            judged.append(message)
-        return judged
+            marked.append(message)
+        return marked
 
-    def _code_of(
+    def _untrained_code(
         self, history: Sequence[Message], turn: int, at: int, logged: LoggedAnswers
     ) -> str | None:
         """Returns why the assistant message at `at` is not a target; its run begins at `turn`."""
         message = history[at]
-        if at in self.given:
-            return None if is_whole(self.given[at][1].message, history[at:]) else "edited"
-        if turn in self.given and is_whole(self.given[turn][1].message, history[turn : at + 1]):
+        if at in self.responses:
+            return None if is_whole(self.responses[at][1].message, history[at:]) else "edited"
+        if turn in self.responses and is_whole(
+            self.responses[turn][1].message, history[turn : at + 1]
+        ):
             return None
         if logged.contains(message):
             return REPEAT
@@ -301,7 +308,7 @@ def _has_content(message: Message) -> bool:
     return any(not isinstance(part, Text) or part.text.strip() for part in message.parts)
 
 
-def _code(answer: ApiAnswer) -> str:
+def _fault_code(answer: ApiAnswer) -> str:
     """Returns the code of an answer that is not a target."""
     unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
     return answer.fault or next(unread, "zero_weight")
@@ -315,7 +322,7 @@ def _only_adds(before: History, after: History) -> bool:
     return all(tool in offered_now for tool in before.tools)
 
 
-def left_behind(
+def abandoned(
     exchange: Exchange, history: History, answers: Sequence[ApiAnswer], chosen: ApiAnswer | None
 ) -> Iterator[Conversation]:
     """Yields rejected conversations for answers that no later request continued from.
@@ -339,7 +346,7 @@ def left_behind(
         )
 
 
-def written(answer: ApiAnswer) -> Message:
+def answer_message(answer: ApiAnswer) -> Message:
     """Returns the answer's message; its text is `Unparsed` if the answer has a fault."""
     return cut_off(answer.message, answer.fault) if answer.fault else answer.message
 
@@ -349,7 +356,7 @@ def record_of(first: Exchange, last: Exchange) -> str:
     return first.where if first.where == last.where else f"{first.where} to {last.where}"
 
 
-def why_none(exchange: Exchange) -> str:
+def why_unanswered(exchange: Exchange) -> str:
     """Returns why an exchange has no answer; quotes nothing of its bodies but an error type."""
     if exchange.failed:
         bodies = (exchange.response, *(exchange.events or ()))

@@ -86,7 +86,7 @@ def path_of(url: str) -> str:
         return ""
 
 
-def shown_path(url: str) -> str:
+def path_for_counting(url: str) -> str:
     """Returns a URL's path for counting: ids become `*`, only the last 60 characters are kept."""
     segments = path_of(url).split("/")
     plain = ["*" if looks_random(part) or not _NAME.fullmatch(part) else part for part in segments]

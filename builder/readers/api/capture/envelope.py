@@ -27,7 +27,7 @@ from builder.readers.api.capture.dialect import (
     request_dialect,
     response_dialect,
 )
-from builder.readers.api.capture.gateway_logs import gateway_record, watched
+from builder.readers.api.capture.gateway_logs import cloudwatch_records, gateway_record
 from builder.readers.toolkit.narrow import as_dict, as_str, first_of, name_or_none, unknown_code
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
@@ -125,7 +125,7 @@ def peeked(source: Source) -> Iterator[Json]:
             with suppress(JsonFault):  # other lines of the log; a truncated last line
                 yield loads(_TIMED.sub(b"", line, count=1))
     elif source.peek.records:
-        inside = _inside(source.peek.records[0]) if source.peek.kind == "json" else None
+        inside = _listed_exchanges(source.peek.records[0]) if source.peek.kind == "json" else None
         yield from source.peek.records if inside is None else inside
     elif is_stream(text := head.decode("utf-8", "replace")):
         yield from events(text)
@@ -143,20 +143,20 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
         yield from _timed_lines(source)
     elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
         yield from _stream_lines(source)
-    elif kind == "json" and (inside := _inside(source.document())) is not None:
+    elif kind == "json" and (inside := _listed_exchanges(source.document())) is not None:
         yield from source.counted(inside)
     else:
         yield from source.records()
 
 
-def _inside(document: Json | Problem) -> list[Json] | None:
+def _listed_exchanges(document: Json | Problem) -> list[Json] | None:
     """Returns the exchanges in a JSON cassette, a HAR file or CloudWatch's lists, else None."""
     if not isinstance(document, dict):
         return None
     lists = (
         as_dict(document.get("log")).get("entries"),
         *map(document.get, LIST_KEYS),
-        watched(document),
+        cloudwatch_records(document),
     )
     return next((found for found in lists if isinstance(found, list)), None)
 
@@ -207,9 +207,9 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         return Problem("not_object", record.where, f"a record that is a {type(value).__name__}")
     try:
         opened = (
-            _logged(record.where, value)
-            or _bare(record.where, value)
-            or _opened(record.where, value)
+            _from_gateway(record.where, value)
+            or _from_body(record.where, value)
+            or _from_envelope(record.where, value)
         )
     except JsonFault as fault:
         return fault.at(record.where)
@@ -218,7 +218,7 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
     return opened or Ignored(unknown_code(value.get("type", "record")))
 
 
-def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
+def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
     """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
     found = gateway_record(value)
     if found is None:
@@ -238,9 +238,9 @@ def _logged(where: str, value: dict[str, Json]) -> Exchange | None:
     )
 
 
-def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
+def _from_body(where: str, value: dict[str, Json]) -> Exchange | None:
     """Returns the exchange of a body without an envelope."""
-    if _holds_both(value):
+    if _has_both(value):
         return Exchange(where, request=value, response=value)
     if response_dialect(value) is not None:
         return Exchange(where, "", None, None, *_of_body(Body(value=value)))
@@ -252,7 +252,7 @@ def _bare(where: str, value: dict[str, Json]) -> Exchange | None:
     return Exchange(where, request=value)
 
 
-def _holds_both(value: dict[str, Json]) -> bool:
+def _has_both(value: dict[str, Json]) -> bool:
     """Returns whether an object is a Responses request with its response: `input` and `output`.
 
     Servers list stored responses in this form, and programs log their requests in it.
@@ -268,7 +268,7 @@ def _holds_both(value: dict[str, Json]) -> bool:
     return typed and request_dialect(value) == OPENAI_RESPONSES
 
 
-def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
+def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     """Returns the exchange in an envelope, or None. Raises JsonFault for an undecodable body."""
     if _ENVELOPES.isdisjoint(value):
         return None
@@ -293,7 +293,7 @@ def _opened(where: str, value: dict[str, Json]) -> Exchange | None:
     is_input = "input" in value and request is value["input"]
     if is_input and not _is_pair(request, response):
         return None
-    sent, got = _http(request), _http(response)
+    sent, got = _side(request), _side(response)
     status = got.status if got.status is not None else _status(first_of(value, *STATUS_KEYS))
     body = read_body(sent.body).value
     if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
@@ -340,7 +340,7 @@ def _is_pair(request: Json, response: Json) -> bool:
     """Returns whether `input` and `output` are API bodies, not other values of a trace."""
     if not isinstance(request, dict) or request_dialect(request) is None:
         return "inputBodyJson" in as_dict(request)
-    return response is None or response_dialect(as_dict(_http(response).body)) is not None
+    return response is None or response_dialect(as_dict(_side(response).body)) is not None
 
 
 _Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
@@ -348,7 +348,7 @@ _Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Http:
+class _Side:
     """One side of an exchange: its body, and fields of the HTTP message around it."""
 
     body: Json
@@ -356,14 +356,14 @@ class _Http:
     status: int | None = None
 
 
-def _http(value: Json) -> _Http:
+def _side(value: Json) -> _Side:
     if not isinstance(value, dict) or dialect(value, "") is not None:
-        return _Http(value)
+        return _Side(value)
     url = as_str(first_of(value, *URL_KEYS))
     key = next((key for key in BODY_KEYS if value.get(key) is not None), None)
     if key is None and not url and "headers" not in value:
-        return _Http(value)
-    return _Http(value[key] if key else None, url, _status(first_of(value, *STATUS_KEYS)))
+        return _Side(value)
+    return _Side(value[key] if key else None, url, _status(first_of(value, *STATUS_KEYS)))
 
 
 def _status(value: Json) -> int | None:

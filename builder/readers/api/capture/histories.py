@@ -16,12 +16,12 @@ from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.chain import (
     RequestChain,
-    left_behind,
+    abandoned,
+    answer_message,
     record_of,
-    why_none,
-    written,
+    why_unanswered,
 )
-from builder.readers.api.capture.dialect import shown_path
+from builder.readers.api.capture.dialect import path_for_counting
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import Marks, calls, thoughts, without_billing
@@ -57,7 +57,7 @@ class Log:
         if self._complete is not None and name in (None, self.api.name):
             exchange = self._complete(exchange)
         if name != self.api.name:
-            path = shown_path(exchange.url) if exchange.url else "unknown"
+            path = path_for_counting(exchange.url) if exchange.url else "unknown"
             yield Ignored(f"other_api:{name or path}")
             return
         if exchange.request is None:
@@ -67,11 +67,9 @@ class Log:
         else:
             yield from self._flush()
             history = _unbilled(self.api.history(exchange.request))
-            own = len(history.messages)
-            if exchange.sent is not None:
-                own = len(_unbilled(self.api.history(exchange.sent)).messages)
-            answers = self.api.answers(exchange)
-            yield from self._histories.take(exchange, history, answers, own=own)
+            sent = exchange.sent
+            own = len(_unbilled(self.api.history(sent)).messages) if sent is not None else None
+            yield from self._histories.take(exchange, history, self.api.answers(exchange), own=own)
 
     def _flush(self) -> Iterator[Event]:
         """Yields the events of the response in the collected pieces."""
@@ -135,17 +133,17 @@ class Histories:
             if (code := known.repeated_by(exchange, history, answers)) is not None:
                 yield Ignored(code)
                 new = [answer for answer in answers if code == "prefix" or not answer.usable]
-                yield from left_behind(
+                yield from abandoned(
                     exchange, history, new, known.continued_answer(history, answers)
                 )
                 return
         chain = self._continued(history, marks)
         if chain is None:
-            again = any(
-                len(known.marks) == len(marks) and known.has_prompts_of(history)
+            answered_before = any(
+                len(known.marks) == len(marks) and known.has_same_prompts(history)
                 for known in self._index.get(marks[-1], ())
             )
-            chain = RequestChain(exchange, history, answers, again=again)
+            chain = RequestChain(exchange, history, answers, answered_before=answered_before)
             self._open[chain.id] = chain
         else:
             same = len(marks) == len(chain.history.messages)
@@ -153,7 +151,7 @@ class Histories:
             yield from chain.add(exchange, history, answers)
             self._open.move_to_end(chain.id)
         for at, answer in earlier.items():
-            chain.given.setdefault(at, (exchange, answer))
+            chain.responses.setdefault(at, (exchange, answer))
         for mark in marks[len(chain.marks) :]:
             self._index.setdefault(mark, []).append(chain)
         chain.marks += marks[len(chain.marks) :]
@@ -178,7 +176,7 @@ class Histories:
                 and chain.is_continued_by(history, tools=self._logged is not None)
             ]
             if fits:
-                return next((chain for chain in fits if chain.has_prompts_of(history)), fits[0])
+                return next((chain for chain in fits if chain.has_same_prompts(history)), fits[0])
         return None
 
     def _remember(self, answers: Iterable[ApiAnswer]) -> None:
@@ -217,14 +215,14 @@ def _without_request(
 ) -> Iterator[Event]:
     """Yields rejected conversations for answers to a request that was not recorded."""
     if not answers:
-        yield Problem("no_request", first.where, f"no request, {why_none(first)}", records)
+        yield Problem("no_request", first.where, f"no request, {why_unanswered(first)}", records)
     detail = "the request of this answer was not recorded"
     problem = Problem("no_request", first.where, detail, records=0)
     for number, answer in enumerate(answers):
         yield Conversation(
             id=f"{first.where} answer {number}" if number else first.where,
             record=record_of(first, last),
-            messages=with_request_keys([written(answer)]),
+            messages=with_request_keys([answer_message(answer)]),
             model=answer.model,
             records=0 if number else records,
             problems=(problem,),
