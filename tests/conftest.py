@@ -46,7 +46,7 @@ def verifier():
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder of real logs and references next to the project; not on every machine."""
+    """Returns the folder of real logs and references next to the project; not on every machine."""
     if not SHARED.is_dir():
         pytest.skip("no ../shared next to the project")
     return SHARED
@@ -54,7 +54,7 @@ def shared():
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """The names of the functions submitted to a process pool."""
+    """Returns the names of the functions submitted to a process pool."""
     from concurrent.futures import ProcessPoolExecutor
 
     names = []

@@ -40,7 +40,7 @@ FIRST, SECOND = text("First answer."), text("Second answer.")
 
 
 def rewound(left=FIRST, kept=SECOND, again="Do it"):
-    """A session whose user went back before the first answer and asked `again`."""
+    """Returns a session whose user went back before the first answer and asked `again`."""
     return claude_lines(
         [
             ("u1", None, "user", "Hi"),
@@ -54,7 +54,7 @@ def rewound(left=FIRST, kept=SECOND, again="Do it"):
 
 
 def corrected(first, second, error="refused", *, outcome="ok", words="", between=None):
-    """A session in which a call failed and another one followed."""
+    """Returns a session in which a call failed and another one followed."""
     turns = [
         ("u1", None, "user", "Change it"),
         ("a1", "u1", "assistant", first),
@@ -86,7 +86,7 @@ DENIED = (
 
 
 def captured(answers, next_request=True):
-    """A request sent for each of two answers; the conversation continues from the first."""
+    """Returns a request sent for each of two answers; the conversation continues from the first."""
     asked = [{"role": "user", "content": "What time is it?"}]
     rows = [exchange(asked, answer) for answer in answers]
     if next_request:

@@ -149,7 +149,7 @@ class SessionLog:
 
 
 def plain_session():
-    """A prompt surrounded by reminders, a call, a reminder after its result, an answer."""
+    """Returns a prompt surrounded by reminders, a call, a reminder after its result, an answer."""
     log = SessionLog()
     log.user("What is in a.txt?", sent=False)
     log.attachment("The project uses tabs.", role="user")

@@ -124,7 +124,7 @@ messages = st.one_of(
 
 
 def _exchange(text, call_list, order, code):
-    """A turn with calls, and an answer for each call, in any order."""
+    """Returns a turn with calls, and an answer for each call, in any order."""
     calls = tuple(
         ToolCall(call.name, call.arguments, str(number)) for number, call in enumerate(call_list)
     )
@@ -136,7 +136,7 @@ def _exchange(text, call_list, order, code):
 
 
 def _talks(calls, codes=untrained):
-    """A query, then groups of related messages, then an answer."""
+    """Returns a query, then groups of related messages, then an answer."""
     exchanges = st.builds(
         _exchange,
         texts,

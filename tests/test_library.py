@@ -53,7 +53,7 @@ def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
         assert expected in printed
 
 
-def test_every_public_name_is_there_and_in_the_page():
+def test_every_public_name_exists_and_is_documented():
     page = PAGE.read_text(encoding="utf-8")
     table = page[page.index("## The API") :]
     named = set(re.findall(r"`([A-Za-z_]+)`", table)) - {"Json", "Part"}
@@ -70,7 +70,7 @@ def test_importing_the_package_imports_nothing_else():
     assert done.stdout.strip() == "[]"
 
 
-def test_progress_comes_for_every_input(tmp_path):
+def test_progress_is_reported_for_every_input(tmp_path):
     seen = []
     builder.build_dataset([DATA / "codex"], tmp_path / "out", on_progress=seen.append)
     assert [item.done for item in seen] == list(range(1, len(seen) + 1))

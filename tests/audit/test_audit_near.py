@@ -56,7 +56,7 @@ def test_each_word_has_its_number(texts):
     assert len(set(numbers.values())) == len(numbers)
 
 
-def test_long_texts_are_looked_at_in_blocks_that_cut_no_word(monkeypatch):
+def test_long_texts_are_read_in_blocks_that_split_no_word(monkeypatch):
     text = "".join(f"word{number} é-{number} " for number in range(300))
     whole = word_numbers(text).tolist()
     for size in (9, 20, 64):
@@ -64,7 +64,7 @@ def test_long_texts_are_looked_at_in_blocks_that_cut_no_word(monkeypatch):
         assert word_numbers(text).tolist() == whole
 
 
-def test_the_estimate_is_near_the_similarity():
+def test_the_estimate_is_close_to_the_similarity():
     text = words(1, 400)
     for count in (0, 5, 20, 60, 200):
         other = changed(text, count)
@@ -73,7 +73,7 @@ def test_the_estimate_is_near_the_similarity():
 
 
 @pytest.mark.parametrize("size", [30, 100, 1000])
-def test_pairs_are_found_and_strangers_are_not(size):
+def test_similar_pairs_are_found_and_others_are_not(size):
     texts = [words(seed, size) for seed in range(100)]
     twins = [changed(text, max(size // 100, 1), seed) for seed, text in enumerate(texts[:50])]
     found = near_repeats([*texts, *twins])
@@ -84,7 +84,7 @@ def test_pairs_are_found_and_strangers_are_not(size):
     assert all(at == kept + 100 for at, kept in found.items())
 
 
-def test_the_longest_of_a_cluster_is_kept_or_the_first_of_equals():
+def test_the_longest_text_of_a_cluster_is_kept_or_the_first_of_equals():
     text = words(3, 100)
     longer = f"{text} and more"
     assert near_repeats(["other " * 9, text, longer, longer, text]) == {1: 2, 3: 2, 4: 2}

@@ -7,7 +7,7 @@ from builder.sample import Call, Dialogue, Turn
 
 
 def turns(script):
-    """u: a user turn · a: an answer · ?: a question · c, cc: calls · r: responses · e: an error."""
+    """Returns turns: u: of a user · a: an answer · ?: a question · c, cc: calls · r, e: responses."""
     made = {
         "u": Turn("user", "x"),
         "a": Turn("assistant", "Done. Anything else? No."),

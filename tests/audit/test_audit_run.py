@@ -87,7 +87,7 @@ def test_clean_data_have_no_findings_and_exit_0(tmp_path, capsys):
     assert "nothing found" in out
 
 
-def test_picks_name_rows_of_the_file_whatever_stands_between(tmp_path):
+def test_picks_name_rows_of_the_file_despite_bad_lines_between_them(tmp_path):
     long = sample(("user", words(9)), ("assistant", words(10) * 20))
     path = write(tmp_path / "d.jsonl", [{"text": "none"}, CLEAN[0], {"text": "none"}, long])
     rows = {pick.reason: pick.row for pick in run(path).picks}
@@ -163,7 +163,7 @@ def test_planted(tmp_path, code, capsys):
         assert secret not in printed.out
 
 
-def test_a_gate_of_an_audit_passes_what_is_dealt_with(tmp_path):
+def test_a_gate_passes_secrets_that_are_redacted(tmp_path):
     path = write(tmp_path / "d.jsonl", [*CLEAN, PLANTED["redacted"]])
     assert cli.main(["audit", str(path), "--fail-on", "secrets", "--quiet"]) == 0
 
@@ -340,13 +340,13 @@ def test_any_rows_are_audited(tmp_path_factory, rows):
     json.dumps(audited.as_json())
 
 
-def test_the_same_twice(tmp_path):
+def test_an_audit_is_deterministic(tmp_path):
     path = write(tmp_path / "d.jsonl", [*CLEAN, *PLANTED.values()])
     assert run(path) == run(path)
 
 
 @pytest.mark.parametrize(("together", "workers"), [(1, 1), (3, 1), (3, 3)])
-def test_rows_may_be_looked_at_in_any_batches(tmp_path, monkeypatch, pooled, together, workers):
+def test_the_size_of_batches_does_not_matter(tmp_path, monkeypatch, pooled, together, workers):
     (tmp_path / "data").mkdir()
     rows = [*PLANTED.values(), {"text": "none"}, *CLEAN, *PLANTED.values(), {"messages": 3}]
     write(tmp_path / "data" / "train.jsonl", rows)

@@ -8,7 +8,7 @@ from builder.audit import turns
 
 
 @given(st.from_regex(turns._REFUSAL))
-def test_every_refusal_holds_one_of_the_cues(text):
+def test_every_refusal_contains_one_of_the_cues(text):
     match = turns._REFUSAL.search(text)
     assert any(cue in match[0].lower() for cue in turns._REFUSAL_CUES)
 

@@ -68,7 +68,7 @@ def test_summary_audit_card_and_report_name_the_benchmark(runs, tmp_path, capsys
     assert cli.main(["audit", str(out), "--fail-on", "evaluation_run", "--quiet"]) == 1
 
 
-def test_a_public_push_asks_and_a_private_one_does_not(runs, tmp_path, verifier):
+def test_a_public_push_asks_about_benchmarks_and_a_private_one_does_not(runs, tmp_path, verifier):
     out = tmp_path / "out"
     config = tmp_path / "c.yaml"
     config.write_text(json.dumps({"inputs": [{"path": str(runs), "license": "mit"}]}))

@@ -82,7 +82,7 @@ def test_parallel_calls_answered_out_of_order(built):
     assert "Zoë" in second
 
 
-def test_the_same_bytes_whatever_the_workers_and_the_order(built, tmp_path, pooled):
+def test_workers_and_order_do_not_change_the_bytes(built, tmp_path, pooled):
     again = tmp_path / "again"
     assert build(again, "--workers", "3") == 0
     assert pooled.count("_run_batch") > 5
@@ -114,7 +114,7 @@ def test_the_listing_order_of_a_folder_does_not_matter(built, tmp_path):
     assert mine == theirs
 
 
-def test_a_built_folder_verifies_and_any_changed_byte_is_seen(built, tmp_path, capsys):
+def test_a_built_folder_verifies_and_any_changed_byte_is_detected(built, tmp_path, capsys):
     assert cli.main(["verify", str(built), "--quiet"]) == 0
     copy = tmp_path / "copy"
     name = "data/train-00000-of-00001.jsonl"

@@ -46,7 +46,7 @@ def tasks(path, format_="auto"):
 
 
 def passes(path):
-    """How often each chunk is read: once more for the tools that sessions of an agent share."""
+    """Returns how often each chunk is read: twice for agents, whose sessions share tools."""
     (name,) = recognise(Source(path.name, path))
     return 2 if readers()[name].is_agent else 1
 
@@ -104,11 +104,11 @@ def test_only_chunks_of_changed_inputs_are_converted_again(tmp_path, small, done
     with paths[2].open("a") as stream:
         stream.write(json.dumps(rows(41)[40]) + "\n")
     count = len(tasks(paths[2]))
-    assert count > 2, "it is still cut"
-    assert made() == {"0/rows.jsonl": 1}, "lines are known by their own bytes"
+    assert count > 2, "it is still split"
+    assert made() == {"0/rows.jsonl": 1}, "unchanged lines keep their results"
     text = paths[2].read_text()
     paths[2].write_text(text.replace("unanswered", "Unanswered", 1))
-    assert made() == {"0/rows.jsonl": count}, "who reads them, the first ones tell"
+    assert made() == {"0/rows.jsonl": count}, "the first lines determine the reader"
     done.clear()
     assert build(tmp_path / "rebuilt", "--workers", "1", inputs=[logs]) == 0
     assert files(tmp_path / "rebuilt") == files(out)
@@ -124,7 +124,7 @@ def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path
             writer.execute("DELETE FROM messages WHERE session_id >= ?", (last,))
             writer.execute("DELETE FROM sessions WHERE id >= ?", (last,))
             writer.commit()
-            assert path.read_bytes() == before, "it is in the log alone"
+            assert path.read_bytes() == before, "the change is only in the log"
             done.clear()
             assert build(out, "--workers", "1", inputs=[path]) == 0
             assert done == [f"0/{path.name}"] * passes(path)
@@ -133,7 +133,7 @@ def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path
 
 
 @pytest.mark.parametrize("make", [jsonl, parquet, goose])
-def test_a_file_that_changed_since_it_was_cut_is_a_reject(tmp_path, small, monkeypatch, make):
+def test_a_file_that_changed_after_it_was_split_is_a_reject(tmp_path, small, monkeypatch, make):
     path = make(tmp_path, 40)
     count = len(tasks(path))
     scans = (passes(path) - 1) * count
@@ -147,7 +147,7 @@ def test_a_file_that_changed_since_it_was_cut_is_a_reject(tmp_path, small, monke
 
     monkeypatch.setattr(work, "process_source", once)
     assert build(tmp_path / "out", "--workers", "1", inputs=[path]) == 0
-    assert len(seen) == scans + 1, "the others are not even read"
+    assert len(seen) == scans + 1, "the other chunks are not read"
     codes = [line["code"] for line in lines(tmp_path / "out" / "rejects.jsonl")]
     assert codes.count("changed") == count
     assert ledger(tmp_path / "out")["records"]["rejected"]["changed"] == count - 1
@@ -156,7 +156,7 @@ def test_a_file_that_changed_since_it_was_cut_is_a_reject(tmp_path, small, monke
     assert "changed" not in ledger(tmp_path / "out")["records"]["rejected"]
 
 
-def test_a_file_that_went_away_since_it_was_cut_keeps_no_part(tmp_path, small):
+def test_a_file_that_was_removed_after_it_was_split_leaves_no_result(tmp_path, small):
     path = goose(tmp_path, 40)
     found = tasks(path)
     path.unlink()
@@ -210,7 +210,7 @@ def test_files_that_cannot_be_read_from_the_middle_stay_whole(tmp_path, small):
         assert [task.source.window for task in tasks(path)] == [None], path
 
 
-def test_lines_that_are_blank_are_no_empty_file(tmp_path, small):
+def test_blank_lines_are_not_counted_as_an_empty_file(tmp_path, small):
     path = jsonl(tmp_path, 20)
     with path.open("a") as stream:
         stream.write("\n" * 9000)
@@ -299,7 +299,7 @@ def store(tmp_path_factory):
 
 
 @given(st.lists(st.integers(-5, 3000) | st.integers(0, 1 << 70), max_size=60))
-def test_whatever_the_sizes_each_item_is_in_one_chunk(store, sizes):
+def test_each_item_is_in_one_chunk_for_any_sizes(store, sizes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pieces, "WINDOW_BYTES", 2000)
         odd = replace(GOOSE, item_sizes=lambda source: sizes)
@@ -318,7 +318,7 @@ def test_whatever_the_sizes_each_item_is_in_one_chunk(store, sizes):
     if total <= pieces.UNPACKED * size:
         for window in windows:
             held = [max(item, 0) for item in sizes[window.start : window.end]]
-            assert sum(held[:-1]) <= 3000, "about 2000 and the last of them"
+            assert sum(held[:-1]) <= 3000, "2000 bytes, plus at most one item"
 
 
 def test_the_contract_suite_finds_items_that_are_lost(tmp_path):

@@ -29,7 +29,7 @@ def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
-def test_an_address_of_a_cluster_is_for_ray_alone(tmp_path, capsys):
+def test_the_address_of_a_cluster_needs_the_ray_engine(tmp_path, capsys):
     assert build(tmp_path / "out", "--ray-address", "auto") == 2
     assert "--engine ray" in capsys.readouterr().err
 
@@ -81,7 +81,7 @@ def test_small_tasks_share_a_batch_and_the_largest_batch_comes_first(tasks, most
     assert [list(batch) for batch in found] == wanted
 
 
-def test_no_task_makes_no_batch():
+def test_no_tasks_give_no_batches():
     assert engine.task_batches([], 1, 1) == []
 
 
@@ -126,7 +126,7 @@ def numbers(results):
     return sorted(index for index, _ in results)
 
 
-def test_each_task_has_one_result_under_its_index(tasks, job):
+def test_each_task_has_one_result_with_its_index(tasks, job):
     pool = Pool(set())
     results = list(engine.run_local(2, tasks, job, pool.open))
     assert numbers(results) == list(range(len(tasks)))
@@ -145,7 +145,7 @@ def test_a_task_that_kills_its_worker_twice_is_a_reject_and_only_unfinished_ones
     assert [3] in alone
     assert all(len(batch) == 1 for batch in alone)
     done = [at for workers, batch in pool.submitted if workers == 2 for at in batch]
-    assert len(done) == len(set(done)), "nothing is run twice but by itself"
+    assert len(done) == len(set(done)), "a task runs again only on its own"
 
 
 def test_two_fatal_tasks_are_two_rejects(tasks, job):

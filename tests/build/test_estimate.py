@@ -32,13 +32,13 @@ def cost(unit, *paths):
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("conversation", 1), ("turn", (TURNS + 1) / 2)])
-def test_the_factor_is_that_of_the_texts(tmp_path, unit, factor):
+def test_the_estimated_factor_is_that_of_the_texts(tmp_path, unit, factor):
     found = cost(unit, chat(tmp_path / "a.jsonl", TURNS), chat(tmp_path / "b.jsonl", TURNS, 3))
     assert found.conversations == 4
     assert found.factor == pytest.approx(factor, rel=0.05)
 
 
-def test_what_cannot_be_read_is_left_to_the_work(tmp_path):
+def test_the_estimate_skips_unreadable_inputs(tmp_path):
     (tmp_path / "x").write_bytes(b"\x00\x01")
     assert cost("turn", tmp_path / "x", tmp_path / "absent") is None
 
@@ -59,7 +59,7 @@ def test_a_large_factor_is_reported_and_approximately_right(tmp_path, capsys):
     assert factor == pytest.approx(tokens["turn"] / tokens["conversation"], rel=0.1)
 
 
-def test_short_conversations_are_not_warned_of(tmp_path, capsys):
+def test_short_conversations_cause_no_warning(tmp_path, capsys):
     (tmp_path / "c.yaml").write_text("normalize: {unit: turn}")
     log = chat(tmp_path / "a.jsonl", 2)
     command = ["build", str(log), "-o", str(tmp_path / "out"), "-c", str(tmp_path / "c.yaml")]

@@ -92,7 +92,7 @@ def test_the_merge_of_two_datasets_has_the_samples_of_one_build_over_both(logs, 
     assert (compared["same"], compared["came"], compared["went"]) == (len(ids(out)), 0, 0)
 
 
-def test_a_merge_is_the_same_whenever_it_is_made(logs):
+def test_merging_again_gives_the_same_bytes(logs):
     datasets = built(logs, "a"), built(logs, "b")
     _, out = merged(logs, *datasets)
     before = {path: data for path, data in files(out).items() if path != "manifest.json"}
@@ -130,7 +130,7 @@ def test_preference_pairs_stay_with_their_samples(logs):
     assert [len(line["preferences"]) for line in metas if "preferences" in line] == [1]
 
 
-def test_what_does_not_fit_is_refused_in_a_line(logs, capsys):
+def test_datasets_that_cannot_be_merged_are_refused_in_one_line(logs, capsys):
     one, other = built(logs, "a"), built(logs, "b", normalize={"unit": "turn"})
     changed = logs / "changed"
     shutil.copytree(one, changed)
@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused_in_a_line(logs, capsys):
     assert cli.main(["merge", str(one), "-o", str(one)]) == 2
 
 
-def test_what_came_went_or_changed(logs, capsys):
+def test_diff_counts_added_removed_and_changed_samples(logs, capsys):
     one = built(logs, "a")
     rest = [conversation("ann", 3), conversation("bob", 1), called("z")]
     (logs / "a" / "a.jsonl").write_text("".join(rest))

@@ -53,7 +53,7 @@ def shared_cluster():
 
 @pytest.fixture
 def cluster(shared_cluster):
-    """Two idle nodes: a node that a test removed is replaced, and its last tasks have ended."""
+    """Returns two idle nodes, after replacing a removed one and waiting for the last tasks."""
     if not shared_cluster.worker_nodes:
         shared_cluster.add_node(**SMALL)
     shared_cluster.wait_for_nodes()
@@ -107,7 +107,7 @@ def at_work():
 
 def until(condition, has_ended):
     while not (found := condition()):
-        assert not has_ended(), "the run has ended before"
+        assert not has_ended(), "the run ended too early"
         time.sleep(0.02)
     return found
 
@@ -138,7 +138,7 @@ def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monk
     assert len(finished(tmp_path / "out")) == 13
 
 
-def test_a_worker_that_is_killed_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
+def test_the_task_of_a_killed_worker_is_tried_again(cluster, logs, undisturbed, tmp_path):
     def kill_one(has_ended):
         os.kill(until(at_work, has_ended)[0], signal.SIGKILL)
 
@@ -146,7 +146,7 @@ def test_a_worker_that_is_killed_costs_a_second_try(cluster, logs, undisturbed, 
     assert files(tmp_path / "out") == undisturbed
 
 
-def test_a_node_that_is_gone_costs_a_second_try(cluster, logs, undisturbed, tmp_path):
+def test_the_tasks_of_a_lost_node_are_tried_again(cluster, logs, undisturbed, tmp_path):
     def remove_one(has_ended):
         until(lambda: len(at_work()) == 2, has_ended)
         (second,) = cluster.worker_nodes
@@ -194,7 +194,7 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
         assert run_here(cluster, f"local://{logs}", url) == 0
     finally:
         (tmp_path / "bad.jsonl").rename(logs / "bad.jsonl")
-    assert len(finished(store)) == 12, "the part of what is gone is gone"
+    assert len(finished(store)) == 12, "the result of the removed file is removed"
 
 
 def refused(monkeypatch, capsys, cluster, logs, out, name, other):
@@ -218,7 +218,9 @@ def refused(monkeypatch, capsys, cluster, logs, out, name, other):
     return error
 
 
-def test_a_node_that_is_not_as_the_driver_is(monkeypatch, capsys, cluster, logs, tmp_path):
+def test_a_node_that_differs_from_the_driver_is_refused(
+    monkeypatch, capsys, cluster, logs, tmp_path
+):
     out = tmp_path / "out"
 
     def refuse(name, other):

@@ -34,7 +34,7 @@ def test_any_changed_byte_is_detected(part):
 
 
 @pytest.mark.parametrize("kept", [0, 1, 30, 100, -1])
-def test_the_rest_of_a_crash_is_noticed(part, kept):
+def test_the_remains_of_a_crash_are_detected(part, kept):
     whole = part.path.read_bytes()
     for torn in (whole[:kept], whole[:kept] + bytes(len(whole[kept:])), whole + whole[kept:]):
         if torn != whole:

@@ -1,4 +1,4 @@
-"""Resuming a run gives the same bytes as an undisturbed one, whatever happened before."""
+"""Resuming a run gives the same bytes as an undisturbed one after any interruption or change."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def logs(tmp_path):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """(logs, a dataset built from them): a test changes only a copy of the dataset."""
+    """Returns (logs, a dataset built from them): a test changes only a copy of the dataset."""
     folder = tmp_path_factory.mktemp("resume")
     logs = write_logs(folder / "in", rows=2)
     assert build(folder / "out", "--workers", "1", inputs=[logs]) == 0
@@ -35,7 +35,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def copied(built, tmp_path, done):
-    """(logs, a copy of the dataset built from them); `done` is empty."""
+    """Returns (logs, a copy of the dataset built from them); `done` is empty."""
     logs, whole = built
     shutil.copytree(whole, tmp_path / "out", symlinks=True)
     done.clear()
@@ -56,7 +56,7 @@ def test_unchanged_inputs_are_taken_from_the_state(logs, tmp_path, done):
     assert files(out) == before
 
 
-def test_new_changed_and_removed_inputs(logs, tmp_path, done):
+def test_new_changed_and_removed_inputs_update_the_output(logs, tmp_path, done):
     out = tmp_path / "out"
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     (logs / "00.jsonl").unlink()
@@ -66,7 +66,7 @@ def test_new_changed_and_removed_inputs(logs, tmp_path, done):
     assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert done == ["0/05.jsonl", "0/new.jsonl"]
     parts = len(list((out / ".state" / "results").glob("??/*")))
-    assert parts == 13, "those of the removed and of the changed file are gone"
+    assert parts == 13, "the results of the removed and the changed file are removed"
     again = tmp_path / "rebuilt"
     assert build(again, inputs=[logs]) == 0
     assert files(out) == files(again)
@@ -121,7 +121,7 @@ def test_a_corrupt_result_is_converted_again(copied, done):
     assert files(out) == before
 
 
-def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkeypatch, done):
+def test_a_large_file_of_rows_is_split_and_gives_the_same_samples(tmp_path, monkeypatch, done):
     text = "".join(row(number, 1 + number % 3) for number in range(120)) + "\n{broken\n" + row("e")
     path = tmp_path / "rows.jsonl"
     path.write_text(text)
@@ -137,7 +137,7 @@ def test_a_large_file_of_rows_is_cut_and_gives_the_same_samples(tmp_path, monkey
     assert reject["record"] == "line 122"
 
 
-def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):
+def test_a_large_table_of_one_row_group_is_not_split(tmp_path, monkeypatch, done):
     rows = [json.loads(row(number)) for number in range(50)]
     datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
     monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
@@ -147,7 +147,7 @@ def test_a_large_table_of_one_group_is_not_cut(tmp_path, monkeypatch, done):
     assert ledger["records"]["read"] == 50
 
 
-def test_a_log_whose_lines_belong_together_is_not_cut(tmp_path, monkeypatch, done):
+def test_a_log_whose_lines_depend_on_each_other_is_not_split(tmp_path, monkeypatch, done):
     source = DATA / "claude-code"
     monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
     config = tmp_path / "once.yaml"
@@ -178,7 +178,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
             time.sleep(0.01)
             parts = list((out / ".state" / "results").glob("??/*"))
         os.killpg(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL, "it was at work"
+        assert process.wait() == -signal.SIGKILL, "it was running"
     assert len(parts) < 12
     assert cli.main(["build", str(logs), "-o", str(out), "--quiet"]) == 0
     assert files(out) == files(whole)

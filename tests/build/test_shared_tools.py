@@ -1,4 +1,4 @@
-"""Tool definitions shared by sessions of an agent: one per tool, whatever the order."""
+"""Tool definitions shared by sessions of an agent: one per tool, in any order."""
 
 import json
 import random

@@ -39,7 +39,7 @@ def test_events_are_replayed_as_they_were_read(tmp_path, name):
     assert found, "each agent has a case"
 
 
-def test_nothing_is_kept_of_an_unfinished_reading_or_of_what_cannot_be_pickled(tmp_path):
+def test_unfinished_or_unpicklable_events_are_not_spooled(tmp_path):
     source = Source("a.jsonl", data=b"{}\n")
     spool = Spool(tmp_path / "spool" / "a")
     events = spool.record("pi", source, iter([Ignored("x"), Ignored("y")]))
@@ -62,7 +62,7 @@ def test_nothing_is_kept_of_an_unfinished_reading_or_of_what_cannot_be_pickled(t
         assert spool.format_name() is None
 
 
-def test_the_folder_is_closed_to_other_users(tmp_path):
+def test_other_users_cannot_read_the_folder(tmp_path):
     source = Source("a.jsonl", data=b"{}\n")
     spool = Spool(tmp_path / "spool" / "a")
     list(spool.record("pi", source, iter([])))
@@ -72,7 +72,7 @@ def test_the_folder_is_closed_to_other_users(tmp_path):
     spool.discard()
 
 
-def test_the_second_pass_takes_what_the_scan_has_read(tmp_path):
+def test_the_second_pass_reads_the_spool_of_the_scan(tmp_path):
     path, other = (_session(tmp_path / name, text) for name, text in (("a", "Hi"), ("b", "Ho")))
     results = tmp_path / "results"
     job = Job("qwen3", VerifyOptions(), "", results, tmp_path / "work", spools=tmp_path / "read")

@@ -72,7 +72,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(run, tmp_path_factory):
-    """The output if no worker dies."""
+    """Returns the output if no worker dies."""
     out = tmp_path_factory.mktemp("whole") / "out"
     ledger, tries = run(out, "0", "1")
     assert (tries, ledger["conversations"]["built"]) == (1, 74)

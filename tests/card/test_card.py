@@ -36,7 +36,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A log whose model, tool and licence contain markup."""
+    """Returns a log whose model, tool and licence contain markup."""
     folder = tmp_path_factory.mktemp("hostile")
     call = {"name": TOOL, "arguments": "{}"}
     row = {
@@ -120,7 +120,7 @@ def test_the_card_counts_trained_turns_by_how_well_their_context_is_known(built)
         assert 0 < int(count.replace(",", "")) <= of_samples
 
 
-def test_the_card_states_what_is_trained_and_what_stands_in_the_bytes_of_inference(built):
+def test_the_card_states_what_is_trained_and_its_parity_with_inference(built):
     rows = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
     trained = sum(end - start for row in rows for start, end in row["spans"])
     share = trained / sum(row["chars"] for row in rows)
@@ -144,7 +144,7 @@ def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     assert str(built.parent) not in text
 
 
-def test_charts_are_listed_in_the_manifest_and_shown(built):
+def test_charts_are_listed_in_the_manifest_and_displayed(built):
     _, text = parts(built)
     listed = {item["path"] for item in json.loads((built / "manifest.json").read_text())["files"]}
     visible = set(re.findall(r"!\[[^\]]+\]\((\S+)\)", text))
@@ -257,7 +257,7 @@ def test_a_language_is_named_only_if_the_audit_is_sure():
 
 
 @pytest.mark.parametrize("text", ["a`b", "``", "`", "", " ", "|", "\n", "a|b\\", HOSTILE])
-def test_a_code_span_holds_any_text_on_one_line(text):
+def test_a_code_span_contains_any_text_on_one_line(text):
     visible = code(text)
     assert "\n" not in visible
     assert "|" not in visible
@@ -275,7 +275,7 @@ def test_tables_and_blocks_keep_their_shape():
     assert plain("<b>*x*") == "&#60;b&#62;&#42;x&#42;"
 
 
-def test_pictures_of_nothing_are_none_and_hostile_names_stay_text_in_them():
+def test_charts_without_data_are_omitted_and_hostile_names_stay_text():
     assert histogram_picture(Histogram("x", "", "", (0, 1), (0,))) is None
     assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 1),))) is None
     assert bars_picture(AuditTable("x", "", ("a", "n"), (("a", 0),), bars="n")) is None

@@ -22,7 +22,7 @@ def test_help_and_formats_import_nothing_heavy():
 
 
 @pytest.mark.slow
-def test_nothing_but_our_own_words_on_stderr(tmp_path):
+def test_a_build_writes_nothing_of_other_libraries_to_stderr(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "builder", "build", str(DATA), "-o", str(tmp_path / "out")],
         capture_output=True,
@@ -41,7 +41,7 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["proven"] == printed["samples"]
 
 
-def test_build_names_what_would_keep_a_reject(tmp_path, capsys):
+def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out

@@ -15,7 +15,7 @@ from builder.credentials import HidingStream, hide
 
 TOKEN = "hf" + "_" + "EchoedTokenOfNobody0123456789abcdef"
 ODD = "odd-" + "0123456789abcdefghij"
-"""A token without a known form: it is recognised by the variable that holds it."""
+"""A token without a known form: it is recognised by the name of its variable."""
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -140,7 +140,7 @@ def test_an_echoed_token_is_not_printed(token, commands, echo, built, tmp_path):
         "x-api-key: SECRET_VALUE_1",
     ],
 )
-def test_what_requests_carry_is_hidden(text):
+def test_credentials_of_requests_are_hidden(text):
     assert "SECRET_VALUE_1" not in hide(text)
 
 

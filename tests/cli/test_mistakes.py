@@ -40,13 +40,13 @@ def pipe(path):
 
 
 @pytest.mark.parametrize("command", ["verify", "audit", "report"])
-def test_a_pipe_is_no_dataset(run, tmp_path, command):
+def test_a_pipe_is_refused_as_a_dataset(run, tmp_path, command):
     code, out, err = run(command, pipe(tmp_path / "x.jsonl"))
     assert (code, out) == (2, "")
     assert err == f"builder: dataset '{tmp_path}/x.jsonl': neither a file nor a folder\n"
 
 
-def test_a_pipe_in_a_folder_is_a_finding_and_not_waited_for(run, tmp_path):
+def test_a_pipe_in_a_folder_is_a_finding_and_does_not_block(run, tmp_path):
     (tmp_path / "a.jsonl").write_text(LINE)
     pipe(tmp_path / "b.jsonl")
     pipe(tmp_path / "c.parquet")
@@ -67,7 +67,7 @@ def test_a_pipe_among_the_files_is_not_given_to_the_loader(run, tmp_path):
     assert json.loads(out)["findings"] == {"as-loaded": 1, "format": 1}
 
 
-def test_a_folder_with_the_name_of_a_data_file_is_a_folder(run, tmp_path):
+def test_a_folder_named_like_a_data_file_is_read_as_a_folder(run, tmp_path):
     (tmp_path / "x.jsonl").mkdir()
     (tmp_path / "x.jsonl" / "y.jsonl").write_text(LINE)
     code, out, _ = run("verify", tmp_path, "--json")
@@ -120,7 +120,7 @@ def test_names_of_datasets_on_the_hub(dataset, may_be):
 
 
 @pytest.mark.parametrize("command", ["verify", "audit"])
-def test_a_word_is_a_path_without_a_request_to_the_hub(run, command, monkeypatch):
+def test_a_single_word_is_a_path_and_causes_no_request_to_the_hub(run, command, monkeypatch):
     import datasets
 
     monkeypatch.setattr(datasets, "load_dataset", pytest.fail)
@@ -141,7 +141,7 @@ def test_a_quiet_verify_prints_errors_only(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["verify", "audit", "report", "build", "inspect", "push"])
-def test_an_unknown_users_home(run, command, tmp_path, monkeypatch):
+def test_the_home_of_an_unknown_user_is_one_line(run, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     more = {"build": ["-o", "out"], "push": ["team/d"]}.get(command, [])
     code, out, err = run(command, "~nobody0/x.jsonl", *more)
@@ -233,7 +233,7 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ("output: {formats: [jsonl, jsonl]}", "output.formats: a name occurs twice: jsonl, js"),
     ],
 )
-def test_what_a_configuration_cannot_say(tmp_path, text, content):
+def test_invalid_configurations_are_one_line(tmp_path, text, content):
     path = tmp_path / "c.yaml"
     path.write_text(text)
     with pytest.raises(UsageError) as raised:
@@ -241,7 +241,7 @@ def test_what_a_configuration_cannot_say(tmp_path, text, content):
     assert str(raised.value).startswith(f"{path}: {content}")
 
 
-def test_the_largest_limit_on_records_is_only_a_limit(run, tmp_path):
+def test_the_largest_limit_on_records_allocates_no_memory(run, tmp_path):
     (tmp_path / "c.yaml").write_text("limits: {max_record_mb: 2147483647}\nsplit: {seed: 1}")
     (tmp_path / "x.json").write_text(json.dumps([ROW], indent=1))
     (tmp_path / "y.jsonl.gz").write_bytes(gzip.compress(LINE.replace('"a"', '"c"').encode()))
@@ -336,7 +336,7 @@ def test_other_inputs_do_not_replace_a_dataset_without_fresh(run, made, tmp_path
     assert run("build", tmp_path / "z.jsonl", "-o", made, "--quiet", "--fresh") == (0, "", "")
 
 
-def test_why_nothing_can_be_inspected(run, tmp_path):
+def test_inspect_explains_why_nothing_can_be_read(run, tmp_path):
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "deep.jsonl").write_text("[" * 9999 + "]" * 9999)
     (tmp_path / "x.jsonl").write_text(LINE)

@@ -16,7 +16,7 @@ LINE = json.dumps(ROW) + "\n"
 
 @pytest.fixture
 def run(capsys):
-    """The exit code, what is on stdout, what is on stderr."""
+    """Returns the exit code, what is on stdout, what is on stderr."""
 
     def run(*arguments):
         code = cli.main([*arguments])
@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
         (["no.zip"], "(zip: its directory cannot be read: File is not a zip file)"),
     ],
 )
-def test_why_nothing_can_be_built(run, folder, names, expected):
+def test_build_explains_why_nothing_can_be_read(run, folder, names, expected):
     code, out, err = run("build", *names, "-o", "made", "--quiet")
     assert (code, out) == (1, "")
     assert expected in err
@@ -70,13 +70,13 @@ def test_why_nothing_can_be_built(run, folder, names, expected):
         ("no.zip", "its directory cannot be read"),
     ],
 )
-def test_why_a_file_cannot_be_inspected(run, folder, name, expected):
+def test_inspect_explains_why_a_file_cannot_be_read(run, folder, name, expected):
     code, _, err = run("inspect", name)
     assert (code, err.count("\n")) == (2, 1)
     assert expected in err
 
 
-def test_why_the_hub_has_no_tokenizer_is_one_line():
+def test_a_tokenizer_that_the_hub_does_not_have_is_one_line():
     """The client's own texts have paragraphs, or begin with the name of a class."""
     unreached = errors.LocalEntryNotFoundError("Got: ConnectError\n\nAn error happened while")
     unreached.__cause__ = OSError("[Errno -2] Name or service not known")

@@ -130,7 +130,7 @@ CONFIGURATIONS = {
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A folder that `build` made."""
+    """Returns a folder that `build` made."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "x.jsonl").write_text(json.dumps(ROW) + "\n")
     out = folder / "out"
@@ -140,7 +140,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with a dataset, a foreign folder, and configurations with mistakes."""
+    """Returns a folder with a dataset, a foreign folder, and configurations with mistakes."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.jsonl").write_text(json.dumps(ROW) + "\n")
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
@@ -276,7 +276,7 @@ def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
     ]
 
 
-def test_no_rejects_are_not_pointed_at(here, capsys):
+def test_rejects_are_mentioned_only_if_there_are_any(here, capsys):
     assert cli.main(["build", "x.jsonl", "-o", "fine"]) == 0
     assert "rejects.jsonl" not in capsys.readouterr().out
     (here / "y.jsonl").write_text(json.dumps(ROW) + "\n{broken\n")
@@ -285,7 +285,7 @@ def test_no_rejects_are_not_pointed_at(here, capsys):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may read all")
-def test_a_folder_without_rights_is_one_line(here, capsys):
+def test_a_folder_without_read_permission_is_one_line(here, capsys):
     (here / "locked").mkdir(mode=0)
     assert cli.main(["build", "locked", "-o", "out"]) in (1, 2)
     assert "locked" in capsys.readouterr().err

@@ -31,7 +31,7 @@ def documented():
     return found
 
 
-def test_the_default_file_states_the_defaults():
+def test_the_default_file_contains_the_defaults():
     assert load_config(DEFAULT).resolved() == Config().resolved()
     written = yaml.safe_load(DEFAULT.read_text())
     assert Config().resolved() == {**written, "inputs": []}

@@ -159,7 +159,7 @@ def test_a_border_inside_a_token_is_a_fault():
             labels([7, 8, 9], offsets, [span])
 
 
-def test_metadata_takes_no_name_that_trainers_give_a_meaning(exported):
+def test_metadata_uses_no_column_name_that_trainers_interpret(exported):
     out, _ = exported("messages")
     (row, *_) = lines(out / "data" / "train-00000-of-00001.jsonl")
     assert set(row) == {"messages", "tools"}
@@ -174,7 +174,7 @@ def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
     assert build(tmp_path / "again", inputs=[out]) in (0, 1)
 
 
-def test_losses_of_a_variant_are_detected(built, tmp_path, monkeypatch, capsys):
+def test_a_variant_that_loses_bytes_is_detected(built, tmp_path, monkeypatch, capsys):
     """A writer that loses a byte is detected by loading its output."""
     from dataclasses import replace
 
@@ -191,7 +191,7 @@ def test_losses_of_a_variant_are_detected(built, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_unknown_variant_and_a_taken_folder_are_the_users_mistake(built, tmp_path, capsys):
+def test_an_unknown_variant_and_a_used_folder_are_usage_errors(built, tmp_path, capsys):
     assert export(built, tmp_path / "out", "mesages") == 2
     assert "did you mean 'messages'?" in capsys.readouterr().err
     (tmp_path / "out").mkdir()

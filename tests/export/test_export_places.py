@@ -83,7 +83,7 @@ def test_a_full_disk_leaves_no_partial_export(dataset, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
 
-def test_remains_of_a_killed_export_are_removed_by_the_next(tmp_path):
+def test_the_next_export_removes_the_remains_of_a_killed_one(tmp_path):
     out = tmp_path / "out"
     code = (
         "import sys, time; from pathlib import Path\n"
@@ -108,7 +108,7 @@ def test_remains_of_a_killed_export_are_removed_by_the_next(tmp_path):
     assert (out / "file").read_text() == "whole"
 
 
-def test_a_file_is_replaced_whole_and_through_a_link(tmp_path):
+def test_a_file_is_replaced_atomically_and_through_a_link(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
     write_whole(tmp_path / "link", b"new")
@@ -117,7 +117,7 @@ def test_a_file_is_replaced_whole_and_through_a_link(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
 
 
-def test_faults_of_reading_are_not_blamed_on_the_output(tmp_path):
+def test_read_errors_are_not_reported_as_output_errors(tmp_path):
     with pytest.raises(FileNotFoundError), folder_aside(tmp_path / "out"):
         (tmp_path / "input").read_bytes()
     assert not list(tmp_path.iterdir())

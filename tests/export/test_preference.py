@@ -122,7 +122,10 @@ LEFT_OUT = {
         ),
         {"same_calls": 1},
     ),
-    "nobody went on": (captured(["It is noon.", "It is late."], False), {"not_continued": 1}),
+    "neither was continued": (
+        captured(["It is noon.", "It is late."], False),
+        {"not_continued": 1},
+    ),
     "it failed as well": (
         corrected(EDIT, EDIT_AGAIN, outcome="failed"),
         {"not_succeeded": 1, "no_call": 1},  # and then the model gave up
@@ -166,7 +169,7 @@ def test_uncertain_pairs_are_left_out_and_counted(tmp_path, capsys):
     assert not (tmp_path / "pairs").exists()
 
 
-def test_two_kept_answers_do_not_say_which_one_replaced_the_third(tmp_path):
+def test_a_third_answer_with_two_kept_ones_gives_no_pair(tmp_path):
     rows = [PREFERRED, {**PREFERRED, "preferred_output": [{"role": "assistant", "content": "2"}]}]
     _, counts = made(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
     assert counts == {"pairs": 0, "left_out": {"several_answers": 2}}
@@ -241,7 +244,7 @@ HOSTILE = [
 ]
 
 
-def test_entries_that_are_no_pair_are_left_out(tmp_path, capsys):
+def test_entries_that_are_not_pairs_are_left_out(tmp_path, capsys):
     out, _ = made(tmp_path, rewound())
     (path,) = out.glob("meta/*")
     path.write_text(json.dumps({**lines(path)[0], "preferences": HOSTILE}) + "\n")

@@ -27,7 +27,7 @@ OF_SAMPLES = [name for name, item in VARIANTS.items() if not item.of_pairs]
 
 @pytest.fixture(scope="module")
 def turns(tmp_path_factory):
-    """A dataset with a sample for each assistant turn: all earlier turns are context."""
+    """Returns a dataset with a sample for each assistant turn: all earlier turns are context."""
     out = tmp_path_factory.mktemp("turns") / "built"
     config = out.parent / "c.yaml"
     config.write_text("normalize: {control_tokens: neutralise, unit: turn}")

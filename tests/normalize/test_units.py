@@ -152,14 +152,14 @@ def test_a_whole_conversation_is_in_parity_at_its_last_turn_only(tmp_path):
     assert [row["parity"] for row in rows] == [{"thinking": 3, "non-thinking": 1}]
 
 
-def test_required_parity_rejects_what_is_not(tmp_path):
+def test_required_parity_rejects_samples_without_it(tmp_path):
     code, rows, ledger = build(tmp_path, {"parity": "require"})
     assert (code, rows) == (1, [])
     assert ledger["conversations"]["rejected"] == {"parity": 1}
     assert ledger["calls"]["dropped"] == {"parity": 1}
 
 
-def test_one_sample_a_turn_is_in_parity_everywhere(tmp_path):
+def test_one_sample_per_turn_is_always_in_parity(tmp_path):
     code, rows, ledger = build(tmp_path, {"parity": "require"}, unit="turn")
     assert code == 0
     assert (
@@ -173,7 +173,7 @@ def test_one_sample_a_turn_is_in_parity_everywhere(tmp_path):
     assert ledger["calls"] == {"logged": 1, "kept": 1, "dropped": {}}
 
 
-def test_thoughts_of_each_query_are_taught_in_its_own_sample(tmp_path):
+def test_thoughts_of_each_query_are_trained_in_its_own_sample(tmp_path):
     _, rows, _ = build(
         tmp_path, {"parity": "require", "mode": "thinking"}, unit="query", reasoning="keep"
     )
@@ -196,7 +196,7 @@ def build_turns(tmp_path, logs, more=""):
     return out
 
 
-def test_the_common_beginning_of_two_conversations_is_taught_once(tmp_path):
+def test_the_common_beginning_of_two_conversations_is_trained_once(tmp_path):
     fork = [*LOG[:4], {"role": "user", "content": "why?"}, {"role": "assistant", "content": "so"}]
     out = build_turns(tmp_path, {"a": LOG, "b": fork})
     ledger = json.loads((out / "manifest.json").read_bytes())["ledger"]
@@ -218,12 +218,12 @@ def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path
         for line in path.read_bytes().splitlines():
             number = json.loads(line)["source"].partition(".")[0]
             found.setdefault(number, []).append(path.name.partition("-")[0])
-    assert [len(splits) for splits in found.values()] == [4] * 30, "the first turn is taught once"
+    assert [len(splits) for splits in found.values()] == [4] * 30, "the first turn is trained once"
     assert {len(set(splits)) for splits in found.values()} == {1}
     assert {splits[0] for splits in found.values()} == {"train", "test"}
 
 
-def test_a_sample_that_is_too_long_goes_and_the_others_stay(tmp_path):
+def test_only_the_sample_that_is_too_long_is_left_out(tmp_path):
     (tmp_path / "in.jsonl").write_text(json.dumps({"messages": LOG, "tools": []}) + "\n")
     (tmp_path / "c.yaml").write_text("limits: {max_tokens: 40}\nnormalize: {unit: query}")
     out = tmp_path / "out"

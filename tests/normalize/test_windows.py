@@ -43,7 +43,7 @@ def dialogue_of(kinds, system):
     st.integers(20, 120),
     st.booleans(),
 )
-def test_windows_tear_no_pair_and_hold_each_target_once(kinds, system, data, limit, history):
+def test_windows_split_no_pair_and_contain_each_target_once(kinds, system, data, limit, history):
     turns = dialogue_of(kinds, system)
     sizes = [data.draw(st.integers(1, 30)) for _ in turns]
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
@@ -69,7 +69,7 @@ def test_windows_tear_no_pair_and_hold_each_target_once(kinds, system, data, lim
             assert window.skipped == answers.index(body[0])
 
 
-def test_the_cut_keeps_the_longest_beginning():
+def test_truncation_keeps_the_longest_beginning():
     turns = dialogue_of("cccc", system=False)
     sizes = [10] * len(turns)
     answers = {at for at, turn in enumerate(turns) if turn.role == "assistant"}

@@ -36,7 +36,7 @@ documents = st.recursive(
 
 @MANY
 @given(documents)
-def test_a_text_holds_what_the_standard_library_says(text):
+def test_json_is_read_as_the_standard_library_reads_it(text):
     """Numbers are never rounded; 1, 1.0 and different orders of keys are distinguished."""
     assert repr(loads(text)) == repr(loads(text.encode("utf-8"))) == repr(json.loads(text))
 
@@ -61,7 +61,7 @@ def plain_depth(value):
 
 
 @given(json_values)
-def test_depth_is_that_of_the_definition(value):
+def test_depth_is_counted_as_defined(value):
     assert depth(value) == plain_depth(value)
 
 
@@ -69,7 +69,7 @@ def test_depth_is_that_of_the_definition(value):
     ("opening", "closing", "levels"),
     [("[", "]", 1), ('{"a":', "}", 1), ('[1,{"a":', ',"b":2}]', 2)],
 )
-def test_nesting_ends_at_its_limit(opening, closing, levels):
+def test_nesting_beyond_the_limit_is_a_fault(opening, closing, levels):
     """Brackets in texts do not nest, however many there are."""
     times = MAX_DEPTH // levels
     fits = opening * times + '"' + "[{" * MAX_DEPTH + '"' + closing * times

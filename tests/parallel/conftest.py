@@ -11,7 +11,7 @@ from forked import helpers
 def bare_fork_server():
     """Ends the fork server afterwards: in the tests of other folders, workers share a tokenizer.
 
-    The one that these tests leave behind has loaded nothing, so each later worker would load it.
+    The server that these tests leave behind has loaded none, so each later worker would load one.
     """
     yield
     for server in helpers("forkserver"):

@@ -67,7 +67,7 @@ def test_work_of_a_killed_process_is_repeated(preload):
 
 
 @each_preload
-def test_items_are_taken_as_they_are_needed(preload):
+def test_items_are_read_only_as_needed(preload):
     taken = []
 
     def items():
@@ -95,11 +95,11 @@ def test_steps_of_a_job_share_workers():
         first = processes(shared)
         assert len(first | processes(shared)) <= 2
         assert os.getpid() not in first
-        assert first.isdisjoint(processes(shared, workers=3)), "other workers are wanted"
+        assert first.isdisjoint(processes(shared, workers=3)), "three workers are new ones"
     assert not multiprocessing.active_children()
 
 
-def test_a_killed_worker_costs_the_next_step_nothing():
+def test_a_killed_worker_does_not_affect_the_next_step():
     with SharedPool() as shared:
         first = processes(shared)
         os.kill(min(first), signal.SIGKILL)
@@ -158,7 +158,7 @@ def test_little_work_is_measured_in_bytes(tmp_path, monkeypatch):
     (tmp_path / "below" / "c").write_bytes(b"x")
     assert are_large([tmp_path])
     assert are_large([tmp_path / "a", tmp_path / "below"])
-    assert are_large([None]), "what lies on no disk may be of any size"
+    assert are_large([None]), "an input that is not on a disk may have any size"
     for name in ("absent", "n" * 300, "a\0b"):
         assert not are_large([tmp_path / name])
 

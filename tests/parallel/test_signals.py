@@ -65,7 +65,7 @@ def wait_until_gone(pids):
     return not any(map(is_running, pids))
 
 
-def test_python_code_is_interrupted_at_once_and_cleans_up():
+def test_python_code_is_interrupted_immediately_and_cleans_up():
     process, _ = run(
         "interrupt_on_sigterm()\n"
         "try:\n    print('ready', flush=True); time.sleep(60)\n"
@@ -140,7 +140,7 @@ def test_work_continues_after_the_fork_server_is_killed():
     assert list(imap(double, range(20), 2, None)) == [2 * number for number in range(20)]
 
 
-def test_a_fork_server_that_is_gone_is_an_error_of_one_line():
+def test_a_missing_fork_server_is_an_error_of_one_line():
     """In a separate process: reaping the server behind Python's back cannot be undone."""
     reaped = (
         "from forked import double, helpers\n"

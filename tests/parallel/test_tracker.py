@@ -24,7 +24,7 @@ print("done")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no tracker")
-def test_what_a_killed_tracker_had_is_not_unregistered_at_another():
+def test_names_of_a_killed_tracker_are_not_unregistered_at_the_next_one():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         capture_output=True,
@@ -33,7 +33,7 @@ def test_what_a_killed_tracker_had_is_not_unregistered_at_another():
         timeout=60,
     )
     assert done.stdout == "done\n"
-    assert done.stderr == f"{MESSAGE}\n", "without it Python prints a KeyError here"
+    assert done.stderr == f"{MESSAGE}\n", "otherwise Python prints a KeyError here"
 
 
 WORK = """

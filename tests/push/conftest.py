@@ -10,7 +10,7 @@ from hub.state import WRITER
 
 @pytest.fixture(scope="module", params=PATHS)
 def server(request, tmp_path_factory):
-    """A Hub, and a process that pushes to it.
+    """Returns a Hub, and a process that pushes to it.
 
     Pages and parts are small, so that there are several.
     """

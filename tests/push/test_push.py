@@ -39,7 +39,7 @@ def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
     mine = json.loads((out / "manifest.json").read_bytes())
     assert "run" in mine
     del mine["run"]
-    assert str(tmp_path) in str(mine), "where the logs lay"
+    assert str(tmp_path) in str(mine), "the folder of the logs"
     assert str(tmp_path) not in str(manifest)
     (before,), (after,) = mine["config"].pop("inputs"), manifest["config"].pop("inputs")
     assert after == {**before, "path": "out.jsonl"}
@@ -56,7 +56,7 @@ def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
     if hub.path == LFS:
         large = {path for path, entry in repo.tree().items() if entry.size > hub.part}
         assert {"report.html", "README.md"} < large
-        assert hub.requests["complete"] == len(large), "these went up in parts"
+        assert hub.requests["complete"] == len(large), "these were uploaded in parts"
         assert not hub.xet.files
     else:
         assert hub.requests["put"] == 0
@@ -67,10 +67,10 @@ def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
         (there / path).parent.mkdir(parents=True, exist_ok=True)
         (there / path).write_bytes(hub.content(repo.tree()[path]))
     assert cli.main(["verify", str(there), "--quiet"]) == 0
-    assert listed_files(there, read_manifest(there))[1] == [], "the manifest there is whole"
+    assert listed_files(there, read_manifest(there))[1] == [], "the manifest on the Hub is complete"
 
 
-def test_equal_files_are_not_sent_again_and_a_change_sends_what_changed(hub, push, tmp_path):
+def test_only_changed_files_are_sent_again(hub, push, tmp_path):
     texts = [f"{hub.path} incremental {number}" for number in range(30)]
     assert push(build(tmp_path, texts), *ALLOWED).code == 0
     hub.requests.clear()
@@ -114,7 +114,7 @@ def test_a_dry_run_changes_nothing_and_lists_what_a_push_then_does(hub, push, ou
     assert after["notes.txt"] == before["notes.txt"]
 
 
-def test_pruned_is_only_what_was_listed(hub, push, out):
+def test_pruning_removes_exactly_the_files_that_it_printed(hub, push, out):
     hub.add_repo("team/d", {"data/train-old.jsonl": b"{}\n", "notes.txt": b"x"})
     refused = push(out, *ALLOWED)
     assert refused.code == 1
@@ -122,7 +122,7 @@ def test_pruned_is_only_what_was_listed(hub, push, out):
     ran = push(out, *ALLOWED, "--prune")
     assert ran.code == 0, ran.err
     assert set(ran.reported["removed"]) == {"data/train-old.jsonl", "notes.txt"}
-    assert "data/train-old.jsonl, notes.txt" in ran.err, "shown in spite of --json"
+    assert "data/train-old.jsonl, notes.txt" in ran.err, "printed despite --json"
     assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
     assert hub.commits_made == 1
 
@@ -138,7 +138,7 @@ def test_branches_tags_and_pull_requests(hub, push, out):
     assert set(repo.tree("refs/pr/1")) == listed(out) | {".gitattributes"}
     assert set(repo.tree("main")) == {".gitattributes"}
     assert push(out, *ALLOWED, "--create-pr").reported["commits"] == 0
-    assert len(repo.titles) == 1, "the open one is used again"
+    assert len(repo.titles) == 1, "the open pull request is reused"
     assert push(out, *ALLOWED).code == 0
     hub.change("team/d", {"notes.txt": b"x"})
     made = hub.commits_made
@@ -175,13 +175,13 @@ def test_only_the_last_part_of_local_paths_is_published(path, published):
 
 @pytest.fixture(params=[1 << 31, 1])
 def limit(request, hub):
-    """Maximum size of datasets whose rows are all read back: any, or none."""
+    """Returns maximum size of datasets whose rows are all read back: any, or none."""
     hub.set("builder.push.arrival", "LOADED_BYTES", request.param)
     yield request.param
     hub.set("builder.push.arrival", "LOADED_BYTES", 2 << 30)
 
 
-def test_rows_that_do_not_read_back_equal_are_reported(hub, push, out, limit):
+def test_rows_that_differ_when_read_back_are_reported(hub, push, out, limit):
     assert push(out, *ALLOWED).reported["read_back"]["all_rows"] == (limit > 1)
     path = "data/train-00000-of-00001.jsonl"
     for was, now, rendered, wording in (
@@ -219,7 +219,7 @@ def test_too_many_or_too_few_rows_are_reported(hub, push, out, reported):
 # what cannot be pushed
 
 
-def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
+def test_a_planted_secret_blocks_the_push(hub, push, out):
     edit_manifest(out, **finding("secrets", code="api_key"))
     ran = push(out)
     assert ran.code == 1
@@ -229,13 +229,13 @@ def test_a_planted_secret_is_not_pushed_by_accident(hub, push, out):
     slip = push(out, "--allow", "secret")
     assert slip.code == 2
     assert "did you mean 'secrets'?" in slip.err
-    assert not hub.requests, "nobody was even asked"
+    assert not hub.requests, "the Hub received no request"
     assert push(out, "--allow", "secrets").code == 0
     card = hub.content(hub.repos["team/d"].tree()["README.md"]).decode()
     assert card.endswith(f"## Overruled when it was published\n\n- `secrets`: {message}\n")
 
 
-def test_redaction_is_not_named_for_secrets_that_it_leaves(hub, push, out):
+def test_redaction_is_not_suggested_for_secrets_that_it_keeps(hub, push, out):
     edit_manifest(out, **finding("secrets", code="secret"))
     ran = push(out)
     assert ran.code == 1
@@ -251,14 +251,14 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
     assert ran.code == 1
     assert [item["code"] for item in ran.reported["refused"]] == ["unknown-license"]
     assert not hub.repos
-    assert push(out, *ALLOWED).code == 0, "a private one does not"
+    assert push(out, *ALLOWED).code == 0, "a private push needs none"
     assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 2
     hub.repos.clear()
     assert push(out, *ALLOWED, "--public", "--allow", "unknown-license").code == 0
     assert not hub.repos["team/d"].private
     ran = push(out, *ALLOWED)
     assert ran.code == 2
-    assert "is public on the Hub" in ran.err, "what is private by default does not go there"
+    assert "is public on the Hub" in ran.err, "datasets are private by default"
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_mistakes_are_reported_in_one_line(hub, out, arguments, wording):
     assert len(ran.err.splitlines()) == 1
 
 
-def test_no_token(hub, out):
+def test_a_missing_token_is_one_line(hub, out):
     ran = hub.run("push", out, "team/d", "--dry-run", *ALLOWED, token="")
     assert ran.code == 2
     assert "HF_TOKEN" in ran.err
@@ -341,7 +341,7 @@ def test_a_dataset_that_the_hub_does_not_have_is_one_line(hub, push, out, name):
     assert not (out.parent / "again").exists()
 
 
-def test_a_secret_that_was_left_is_not_pushed(hub, push, tmp_path):
+def test_a_secret_that_redaction_kept_blocks_the_push(hub, push, tmp_path):
     secret = "ghp_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1aBc4dEf7h"
     left = build(tmp_path, [f"my token is {secret}"], "left", audit={"secrets": "report"})
     assert secret in (left / "data" / "train-00000-of-00001.jsonl").read_text()

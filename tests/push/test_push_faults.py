@@ -41,7 +41,7 @@ def test_every_fault_has_its_outcome_and_no_commit_is_made_twice(outcomes):
 
 
 @pytest.mark.slow
-def test_the_hub_states_how_long_to_wait(outcomes):
+def test_the_wait_is_the_one_that_the_hub_asks_for(outcomes):
     waits = {wanted.name: found["waits"] for wanted, found in outcomes}
     assert waits["commit: 429"] == [2]
     assert waits["commit: 500 for ever"] == list(WAITS)
@@ -49,7 +49,7 @@ def test_the_hub_states_how_long_to_wait(outcomes):
 
 
 @pytest.mark.slow
-def test_nothing_that_was_finished_is_sent_again(outcomes):
+def test_finished_objects_are_not_sent_again(outcomes):
     """Only the object that was being sent when the connection broke is sent again."""
     for wanted, found in outcomes:
         if not any(fault.step in ("put", "xorb") for fault in wanted.faults):
@@ -57,7 +57,7 @@ def test_nothing_that_was_finished_is_sent_again(outcomes):
 
 
 @pytest.mark.slow
-def test_no_output_holds_a_token(outcomes):
+def test_no_output_contains_a_token(outcomes):
     for wanted, found in outcomes:
         assert wanted.token not in found["text"], wanted.name
         assert "Bearer hf" not in found["text"], wanted.name
@@ -124,7 +124,7 @@ def test_a_bug_is_not_retried():
         RuntimeError("I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_a_full_disk_ends_it_at_once(error):
+def test_a_full_disk_ends_the_push_immediately(error):
     def act():
         raise error
 
@@ -144,7 +144,7 @@ def test_a_full_disk_ends_it_at_once(error):
         ({"RateLimit": '"api";r=3;t=55'}, WAITS[0]),
     ],
 )
-def test_waits_are_as_long_as_asked_for(headers, wait):
+def test_waits_are_as_long_as_requested(headers, wait):
     request = SimpleNamespace(method="POST", url=SimpleNamespace(path="/api"))
     response = SimpleNamespace(status_code=429, headers=headers, request=request)
     answers = iter([OSError("too many"), None])
@@ -160,7 +160,7 @@ def test_waits_are_as_long_as_asked_for(headers, wait):
     assert reported.slept == [wait]
 
 
-def test_keys_are_hidden(monkeypatch):
+def test_access_keys_are_hidden(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "an-odd-token")
     text = (
         "an-odd-token Bearer xyz hf_abcdefghijKLMNOP0 hf_xet https://s.example/o?X-Sig=1&b=2 end?"

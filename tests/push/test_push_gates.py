@@ -27,7 +27,7 @@ def out(tmp_path):
         (finding("duplicates"), []),
     ],
 )
-def test_findings_of_the_audit_shut_the_gate(out, verifier, audit, codes):
+def test_findings_of_the_audit_close_the_gate(out, verifier, audit, codes):
     manifest = {**read_manifest(out), **audit}
     shut = gates.refusals(out, manifest, [], verifier.target, public=True)
     assert [item.code for item in shut] == codes
@@ -58,7 +58,7 @@ def linked(out):
 
 
 def unproven(out):
-    """A bad sample with a matching manifest and meta/."""
+    """Returns a bad sample with a matching manifest and meta/."""
     (path,) = out.glob("data/*")
     path.write_bytes(path.read_bytes().replace(b'"assistant"', b'"user"'))
     files, _ = listed_files(out, read_manifest(out))
@@ -89,4 +89,4 @@ def test_incomplete_or_unproven_datasets_are_not_pushed(out, verifier, harm, cod
     shut = list(gates.refusals(out, manifest, faults, verifier.target, public=False))
     assert code in [item.code for item in shut]
     left, _ = gates.overrule(shut, ["unaudited", "manifest", "verify"])
-    assert code in [item.code for item in left], "no name overrules it"
+    assert code in [item.code for item in left], "it cannot be overruled"

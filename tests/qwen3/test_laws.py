@@ -77,12 +77,12 @@ def test_normalised_conversations_are_proven(verifier, conversation, options):
             event("weighted")
             assert sample.targets == piece.targets
         assert targets(sample, options.unit, len(piece.targets)) == piece.targets
-    assert verdict.calls == len(normalised.kept), "the last one holds all"
+    assert verdict.calls == len(normalised.kept), "the last one has all targets"
 
 
 @MANY
 @given(fit, st.sampled_from(["drop", "keep"]))
-def test_hostile_text_goes_there_and_back(verifier, conversation, reasoning):
+def test_hostile_text_survives_rendering_and_parsing(verifier, conversation, reasoning):
     """Flatten, render, parse; the specification's bytes are the template's; flat is structured."""
     chosen = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning)
     normalised = normalise(conversation, chosen)
@@ -110,7 +110,7 @@ def test_neutralised_arguments_keep_their_value(conversation):
 
 
 @pytest.mark.parametrize("token", ["<|x|>", '<"x">', "<é>", "<\\n>", "<\n\n>", "<\t>"])
-def test_a_token_is_broken_in_a_definition_however_json_writes_it(token):
+def test_tokens_in_definitions_are_broken_in_every_json_spelling(token):
     tool = {"name": "f", "description": f"{token} and {token}", "parameters": {}}
     message = (Message("user", (Text("a"),)), Message("assistant", (Text("b"),)))
     conversation = Conversation(id="a", record="a", messages=message, tools=(tool,))

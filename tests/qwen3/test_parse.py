@@ -48,7 +48,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_no_sample_renders_to_is_a_fault_with_its_offset(name):
+def test_text_that_no_sample_renders_to_is_a_fault_with_its_offset(name):
     text, offset = FAULTS[name]
     with pytest.raises(ParseFault) as fault:
         parse(text)
@@ -67,11 +67,11 @@ THOUGHTS = {
 
 
 @pytest.mark.parametrize("content", THOUGHTS)
-def test_a_thought_is_one_only_at_the_beginning(content):
+def test_a_think_block_counts_only_at_the_beginning(content):
     assert leading_thought(content) == THOUGHTS[content]
 
 
-def test_text_keeps_all_but_the_newline_that_joins_it_to_a_call():
+def test_only_the_newline_before_a_call_is_removed_from_text():
     answer = split_answer(f"so\n\n{CALL}")
     assert (answer.text, len(answer.calls)) == ("so\n", 1)
     assert split_answer(f"<think>\nhm\n</think>\n\n{CALL}").thought == "hm"
@@ -96,6 +96,6 @@ def test_neutralised_arguments_are_canonical_and_keep_their_value(key, value):
 @pytest.mark.parametrize(
     "text", [r'{"a":1}', r'{"a": 1.0}', r'{"a": "\u003cb"}', r'{"a": "x\/y"}', r'{"a": "\u0061"}']
 )
-def test_other_spellings_are_not_what_a_server_writes(text):
+def test_other_spellings_of_a_call_are_not_canonical(text):
     value = {"a": 1} if "1" in text else loads(text)
     assert not is_canonical(Call("f", value, text))

@@ -38,7 +38,7 @@ def test_a_kept_thought_is_trained():
     assert visible(messages)[0] == ["<think>\nhm\n</think>\n\nb<|im_end|>"]
 
 
-def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
+def test_calls_and_responses_are_structure_and_quoted_ones_are_not():
     messages = [
         ("user", "write <tool_call> and <think>"),
         ("assistant", f"so\n{CALL}\n{CALL}"),
@@ -61,7 +61,7 @@ def test_calls_and_responses_are_structure_and_what_text_mentions_is_not():
     ]
 
 
-def test_a_turn_that_only_resembles_responses_puts_no_structure():
+def test_a_turn_that_only_resembles_responses_has_no_structure():
     for content in (
         "<tool_response></tool_response>",
         "<tool_response>\n</tool_response>",

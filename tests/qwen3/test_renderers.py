@@ -31,7 +31,7 @@ configs = pytest.importorskip(
 
 @pytest.fixture(scope="module")
 def other(verifier):
-    """Their renderer over the same tokenizer."""
+    """Returns their renderer over the same tokenizer."""
     return qwen3.Qwen3Renderer(verifier.target.tokenizer)
 
 
@@ -63,7 +63,7 @@ def agrees(other, verifier, sample, dialogue):
     flat = rows(sample.messages)
     ids = other.render_ids(flat, tools=list(sample.tools) or None)
     if any(warning.code == "border" for warning in verifier.check(sample).warnings):
-        assert target.decode(ids) == text, "it tokenises the header apart"
+        assert target.decode(ids) == text, "it tokenises the header separately"
         event("a border inside a token")
     else:
         assert ids == target.encode(text).ids
@@ -82,7 +82,7 @@ def agrees(other, verifier, sample, dialogue):
 
 
 @pytest.mark.parametrize("name", ["plain", "thoughts", "two queries", "continued"])
-def test_samples_by_hand(other, verifier, name):
+def test_handwritten_samples(other, verifier, name):
     sample = SAMPLES[name]
     agrees(other, verifier, sample, to_dialogue(sample))
 
@@ -177,7 +177,7 @@ def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
     assert visible(other, target, messages).replace(NONE, "") == official.replace(NONE, "")
 
 
-def test_a_list_of_texts_is_text_for_it_and_a_fault_for_the_template(other, verifier):
+def test_a_list_of_texts_is_accepted_there_and_refused_by_the_template(other, verifier):
     """The original text of the template raises; the revised one writes nothing at all."""
     messages = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
     messages += rows([("assistant", "b")])

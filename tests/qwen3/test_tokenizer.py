@@ -258,7 +258,7 @@ def test_values_derived_from_ids_agree_with_the_tokenizer(verifier, text, with_m
 
 @pytest.fixture(scope="module")
 def embedded():
-    """The embedded tokenizer as loaded with fastokens installed."""
+    """Returns the embedded tokenizer as loaded with fastokens installed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokenizer, "fastokens", lambda: True)
         target = load()

@@ -97,7 +97,7 @@ REPORTED = {
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_what_a_strict_builder_must_report(name):
+def test_faults_that_a_strict_builder_must_report(name):
     with pytest.raises(ParseFault):
         split_answer(REPORTED[name])
 

@@ -175,7 +175,7 @@ def test_a_stored_history_reads_like_a_repeated_one(turns, by_reference):
     assert read(openai_responses, *kept) == read(openai_responses, *repeated)
 
 
-def test_histories_that_wait_too_long_are_missing(monkeypatch):
+def test_histories_beyond_the_memory_limit_are_missing(monkeypatch):
     monkeypatch.setattr(responses_bodies, "MAX_KEPT", 1)
     lines = []
     for number, named in ((1, {}), (2, {}), (3, {"previous_response_id": "resp_1"})):

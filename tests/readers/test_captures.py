@@ -104,7 +104,7 @@ def test_a_body_identifies_its_api(body, name):
         ("http://[", "openai-chat"),
     ],
 )
-def test_a_path_is_stronger_than_a_body(url, name):
+def test_a_path_takes_precedence_over_a_body(url, name):
     assert dialect(request(USER), url) == name
 
 
@@ -123,7 +123,7 @@ def test_paths_are_counted_without_ids():
         {"name": "span", "attributes": {}},
     ],
 )
-def test_a_trace_is_not_an_exchange(trace):
+def test_a_trace_is_not_read_as_an_exchange(trace):
     assert isinstance(open_exchange(Record("line 1", trace)), Ignored)
 
 
@@ -219,7 +219,7 @@ def test_requests_in_any_order_are_one_conversation(order):
     assert sum(event.records for event in events) == 3
 
 
-def test_conversations_that_wait_too_long_are_emitted(monkeypatch):
+def test_conversations_beyond_the_memory_limit_are_emitted(monkeypatch):
     monkeypatch.setattr(histories_module, "MAX_OPEN", 1)
     other = {"request": request({"role": "user", "content": "other"}), "response": response("x")}
     events = read(LOG[0], other, LOG[1])
@@ -280,7 +280,7 @@ CALLS = st.lists(st.dictionaries(TEXT, st.integers() | TEXT, max_size=3), max_si
 
 
 @given(st.data(), TEXT, TEXT, CALLS, st.booleans())
-def test_however_an_answer_is_cut_it_comes_back_whole(data, thought, words, calls, one_index):
+def test_an_answer_split_anywhere_comes_back_whole(data, thought, words, calls, one_index):
     """`one_index`: the server sends index 0 for all calls."""
     deltas = [{"role": "assistant", "content": None}]
     deltas += [{"reasoning_content": piece} for piece in pieces(data.draw, thought)]

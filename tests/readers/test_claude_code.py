@@ -274,7 +274,7 @@ def is_call(part):
     return isinstance(part, ToolCall)
 
 
-def test_arguments_that_the_program_added_are_not_the_models():
+def test_arguments_that_the_program_added_are_removed():
     sent = {"to": "a1", "message": "Go on."}
     logged = {**sent, "recipient": "a1", "content": "Go on."}
     (found,) = conversations(calling("SendMessage", logged, sent).lines)
@@ -283,13 +283,13 @@ def test_arguments_that_the_program_added_are_not_the_models():
     assert found.changes["arguments_added"] == 1
 
 
-def test_arguments_that_later_requests_have_in_another_form_stay():
+def test_arguments_that_differ_in_later_requests_stay_as_logged():
     log = calling("Read", {"path": "/w/a.txt"}, {"path": "a.txt"})
     first, *_ = conversations(log.lines)
     assert arguments(first) == ([{"path": "/w/a.txt"}], [None])
 
 
-def test_the_plan_that_the_program_read_from_a_file_is_not_the_models():
+def test_a_plan_that_the_program_read_from_a_file_is_removed():
     """Versions before 2.1.260 log no path: there the model has written the file."""
     leaving = {"plan": "Change a line.", "planFilePath": "/h/.claude/plans/p.md"}
     (found,) = conversations(calling("ExitPlanMode", leaving, {}).lines)
@@ -300,7 +300,7 @@ def test_the_plan_that_the_program_read_from_a_file_is_not_the_models():
 @pytest.mark.parametrize(
     ("path", "kept"), [("/h/.claude/plans/p.md", False), ("/w/docs/plans/p.md", True)]
 )
-def test_a_plan_is_the_models_unless_it_wrote_the_plan_file(path, kept):
+def test_a_plan_is_kept_unless_the_model_wrote_it_to_the_plan_file(path, kept):
     log = SessionLog()
     log.user("Plan.")
     for name, given in (

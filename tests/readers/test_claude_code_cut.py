@@ -70,7 +70,7 @@ def test_an_answer_that_an_error_ended_after_its_first_call_had_a_result():
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
-def test_a_stop_reason_that_is_no_end(reason):
+def test_a_stop_reason_other_than_the_end_truncates_the_answer(reason):
     log = SessionLog()
     log.ask("One?", "I cannot")
     stopped(log.lines, reason)
@@ -79,7 +79,7 @@ def test_a_stop_reason_that_is_no_end(reason):
     assert answers(found) == [("I cannot", "truncated_answer"), ("2.", None)]
 
 
-def test_an_error_after_a_prompt_says_nothing_about_the_answer_before_it():
+def test_an_error_after_a_prompt_does_not_truncate_the_answer_before_it():
     log = SessionLog()
     log.ask("One?", "1.")
     log.user("Two?")
@@ -133,7 +133,7 @@ def test_other_notes_do_not_end_an_answer(words):
     assert answers(found) == [("1.", None), ("2.", None)]
 
 
-def test_a_fork_in_the_middle_of_a_turn_holds_a_turn_without_its_calls():
+def test_a_fork_in_the_middle_of_a_turn_contains_the_turn_without_its_calls():
     log = SessionLog()
     log.ask("One?", "I look.")
     stopped(log.lines, "tool_use")
@@ -214,7 +214,7 @@ def rendered(log):
     return [{**attached, "sessionId": lines[0]["sessionId"]}, *lines]
 
 
-def test_what_a_hook_attached_to_a_call_stands_after_its_result():
+def test_the_output_of_a_hook_of_a_call_is_placed_after_the_result():
     log = SessionLog()
     log.user("One?")
     call = log.call()
@@ -244,7 +244,7 @@ def test_attachments_of_another_branch_stay_there():
     assert "Before the question." not in str(kept.messages)
 
 
-def test_output_of_a_command_that_is_logged_apart_is_in_the_request():
+def test_separately_logged_output_of_a_command_is_in_the_request():
     log = SessionLog()
     words = "<local-command-stdout>done</local-command-stdout>"
     place = {"uuid": "c1", "parentUuid": None, "sessionId": "s", "isSidechain": False}
@@ -300,7 +300,7 @@ def snapshot(log, *names):
 
 
 def two_processes(*later):
-    """A resumed session; `later`: the tools in a snapshot of the second process."""
+    """Returns a resumed session; `later`: the tools in a snapshot of the second process."""
     log = SessionLog()
     log.user("One?")
     log.attachment("Mind the style.")
@@ -343,7 +343,7 @@ def test_an_answer_without_a_stop_reason_broke_off(version, is_cut):
     assert faults == ["truncated_answer"] * is_cut
 
 
-def test_an_answer_before_the_error_of_the_limit_is_cut_off():
+def test_an_answer_before_the_output_limit_error_is_truncated():
     log = SessionLog()
     log.ask("One?", "A long answer that")
     note = "API Error: Claude's response exceeded the 32000 output token maximum. To configure it"

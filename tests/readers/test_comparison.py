@@ -38,7 +38,7 @@ steps = st.tuples(
 
 @MANY
 @given(st.lists(steps, min_size=1, max_size=8))
-def test_marks_are_the_digests(histories):
+def test_marks_are_equal_exactly_if_the_digests_are(histories):
     """For any common prefix of two histories, also where they only look equal."""
     marks, last = Marks(), []
     for kept, new, session, again in histories:
@@ -58,14 +58,14 @@ def in_result(value):
 @pytest.mark.parametrize(
     ("one", "other"), [(1, 1.0), (1, True), (0.0, -0.0), ([{"a": 1}], [{"a": 1.0}]), ("1", 1)]
 )
-def test_equal_values_with_other_texts_are_other_messages(part, one, other):
+def test_equal_values_in_another_spelling_are_other_messages(part, one, other):
     marks = Marks()
     same = part is in_call and one == "1"  # arguments may be JSON text
     first = marks.of([Message("user", (part(one),))])
     assert (marks.of([Message("user", (part(other),))]) == first) == same
 
 
-def test_a_history_that_goes_on_is_digested_from_there(monkeypatch):
+def test_a_continued_history_is_digested_from_the_known_prefix(monkeypatch):
     reported = []
     plain = comparison._comparable
     monkeypatch.setattr(

@@ -103,7 +103,7 @@ LARGE = "claude-code/entire"
 LARGE_FILE = 1_000_000
 """Larger files of the large folder are left out: most of its bytes, of the same kinds."""
 SMALL_FILE, FEW_FILES = 20_000, 25
-"""When all formats are built together: the first files of each folder, without larger ones."""
+"""Limits for building all formats together: the first files of each folder, without larger ones."""
 
 
 def copy_smaller(folder, out, limit, most=None):

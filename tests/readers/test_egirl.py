@@ -42,11 +42,11 @@ def store(tmp_path):
     return make
 
 
-def test_an_endless_view_is_not_a_store(store):
+def test_an_endless_view_is_not_recognised_as_a_store(store):
     assert recognise(Source("s.db", store(SESSIONS + ENDLESS))) == {}
 
 
-def test_a_store_without_its_columns_is_no_store(store):
+def test_a_database_without_the_columns_is_not_recognised(store):
     assert recognise(Source("s.db", store(MESSAGES))) == {}
     other = "CREATE TABLE sessions (id); CREATE TABLE messages (id, role, content);"
     assert recognise(Source("s.db", store("DROP TABLE messages;" + other))) == {}

@@ -88,7 +88,7 @@ def test_frames_of_other_kinds():
 
 
 @pytest.mark.parametrize("text", ["", "0000", "AAAA", "000000", "AAA\x00", "0000001g", "AAA="])
-def test_texts_that_are_no_frames(text):
+def test_other_texts_are_not_frames(text):
     assert event_stream.events_in_text(text) is None
 
 

@@ -112,7 +112,7 @@ def read_by_platform(trace, view):
         "vercel-aisdk-2025-11-17", "vertex-ai-2025-08-01",
     ],
 )  # fmt: skip
-def test_conversations_are_those_of_the_platform(shared, stem):
+def test_conversations_agree_with_the_platform(shared, stem):
     folder = shared / "corpus" / "langfuse"
     source = Source("trace", folder / f"{stem}.trace.json")
     conversations = [event for event in langfuse.read(source) if hasattr(event, "messages")]
@@ -133,7 +133,7 @@ def test_conversations_are_those_of_the_platform(shared, stem):
     assert compared == generations - (stem == "vercel-aisdk-2025-11-17")  # its wrapper
 
 
-def test_the_platforms_view_is_recognised_and_counted(shared):
+def test_the_files_of_the_platform_are_recognised_and_counted(shared):
     for path in sorted((shared / "corpus" / "langfuse").glob("*.chatml.json")):
         source = Source(path.name, path)
         assert langfuse.recognise(source)

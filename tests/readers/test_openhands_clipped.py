@@ -78,7 +78,7 @@ def test_the_middle_of_a_long_output_is_replaced(tmp_path, folder):
     assert len(found) == 30_000
 
 
-def test_a_shorter_output_is_whole(tmp_path):
+def test_a_shorter_output_is_kept_whole(tmp_path):
     output = "x" * 29_000
     assert observed(tmp_path, output, None) == output + "\n[Command finished with exit code 0]"
 

@@ -72,7 +72,7 @@ LOOKALIKES = (
 
 
 @pytest.mark.parametrize(("row", "owner"), LOOKALIKES)
-def test_rows_that_look_like_a_datasets_are_not_taken_for_it(row, owner):
+def test_rows_that_resemble_a_published_dataset_are_not_recognised_as_it(row, owner):
     line = json.dumps(row).encode()
     assert list(recognise(Source("x", data=line + b"\n" + line + b"\n"))) == owner
 
@@ -101,7 +101,7 @@ def test_a_copy_with_another_type_differs_in_one_value():
 
 
 def failing(is_wrong, calls):
-    """A reader of lines claimed by Codex's reader only, which raises for some of them.
+    """Returns a reader of lines claimed by Codex's reader only, which raises for some of them.
 
     It appends to `calls` at each reading.
     """
@@ -118,7 +118,7 @@ def failing(is_wrong, calls):
 
 @pytest.fixture
 def rows(tmp_path):
-    """Six lines, and a source of them."""
+    """Returns six lines, and a source of them."""
     values = [
         {"type": "event_msg", "payload": {"type": "error"}, "turns": [number, number]}
         for number in range(6)

@@ -79,4 +79,4 @@ def test_a_shared_check_runs_once_per_source():
     del sources
     gc.collect()
     assert judge(Source("a")) == "A"
-    assert asked == ["a", "b", "a"], "nothing is kept of a source that is gone"
+    assert asked == ["a", "b", "a"], "a released source leaves nothing behind"

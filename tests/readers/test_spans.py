@@ -63,7 +63,7 @@ def test_a_missing_number_leaves_a_gap():
     ]
 
 
-def test_layouts_of_attributes_are_one():
+def test_all_layouts_of_attributes_are_read_alike():
     flat = {"a.b.0.c.d": 1, "a.b.1.c.d": {"x.y": 2}}
     nested = {"a": {"b": [{"c": {"d": 1}}, {"c": {"d": {"x.y": 2}}}]}}
     mixed = {"a.b": [{"c.d": 1}, {"c.d": {"x.y": 2}}]}
@@ -73,7 +73,7 @@ def test_layouts_of_attributes_are_one():
     assert branch(flat, "a.b", leaves)[1] == {"c": {"d": {"x.y": 2}}}
 
 
-def test_ids_are_hex_whatever_they_were():
+def test_ids_in_any_encoding_become_hex():
     assert identifier("0x00000000000000AB") == "00000000000000ab"
     assert identifier("AAAAAAAAAKs=") == "00000000000000ab"
     assert identifier("0" * 32) == ""

@@ -25,7 +25,7 @@ def normal(value):
 
 
 @given(json_values)
-def test_a_python_literal_is_read_as_what_it_was(value):
+def test_a_python_literal_is_read_as_its_value(value):
     assert text_literals.value(repr(value), Counter()) == value
     assert text_literals.value(repr((value, value)), Counter()) == normal((value, value))
 
@@ -49,7 +49,7 @@ def written(words, calls, thought=""):
 
 
 @given(plain.filter(str.strip), st.lists(named, max_size=3), st.sampled_from(["", "Hm.", "a\nb"]))
-def test_calls_are_found_as_they_were_written(words, calls, thought):
+def test_calls_are_read_back_from_the_text(words, calls, thought):
     text = written(words, calls, thought)
     assume(text.count("</tool_call>") - len(calls) < tags.MAX_CLOSINGS)
     assume(not thought or not words.startswith("\n"))
@@ -60,14 +60,14 @@ def test_calls_are_found_as_they_were_written(words, calls, thought):
 
 
 @given(st.lists(texts, min_size=1, max_size=3))
-def test_results_are_found_as_they_were_written(results):
+def test_results_are_read_back_from_the_text(results):
     assume(not any("tool_response>" in result for result in results))
     text = "\n".join(f"<tool_response>\n{result}\n</tool_response>" for result in results)
     assert tags.responses(text) == results
 
 
 @given(texts)
-def test_words_without_tags_are_the_authors_own(text):
+def test_text_without_tags_has_no_definitions(text):
     assume("<t" not in text and "</t" not in text)
     changes = Counter()
     assert tags.take_tools(text, changes) == (text, None)
@@ -89,7 +89,7 @@ def test_words_without_tags_are_the_authors_own(text):
     ],
     ids=lambda text: text[:20].strip(),
 )
-def test_hostile_text_ends(text):
+def test_hostile_text_takes_linear_time(text):
     assert tags.assistant_parts(text, Counter())
     with pytest.raises(JsonFault):
         text_literals.values(text, Counter())

@@ -60,7 +60,7 @@ def make_wheel(package, folder):
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    """The files of docs/readers.md, in a separate folder."""
+    """Returns the files of docs/readers.md, in a separate folder."""
     folder = tmp_path_factory.mktemp("acme")
     for name, text in re.findall(r"\*\*`([\w.]+)`\*\*\n\n```\w+\n(.*?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text, encoding="utf-8")
@@ -98,7 +98,7 @@ def test_they_are_listed_by_their_entry_points(python):
     listed = json.loads(python("-m", "builder", "formats", "--json"))
     assert listed["toylog"] == "toy logs: text that begins with #toylog"
     assert {"acme", "openai-chat"} <= listed.keys()
-    assert not {"acme", "toylog"} & readers().keys(), "absent where they are not installed"
+    assert not {"acme", "toylog"} & readers().keys(), "not installed here"
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from places import CASES
 from builder.readers.discovery import find_sources
 
 
-def test_what_a_trial_does_not_hold_is_a_source_of_its_own(tmp_path):
+def test_files_that_do_not_belong_to_a_trial_are_separate_sources(tmp_path):
     shutil.copytree(CASES / "atif/terminus_handoff/input", tmp_path, dirs_exist_ok=True)
     native = tmp_path / "trial-1/agent/sessions/run.jsonl"
     native.parent.mkdir(parents=True)

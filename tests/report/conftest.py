@@ -23,14 +23,14 @@ def server(built, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def chromium():
-    """One browser per module: its event loop must not outlive the tests that need it."""
+    """Starts one browser per module: its event loop must not outlive the tests that need it."""
     with browser() as launched:
         yield launched
 
 
 @pytest.fixture(scope="module")
 def tab(chromium):
-    """One page per module: each new one takes the browser a second of CPU."""
+    """Opens one page per module: each new one takes the browser a second of CPU."""
     page = chromium.new_page()
     yield page
     page.close()

@@ -29,7 +29,7 @@ LAYOUTS = ("", "row?at=0.0", "row?at=0.0&side=records", "overview", "rejects", "
 
 @pytest.fixture(scope="module")
 def folder(built, tmp_path_factory):
-    """A built dataset with rejects."""
+    """Returns a built dataset with rejects."""
     copy = tmp_path_factory.mktemp("axe") / "ds"
     shutil.copytree(built, copy)
     places = [{"source": f"{number}.jsonl", "record": "line 1"} for number in range(60)]
@@ -123,7 +123,7 @@ def test_the_viewer(page, viewer, size):
         assert violations(page, *rules) == []
 
 
-def test_axe_would_find_something(tab):
+def test_axe_finds_a_planted_violation(tab):
     tab.goto("about:blank")
     tab.set_content("<html><body><img src='data:,'><p style='color:#aaa'>grey</p></body></html>")
     assert {"image-alt", "color-contrast", "html-has-lang"} <= {

@@ -50,7 +50,7 @@ def test_every_code_of_the_golden_cases_is_explained():
 
 
 @pytest.mark.parametrize("code", sorted(code_texts()))
-def test_a_text_is_whole(code):
+def test_an_explanation_is_complete(code):
     found = code_texts()[code]
     for words in (found.meaning, found.example, found.remedy):
         assert words

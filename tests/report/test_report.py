@@ -149,7 +149,7 @@ def test_the_trained_text_is_marked_exactly(built, verifier):
     assert seen
 
 
-def test_control_tokens_are_marked_even_where_nothing_is_tokenised(tmp_path, verifier):
+def test_control_tokens_are_marked_without_tokenising(tmp_path, verifier):
     name = dataset(tmp_path / "long.jsonl", ["word " * 50_000])
     text = report_html(name, {}, None, verifier.target).decode()
     assert "No token ids" in text
@@ -197,7 +197,7 @@ def test_hostile_text_is_text(tmp_path, verifier):
 
 
 @pytest.mark.slow
-def test_the_page_is_small_whatever_the_dataset(tmp_path, verifier):
+def test_the_page_is_small_for_any_dataset(tmp_path, verifier):
     """Long lines, many turns, many tools, and characters that grow when they are escaped."""
     contents = ["x" * 10_000_000, "<" * 200_000, "\x1b" * 200_000, "\u202e" * 200_000]
     contents += [f"{number} " + "&\x1b<" * 1_500 for number in range(60)]
@@ -256,7 +256,7 @@ def test_the_same_bytes_each_time(built, verifier):
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
-def test_text_never_acts_and_never_hides(value):
+def test_text_is_inert_and_visible(value):
     visible = html.text(value)
     page = Page(visible.encode())
     assert {tag for tag, _ in page.elements} <= {"b"}
@@ -276,7 +276,7 @@ def test_a_doubling_histogram_counts_every_value_in_its_bin(values):
         assert count == sum(low <= value < high or (last and value == high) for value in values)
 
 
-def test_a_chart_of_many_bins_loses_none():
+def test_a_chart_with_many_bins_loses_no_value():
     drawn = Histogram("k", "t", "u", tuple(range(1001)), tuple([1] * 1000))
     text = histogram_figure(drawn)
     assert "1,000 samples from 0 to 1,000" in text
@@ -285,7 +285,7 @@ def test_a_chart_of_many_bins_loses_none():
     )
 
 
-def test_a_long_table_says_how_many_rows_it_leaves_out():
+def test_a_long_table_states_how_many_rows_are_left_out():
     table = AuditTable("k", "t", ("n", "c"), tuple((f"row {at}", at) for at in range(75)), "", "c")
     assert "and 15 more, not on this page" in table_html(table)
 
@@ -355,7 +355,7 @@ def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, e
      ("reject", "secret", "results of password generators"),
      ("redact", "scanned_secret", "results of password generators")],
 )  # fmt: skip
-def test_redaction_is_no_remedy_for_what_it_leaves_by_design(mode, code, expected):
+def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, code, expected):
     found = AuditFinding("secrets", code, "values", 3, 1)
     reported = {"config": {"audit": {"secrets": mode}}}
     page = plain(verdict(Survey(samples=4), None, reported, Audit(4, (found,))))

@@ -34,7 +34,7 @@ def hostile(verifier, tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE])
-def test_every_chart_is_seen_and_nothing_runs_over_the_edge(opened, report, size):
+def test_every_chart_is_visible_and_nothing_overflows(opened, report, size):
     page = opened(report, size)
     for key in ("flow", "flow-calls", "chart-lengths", "chart-turns"):
         drawings = page.locator(f"#{key} > svg")
@@ -137,7 +137,7 @@ def test_hostile_samples_are_inert(opened, hostile, size):
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
-def test_unescaped_content_would_be_inert(chromium, report, tmp_path):
+def test_unescaped_content_is_blocked_by_the_policy(chromium, report, tmp_path):
     """The policy itself, with an injected element that was not escaped."""
     text = Path(report.removeprefix("file://")).read_text(encoding="utf-8")
     planted = (

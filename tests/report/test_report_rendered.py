@@ -10,7 +10,7 @@ from builder.report.rendered import Limits, Rendered, encode, rendered_html, tok
 
 
 @pytest.mark.parametrize("limit", range(30, 60))
-def test_a_cut_never_halves_a_control_token(limit):
+def test_a_cut_never_splits_a_control_token(limit):
     text = "<|im_start|>user\n" + "word " * 8 + "<|im_end|>\n" + "<|im_start|>x<|im_end|>"
     control = tuple(match.span() for match in re.finditer(r"<\|im_\w+\|>", text))
     visible = rendered_html(Rendered(text, (), control), Limits(other=limit))
@@ -23,7 +23,7 @@ def test_a_cut_never_halves_a_control_token(limit):
 
 
 @pytest.mark.parametrize("tokens", [3, 10, 400, 4000])
-def test_the_tokens_shown_are_the_same_when_no_others_are_made(verifier, tokens):
+def test_tokenising_only_the_displayed_part_gives_the_same_tokens(verifier, tokens):
     text = "".join(
         f"<|im_start|>{role}\nword{number} über 😀 {'x ' * number}<|im_end|>\n"
         for number, role in enumerate(["system", "user", "assistant"] * 8)

@@ -37,7 +37,7 @@ def ask(server, path, *, host=None, method="GET"):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A folder like one of `build`, with two files of 300 and 10 rows and their meta/."""
+    """Returns a folder like one of `build`, with two files of 300 and 10 rows and their meta/."""
     folder = tmp_path_factory.mktemp("many") / "ds"
     (folder / "data").mkdir(parents=True)
     (folder / "meta").mkdir()
@@ -100,7 +100,7 @@ def test_two_servers_have_two_tokens(built, server, tmp_path):
         assert other.token != server.token
 
 
-def test_every_answer_forbids_what_it_does_not_need(server):
+def test_every_response_forbids_what_it_does_not_need(server):
     for path in ("", "row?at=0.0", "raw?at=0.0", "overview", "row?at=9.9", "review.csv", "rejects"):
         _, headers, _ = ask(server, path)
         assert headers["Content-Security-Policy"].startswith("default-src 'none';")
@@ -110,7 +110,7 @@ def test_every_answer_forbids_what_it_does_not_need(server):
         assert headers["Cache-Control"] == "no-store"
 
 
-def test_only_reading_is_answered(server):
+def test_only_get_and_head_are_allowed(server):
     assert ask(server, "", method="PUT")[0] == 501
     assert ask(server, "", method="HEAD")[::2] == (200, b"")
 
@@ -118,7 +118,7 @@ def test_only_reading_is_answered(server):
 # -- pages --------------------------------------------------------------------------------------
 
 
-def test_every_row_can_be_reached_by_going_on(large):
+def test_every_row_can_be_reached_by_paging(large):
     found, path = [], ""
     while True:
         status, _, body = ask(large, path)
@@ -228,7 +228,7 @@ def test_overview_and_rejects(tmp_path):
      "rejects?from=99999999999999", "?text=%ff%00&tool=%22", "../../etc/passwd", "row", "none",
      "?" + "a=1&" * 500, "?at=0.0?at=1", "//[", "/[::1"],
 )  # fmt: skip
-def test_any_address_has_an_answer(large, capsys, path):
+def test_any_address_gets_a_response(large, capsys, path):
     status, _, _ = ask(large, path)
     assert status in (200, 303, 400, 404)
     assert capsys.readouterr().err == ""
@@ -261,7 +261,7 @@ def test_the_raw_records_of_a_sample_are_on_its_page(tmp_path, server):
     page = viewer.sample(Address(0, 0), {"side": "records"}).decode()
     viewer.close()
     assert "session_meta" in page
-    assert 'href="#record-' in page  # a turn leads to the record that holds its text
+    assert 'href="#record-' in page  # a turn links to the record with its text
     assert "Raw records" not in ask(server, "row?at=0.0")[2].decode()
 
 
@@ -287,7 +287,7 @@ def test_compressed_and_parquet_files(many, tmp_path):
         assert rows.locate(300) is None
 
 
-def test_a_query_without_a_field_asks_nothing():
+def test_a_query_without_a_field_is_no_search():
     assert not Query()
     assert not Query(sort="longest")
     assert Query(text="x")
@@ -318,7 +318,7 @@ def test_ctrl_c_ends_it_cleanly(built, tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, capsys):
+def test_a_used_port_and_a_missing_dataset_are_one_line(server, built, capsys):
     from builder import cli
 
     assert cli.main(["view", str(built), "--no-open", "--port", str(server.server_port)]) == 2
@@ -327,7 +327,7 @@ def test_a_port_that_is_taken_and_a_dataset_that_is_not_there(server, built, cap
     assert cli.main(["view", str(built), "--logs", "no/such", "--no-open"]) == 2
 
 
-def test_the_next_sample_is_the_next_of_the_result(large):
+def test_next_leads_to_the_next_search_result(large):
     """Every seventh row calls tool_3: the links follow the search, and lead back to it."""
     listed = ask(large, "?tool=tool_3")[2].decode()
     first = re.search(r'href="(row\?tool=tool_3&amp;at=0\.3)"', listed)

@@ -21,7 +21,7 @@ expect = sync_api.expect
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory):
-    """A dataset of one sample with 30 turns and long results."""
+    """Returns a dataset of one sample with 30 turns and long results."""
     folder = tmp_path_factory.mktemp("long")
     messages = []
     for number in range(6):
@@ -140,7 +140,7 @@ def test_the_outline_leads_to_turns_and_long_results_fold(opened, long):
     assert page.locator("details.fold[open]").count() == 1
 
 
-def test_the_raw_records_stand_at_the_side(opened, viewed):
+def test_the_raw_records_are_displayed_at_the_side(opened, viewed):
     page = opened(viewed)
     page.locator(".facets a", has_text="codex").first.click()
     page.locator(".rows a").first.click()
@@ -171,7 +171,7 @@ def test_a_reject_leads_to_its_raw_record(opened, tmp_path):
         assert "nobody asked <b>this</b>" in page.inner_text(".raw")
 
 
-def test_keys_walk_through_the_samples(opened, viewed):
+def test_keys_move_through_the_samples(opened, viewed):
     page = opened(viewed)
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.matches('.rows a')")

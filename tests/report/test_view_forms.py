@@ -136,7 +136,7 @@ def listed(viewer, **asked):
 
 
 def hits(viewer, **asked):
-    """(matching samples, all samples) as the list states them."""
+    """Returns (matching samples, all samples) as the list states them."""
     found = re.search(r"<strong>(\d+) of (\d+) samples", listed(viewer, **asked))
     return int(found[1]), int(found[2])
 
@@ -284,7 +284,7 @@ def test_the_report_names_the_conversion(tmp_path, capsys):
 
 
 def test_the_search_is_the_same_while_the_index_is_being_built(tmp_path):
-    """A search that is asked for at once waits for the rows that are not converted yet."""
+    """A search during indexing waits for the rows that are not converted yet."""
     path = write(tmp_path / "rows.jsonl", [SHAREGPT] * 300)
     from builder.report.index import SampleIndex
     from builder.report.query import Query

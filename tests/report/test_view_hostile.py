@@ -62,6 +62,6 @@ def test_odd_meta_gets_a_page(server, capsys, number):
 @pytest.mark.parametrize(
     "at", ["a", "", "0", ".", "0.", ".0", "-1.0", "0.x", "1" * 20, "0.0.0", "9.9"]
 )
-def test_an_address_of_no_row_is_not_found(server, at):
+def test_an_address_without_a_row_is_not_found(server, at):
     for page in ("raw", "row"):
         assert ask(server, f"{page}?at={at}")[0] == 404

@@ -107,7 +107,7 @@ def test_a_decision_is_stored_displayed_filtered_and_withdrawn(built, reviewed):
         ({"path": "../review"}, 404),
     ],
 )
-def test_only_a_form_of_the_pages_themselves_is_taken(reviewed, headers, status):
+def test_only_forms_of_the_viewers_own_pages_are_accepted(reviewed, headers, status):
     server, path = reviewed
     given = dict(headers)
     where = given.pop("path", "review")
@@ -135,7 +135,7 @@ def test_the_longest_note_fits_and_a_longer_one_is_cut(built, reviewed):
     assert read_review(path).decisions[ids(built)[0]].note == "x" * MAX_NOTE
 
 
-def test_what_another_program_decides_is_taken_in_and_not_lost(built, reviewed):
+def test_decisions_of_another_program_are_merged_and_not_lost(built, reviewed):
     server, path = reviewed
     first, second, third = ids(built)
     assert post(server, {"at": "0.0", "decision": "accept"})[0] == 303
@@ -161,7 +161,7 @@ def test_concurrent_writers_lose_nothing(tmp_path):
     assert len(read_review(tmp_path / "r.jsonl").decisions) == 30
 
 
-def test_a_review_that_is_none_or_cannot_be_written_is_a_message(built, reviewed, capsys):
+def test_an_invalid_review_is_a_message_and_is_not_overwritten(built, reviewed, capsys):
     server, path = reviewed
     path.write_text("{broken\n")
     assert post(server, {"at": "0.0", "decision": "accept"})[0] == 409
@@ -172,7 +172,7 @@ def test_a_review_that_is_none_or_cannot_be_written_is_a_message(built, reviewed
     assert "line 1: is not JSON" in capsys.readouterr().err
 
 
-def test_the_review_lies_next_to_the_dataset_and_is_no_data(built, tmp_path, monkeypatch):
+def test_the_review_is_next_to_the_dataset_and_not_part_of_it(built, tmp_path, monkeypatch):
     assert review_path(tmp_path / "out") == tmp_path / "out.review.jsonl"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"messages": []}\n')
@@ -183,7 +183,7 @@ def test_the_review_lies_next_to_the_dataset_and_is_no_data(built, tmp_path, mon
     viewer.close()
 
 
-def test_a_sample_of_another_origin_is_decided_by_its_own_digest(tmp_path):
+def test_a_sample_without_meta_is_identified_by_its_own_digest(tmp_path):
     row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
     (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n[1]\n")
     with served(tmp_path / "a.jsonl", {}, tmp_path) as server:
@@ -219,7 +219,7 @@ def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp
 
 
 @pytest.mark.parametrize("first", "=+-@\t\r")
-def test_no_cell_is_a_formula(first):
+def test_no_cell_starts_a_formula(first):
     made = csv_bytes(iter([("id", Decision("", f"{first}1"), "", "", "")]))
     assert f"'{first}1" in made.decode()
 

@@ -52,7 +52,7 @@ def test_raw_records(logs, source, record, expected):
     assert raw_records(logs, source, record) == expected
 
 
-def test_raw_records_are_few(logs):
+def test_the_number_of_raw_records_is_limited(logs):
     assert len(raw_records(logs, "a.jsonl", "lines 1-200")) == MAX_RECORDS + 1
     assert "1 record or more left out" in raw_html(raw_records(logs, "a.jsonl", "lines 1-200"))
 
@@ -80,7 +80,7 @@ def test_the_index_gives_the_rows_that_reading_gives(tmp_path_factory, content, 
             assert index.row_of_line(expected[row]) == row
 
 
-def test_a_row_far_in_is_found_without_reading_what_follows(tmp_path):
+def test_a_row_is_found_without_reading_the_rows_after_it(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": 1}\n' * 10_000)
     index = LineIndex(path)

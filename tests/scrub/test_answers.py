@@ -57,7 +57,7 @@ def test_files_that_are_written(arguments):
     assert len(scrubbed.turns[1].calls[0].arguments[field]) > len(text) - len(secret)
 
 
-def test_what_a_browser_types_into_a_password_field():
+def test_text_typed_into_a_password_field_is_redacted():
     typed = {"element": "Password field", "ref": "e31", "text": "Maple92!River"}
     scrubbed = scrubber().dialogue(called(typed, "ok")).dialogue
     assert "Maple92" not in repr(scrubbed)

@@ -44,7 +44,7 @@ def test_check_digits():
     assert not is_card("0000 0000 0000 0000")
 
 
-def test_hits_in_hostile_text_are_apart():
+def test_hits_in_hostile_text_do_not_overlap():
     for piece in (
         "+1",
         "+1 (2) 3",

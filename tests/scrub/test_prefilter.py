@@ -43,7 +43,7 @@ DRAWN = []
 
 
 def plain_rule(listed, *patterns, end=""):
-    """The rule in its plain form: the condition on preceding text comes first."""
+    """Returns the rule in its plain form: the condition on preceding text comes first."""
     DRAWN.append(re.compile("|".join(patterns)))
     pattern = f"{rules.behind_none_of(listed)}(?:{'|'.join(patterns)}){end}"
     return rules.Rule(re.compile(pattern), "")
@@ -225,12 +225,12 @@ def test_the_hits_in_several_texts_are_those_in_each(texts):
 @pytest.mark.slow
 @pytest.mark.parametrize("around", ["string", "_", "9", "%2", "\u00e9", "", "\\"])
 @pytest.mark.parametrize("text", [text for text, _ in [*PERSONAL.values(), *SECRETS.values()]])
-def test_secrets_found_alone_are_found_among_others(text, around):
+def test_secrets_are_found_in_a_list_of_texts_as_they_are_alone(text, around):
     check_together([around, text, around])
 
 
 @pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
-def test_short_texts_that_hold_nothing_are_not_looked_at_one_by_one(monkeypatch):
+def test_short_texts_without_hits_are_not_searched_one_by_one(monkeypatch):
     looked = []
     for module, name in ((secrets, "find_secrets"), (personal, "find_personal")):
         monkeypatch.setattr(module, name, lambda text: looked.append(text) or ())
@@ -269,7 +269,7 @@ def test_each_rule(number):
         check(f";{drawn} ")
 
 
-def test_conditions_are_no_more_than_that():
+def test_conditions_exclude_text_that_only_resembles_a_hit():
     """They exclude text next to a hit, as otherwise they would be useless."""
     assert not holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "sk-aa11")
     assert holds(necessary(r"sk-[a-z]{3,8}\d{2}", ignore_case=True), "S\u212a-aa\u017f1\u0663")
@@ -306,7 +306,7 @@ def test_an_automaton_beyond_its_memory_gives_the_same_hits(text):
         assert [bool([*LinePrefilter("a[a-d]{12}z")(text)])] == ["one" in expected]
 
 
-def test_where_re2_fails_every_rule_may_hit():
+def test_if_re2_fails_every_rule_may_hit():
     gate = Prefilter([("x", "one"), ("y", "two")])
     assert gate("y") == ["two"]
     gate._set = type("Full", (), {"Match": staticmethod(lambda data: None)})

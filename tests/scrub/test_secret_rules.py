@@ -19,7 +19,7 @@ def name(rule):
 
 @pytest.mark.parametrize("rule", RULES, ids=name)
 def test_examples(rule):
-    assert rule.hits, "a rule shows what it finds"
+    assert rule.hits, "each rule has an example"
     for template in rule.hits:
         for seed in range(3):
             text, secrets = expand(template, seed)
@@ -49,7 +49,7 @@ def test_records_are_sound(rule):
         assert rule.near == tuple(word.lower() for word in rule.near)
 
 
-def test_no_rule_stands_twice():
+def test_no_rule_occurs_twice():
     counts = Counter((rule.pattern, rule.near) for rule in RULES)
     assert counts.most_common(1)[0][1] == 1
 

@@ -59,7 +59,7 @@ def test_names_of_members(name, value, is_secret):
 
 
 @pytest.mark.slow
-def test_hits_in_hostile_text_are_apart():
+def test_hits_in_hostile_text_do_not_overlap():
     hostile = (
         "://a:" * 9,
         "eyJa-",
@@ -103,7 +103,7 @@ def test_one_secret_has_one_placeholder_in_every_field():
     assert "</tool_call>" not in call.text
 
 
-def test_the_placeholder_follows_from_the_key_and_the_secret_only():
+def test_the_placeholder_depends_only_on_the_key_and_the_secret():
     first = scrubber().text(f"password={PASSWORD}")
     assert first.removeprefix("password=") in scrubber().text(f"https://me:{PASSWORD}@h/")
     assert scrubber(key=b"other" * 6).text(f"password={PASSWORD}") != first
@@ -154,7 +154,7 @@ def generated(tool, preceding=""):
 
 
 @pytest.mark.parametrize("tool", ["generate_password", "random_password", "PasswordGenerator"])
-def test_a_password_that_a_tool_makes_up_stays(tool):
+def test_a_password_that_a_tool_generates_stays(tool):
     made_up = generated(tool)
     scrubbed = scrubber().dialogue(made_up)
     assert scrubbed.dialogue == made_up
@@ -222,7 +222,7 @@ def test_reject_names_kinds_and_no_secret():
     assert GITHUB not in problem.detail
 
 
-def test_the_key_follows_from_the_logs():
+def test_the_key_depends_only_on_the_logs():
     one, other = Source("a", data=b"one"), Source("b", data=b"other")
     assert derive_key([one]) == derive_key([Source("elsewhere", data=b"one")])
     assert len({derive_key(items) for items in ([one], [other], [one, other], [other, one])}) == 4
@@ -265,7 +265,7 @@ def test_no_file_of_a_build_holds_the_secret(logs, tmp_path):
     assert GITHUB[:12] not in reject["message"]
 
 
-def test_a_new_input_changes_the_key_and_what_follows_from_it_only(logs, tmp_path):
+def test_a_new_input_changes_only_the_key_and_its_placeholders(logs, tmp_path):
     out, again = tmp_path / "out", tmp_path / "rebuilt"
     assert build(out, inputs=[logs]) == 0
     before = files(out)
@@ -289,7 +289,7 @@ def test_modes(logs, tmp_path, mode, samples, kept):
     assert (GITHUB[:20].encode() in (out / "rejects.jsonl").read_bytes()) is (mode == "off")
 
 
-def test_recall_on_the_made_set(capsys, monkeypatch):
+def test_recall_on_the_invented_set(capsys, monkeypatch):
     path = ROOT / "scripts" / "audit_recall.py"
     monkeypatch.setattr("sys.argv", ["audit_recall.py", "--misses"])
     runpy.run_path(str(path), run_name="__main__")

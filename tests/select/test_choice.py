@@ -13,7 +13,7 @@ def digest(text):
 
 
 def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=(), reviews=()):
-    """A conversation: "ab" has two assistant turns; `ends` lists the prefixes that end samples."""
+    """Returns a conversation ("ab": two assistant turns); `ends`: the prefixes that end samples."""
     steps = [prefixes[: at + 1] for at in range(len(prefixes))]
     ends = [prefixes] if ends is None else ends
     return ConversationRow(
@@ -59,7 +59,7 @@ def test_the_longest_conversation_is_kept_and_of_equal_ones_the_first(conversati
     assert exact_duplicates(table, [False] * len(table), in_pieces=False) == duplicates
 
 
-def test_what_was_left_out_before_makes_nothing_a_duplicate():
+def test_samples_that_were_left_out_make_nothing_a_duplicate():
     table = [row("ab"), row("a"), row("a")]
     assert exact_duplicates(table, [True, False, False], in_pieces=False) == {2}
 
@@ -78,14 +78,14 @@ def test_each_sample_has_a_split_or_a_reason():
     assert choice.near == {4: 3}
 
 
-def test_near_duplicates_are_looked_for_among_the_chosen_only():
+def test_near_duplicates_are_searched_only_among_the_selected():
     table = [row("a"), row("b", weight=0.0), row("a"), row("c")]
     asked = []
     choose(table, ChoiceOptions(), lambda chosen: asked.append(list(chosen)) or {})
     assert asked == [[True, False, False, True]]
 
 
-def test_shares_count_what_is_left_and_take_the_pattern_of_the_longest_sample():
+def test_shares_count_the_remaining_samples_by_the_pattern_of_the_longest():
     table = [
         row("ab", ["a", "ab"], patterns=("direct_answer", "chain")),
         row("c", patterns=("chain",)),
@@ -113,7 +113,7 @@ def test_a_session_stays_in_one_split():
     assert len(set().union(*found.values())) > 1
 
 
-def test_the_codes_come_conversation_by_conversation():
+def test_codes_are_listed_by_conversation():
     table = [row("ab", ["a", "ab"]), row("", []), row("c")]
     choice = Choice(["x", None, "y"], [None] * 3, {})
     assert [codes for _, codes in choice.by_conversation(table)] == [["x", None], [], ["y"]]

@@ -32,7 +32,7 @@ def test_a_value_meets_a_condition_or_not(condition, meets, fails):
     assert [value for value in fails if condition.holds(value)] == []
 
 
-def test_dots_lead_into_objects_unless_the_name_has_them():
+def test_dots_address_members_unless_the_name_contains_them():
     values = {"outcome": {"reward": 1, "a.b": 2}, "x.y": 3, "tokens": 4}
     names = ["outcome.reward", "outcome.a.b", "x.y", "tokens", "tokens.of", "outcome.no", "no"]
     assert [value_of(values, name) for name in names] == [1, 2, 3, 4, None, None, None]
@@ -95,7 +95,7 @@ def selected(tmp_path, logs, select, *, unit="conversation"):
     return lines(out / "meta" / "train-00000-of-00001.jsonl"), ledger, rejects
 
 
-def test_conditions_leave_out_and_the_ledger_counts_each(tmp_path, logs):
+def test_samples_that_fail_a_condition_are_counted_in_the_ledger(tmp_path, logs):
     where = {"tools": {"in": ["read", None]}, "source": {"not": ["none.*"]}}
     meta, ledger, rejects = selected(tmp_path, logs, {"where": where})
     assert {line["source"] for line in meta} == {"read.jsonl"}
@@ -146,7 +146,7 @@ def test_calls_of_samples_that_are_left_out_are_dropped(tmp_path, logs):
     assert ledger["calls"]["kept"] == sum(line["calls"] for line in meta)
 
 
-def test_mistakes_are_named(tmp_path, capsys):
+def test_mistakes_in_conditions_are_named(tmp_path, capsys):
     for select, message in (
         ({"where": {"tokens": {"minimum": 1}}}, "select.where.tokens.minimum: unknown key"),
         ({"where": {"tokens": {"min": "1"}}}, "select.where.tokens.min: must be a number"),

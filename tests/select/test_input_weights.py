@@ -52,7 +52,7 @@ def test_a_share_is_taken_and_the_rest_is_accounted_for(tmp_path):
     assert text(again) == taken
 
 
-def test_what_is_left_out_makes_nothing_else_a_duplicate(tmp_path):
+def test_sessions_that_are_left_out_make_nothing_a_duplicate(tmp_path):
     logs(tmp_path / "none", ["equal"])
     logs(tmp_path / "all", ["equal", "begun"])
     begun = json.loads((tmp_path / "all" / "begun.jsonl").read_text())["messages"]
@@ -63,7 +63,7 @@ def test_what_is_left_out_makes_nothing_else_a_duplicate(tmp_path):
     assert text(out) == ["begun", "equal"]
 
 
-def test_a_larger_share_holds_the_smaller_one(tmp_path):
+def test_a_larger_share_contains_the_smaller_one(tmp_path):
     logs(tmp_path / "many", [f"m{number}" for number in range(40)])
     shares = [set(text(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]
     assert shares[0] < shares[1] < shares[2]

@@ -43,7 +43,7 @@ def test_shares(counts, shares, expected):
     assert kept(candidates(**counts), shares) == expected
 
 
-def test_patterns_without_a_share_have_the_rest_together():
+def test_patterns_without_a_share_divide_the_rest():
     found = kept(candidates(chain=10, single_call=30, parallel=30), {"chain": 0.5})
     assert (found["chain"], found["single_call"] + found["parallel"]) == (10, 10)
 
@@ -65,7 +65,7 @@ def test_order_does_not_matter(rows, shares, seed):
     assert {turned[at] for at in left_out(turned, shares, seed)} == gone
 
 
-def test_another_seed_leaves_out_others():
+def test_another_seed_leaves_out_other_samples():
     items = candidates(chain=40, parallel=20)
     shares = {"chain": 0.5, "parallel": 0.5}
     assert left_out(items, shares, 0) != left_out(items, shares, 1)

@@ -46,7 +46,7 @@ def review(path, **decisions):
     return path
 
 
-def test_what_a_review_rejects_is_left_out_and_counted(tmp_path, logs):
+def test_samples_that_a_review_rejects_are_left_out_and_counted(tmp_path, logs):
     ids, before, _ = built(tmp_path / "out", logs)
     assert [line["id"] for line in lines(tmp_path / "out/meta/train-00000-of-00001.jsonl")] == ids
     assert (before["samples"], before["calls"]["kept"]) == (4, 4)
@@ -65,7 +65,7 @@ def test_what_a_review_rejects_is_left_out_and_counted(tmp_path, logs):
     assert "left out by review" in (tmp_path / "out" / "rejects.jsonl").read_text()
 
 
-def test_only_what_was_accepted(tmp_path, logs):
+def test_a_build_of_accepted_samples_only(tmp_path, logs):
     ids, _, _ = built(tmp_path / "out", logs)
     review(tmp_path / "r.jsonl", **{ids[1]: "accept", ids[2]: "reject", ids[3]: None})
     config = {"select": {"review": "r.jsonl", "unreviewed": "drop"}}

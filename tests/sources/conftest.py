@@ -4,7 +4,7 @@ import pytest
 
 @pytest.fixture
 def store():
-    """A store in memory, emptied for each test."""
+    """Returns a store in memory, emptied for each test."""
     system = fsspec.filesystem("memory")
     system.store.clear()
     system.pseudo_dirs[:] = [""]
@@ -13,6 +13,6 @@ def store():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """The folder in which datasets for stores are built."""
+    """Returns the folder in which datasets for stores are built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"

@@ -94,7 +94,7 @@ def test_odd_but_readable_records_are_built(tmp_path, name):
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"7" * 5000])
-def test_a_number_that_is_no_json_costs_the_conversation_that_holds_it(tmp_path, number):
+def test_a_number_that_is_not_json_rejects_only_its_conversation(tmp_path, number):
     tools = b',"tools":[{"type":"function","function":{"name":"f","parameters":{"default":%s}}}]}\n'
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(LINE + b"\n" + LINE[:-1] + tools % number)
@@ -179,7 +179,7 @@ def test_an_output_that_cannot_be_made_is_one_clear_line(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
+def test_a_folder_of_another_program_is_left_alone(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(LINE + b"\n")
     out = tmp_path / "out"
@@ -258,7 +258,7 @@ def test_the_log_of_a_killed_writer_is_read_and_nothing_is_left_next_to_it(tmp_p
     assert item["sha256"] == hashlib.sha256(before["conversations.db"]).hexdigest()
 
 
-def test_a_store_at_rest_is_left_as_it_is(tmp_path):
+def test_reading_a_store_leaves_no_file_next_to_it(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     text = (TESTS / "fixtures" / "egirl_data.sql").read_text(encoding="utf-8")
@@ -274,7 +274,7 @@ def test_a_store_at_rest_is_left_as_it_is(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_says_so_and_leaves_nothing_half_written(tmp_path):
+def test_an_interrupted_run_reports_it_and_leaves_no_partial_file(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(75):

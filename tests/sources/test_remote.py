@@ -45,7 +45,7 @@ def test_the_same_bytes_as_from_a_folder(store, tmp_path):
     assert but_config(here)["manifest.json"] == but_config(there)["manifest.json"]
 
 
-def test_a_store_that_workers_read_by_themselves(tmp_path, pooled_tasks):
+def test_workers_read_a_store_themselves(tmp_path, pooled_tasks):
     assert build(tmp_path / "here", "--workers", "1") == 0
     assert "_run_batch" not in pooled_tasks
     assert build(tmp_path / "there", "--workers", "2", inputs=[f"local://{DATA}"]) == 0
@@ -203,7 +203,9 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
     found = {item.name: item for item in find_sources("memory://in")}
     assert list(found) == ["rows.jsonl.gz", "store.db", "table.parquet"]
     with local_copy(found["store.db"]) as copy, open_sqlite(copy) as connection:
-        assert connection.execute("SELECT x FROM t").fetchall() == [(1,)], "it is in the log"
+        assert connection.execute("SELECT x FROM t").fetchall() == [(1,)], (
+            "from the write-ahead log"
+        )
     with local_copy(found["table.parquet"]) as copy:
         assert [record.value for record in copy.records()] == [row]
     assert found["rows.jsonl.gz"].first(5) == b'{"mes'
@@ -257,7 +259,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
         remote.connect("s3://bucket/x")
 
 
-def test_what_is_an_address():
+def test_addresses_are_distinguished_from_paths():
     assert all(map(is_url, ("s3://b", "gs://b/x", "memory://x", "abfs://c@a/x")))
     assert not any(map(is_url, ("hf://a/b", "a/b", "C:/x", "C:\\x", "-", "://x", "a b://c")))
 

@@ -35,7 +35,7 @@ def test_the_manifest_goes_first_and_comes_last(store, cache, tmp_path, monkeypa
     assert not store.exists("/out/data/train-00000-of-00001.jsonl")
 
 
-def test_an_upload_that_breaks_off_leaves_no_manifest_and_goes_on(
+def test_an_interrupted_upload_leaves_no_manifest_and_resumes(
     store, cache, tmp_path, monkeypatch, capsys
 ):
     put = type(store).put_file
@@ -55,14 +55,14 @@ def test_an_upload_that_breaks_off_leaves_no_manifest_and_goes_on(
     assert stored(store, "/out") == files(tmp_path / "here")
 
 
-def test_a_folder_of_a_store_that_is_not_ours_is_left_alone(store, cache, capsys):
+def test_a_store_folder_of_another_program_is_left_alone(store, cache, capsys):
     store.pipe_file("memory://out/thesis.txt", b"x")
     assert build("memory://out", "--workers", "1") == 2
     assert "not made by build" in capsys.readouterr().err
     assert store.find("/out") == ["/out/thesis.txt"]
 
 
-def test_a_manifest_in_a_store_removes_nothing_else(store, cache):
+def test_a_manifest_in_a_store_removes_no_other_files(store, cache):
     assert build("memory://out", "--workers", "1") == 0
     names = ["../thesis.txt", "/thesis.txt", ".state/made-by-builder", "kept.txt/../../thesis.txt"]
     store.pipe_file(

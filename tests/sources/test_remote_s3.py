@@ -17,7 +17,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def bucket():
-    """The address of an empty bucket on a local S3 server."""
+    """Returns the address of an empty bucket on a local S3 server."""
     pytest.importorskip("s3fs", reason="the extra `s3` is not installed")
     moto = pytest.importorskip("moto.server", reason="moto, the stand-in for S3, is not installed")
     server = moto.ThreadedMotoServer("127.0.0.1", port=0)
@@ -42,7 +42,7 @@ def test_s3_gives_the_same_bytes_with_several_workers(bucket, tmp_path):
     assert names(f"{bucket}/data/**/*.jsonl") == names(f"{DATA}/**/*.jsonl")
 
 
-def test_s3_takes_the_dataset(bucket, cache, tmp_path):
+def test_a_dataset_is_written_to_s3(bucket, cache, tmp_path):
     assert build(tmp_path / "here", "--workers", "1") == 0
     assert build(f"{bucket}/out", "--workers", "1") == 0
     assert stored(fsspec.filesystem("s3"), "logs/out") == files(tmp_path / "here")
@@ -51,7 +51,7 @@ def test_s3_takes_the_dataset(bucket, cache, tmp_path):
 def test_an_unwritable_s3_is_reported_before_the_work(bucket, cache, capsys):
     assert build("s3://no-such-bucket/out", "--workers", "1") == 2
     assert "s3://no-such-bucket/out" in capsys.readouterr().err
-    assert not fsspec.filesystem("s3").exists("no-such-bucket"), "none is made"
+    assert not fsspec.filesystem("s3").exists("no-such-bucket"), "no bucket is created"
 
 
 def test_a_missing_bucket_is_one_clear_line(bucket, tmp_path, capsys):

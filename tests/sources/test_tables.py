@@ -82,7 +82,7 @@ def as_text(row):
 
 
 def as_json(rows):
-    """A dataset whose definitions are JSON columns."""
+    """Returns a dataset whose definitions are JSON columns."""
     part = {"role": datasets.Value("string"), "content": datasets.Value("string")}
     function = {"name": datasets.Value("string"), "arguments": datasets.Value("string")}
     call = {"id": datasets.Value("string"), "type": datasets.Value("string"), "function": function}
@@ -146,7 +146,7 @@ def test_a_corrupt_table_is_one_reject(tmp_path):
 
 
 def lying(path, kind):
-    """A table of four row groups, the second of which has an impossible text length."""
+    """Returns a table of four row groups, the second of which has an impossible text length."""
     texts = [f"{number:04}" for number in range(8)]
     table = pyarrow.table({"messages": texts})
     if kind == "parquet":

@@ -115,7 +115,7 @@ def test_an_archive_that_cannot_be_read_or_holds_too_much_has_no_sizes(monkeypat
     assert list(sizes(Source("log.eval", data=data))) == []
 
 
-def test_a_member_by_its_name_is_not_counted():
+def test_a_member_read_by_name_is_not_counted():
     source = Source("log.eval", data=archive(entry("a", b"one", 8), entry("a", b"two", 8)))
     assert member(source, "a") == b"one"
     assert member(source, "b") is None

@@ -108,7 +108,7 @@ VERBATIM = {
 
 @pytest.fixture(scope="module")
 def instruct():
-    """A target without thoughts, known by its published name."""
+    """Returns a target without thoughts, known by its published name."""
     target = with_template(NO_THOUGHTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(KNOWN_TEMPLATES, target.template_sha256, "Qwen3 Instruct-2507")
@@ -132,14 +132,14 @@ def rule(name, sample, target):
 @pytest.mark.parametrize(
     ("name", "case"), [(name, case) for name, cases in HYBRID.items() for case in cases]
 )
-def test_what_is_trained_of_a_hybrid_target(verifier, name, case):
+def test_trained_text_of_a_hybrid_target(verifier, name, case):
     assert marked(rule(name, SAMPLES[case], verifier.target)) == HYBRID[name][case]
 
 
 @pytest.mark.parametrize(
     ("name", "case"), [(name, case) for name, cases in VERBATIM.items() for case in cases]
 )
-def test_what_is_trained_of_a_target_without_thoughts(instruct, name, case):
+def test_trained_text_of_a_target_without_thoughts(instruct, name, case):
     assert marked(rule(name, SAMPLES[case], instruct)) == VERBATIM[name][case]
 
 
@@ -199,20 +199,20 @@ def test_tokens_are_counted_by_region(verifier):
     assert (found.samples, found.same, found.other_text, found.answers_lost) == (1, 0, 0, 0)
 
 
-def test_exactly_our_tokens_are_seen(verifier):
+def test_equal_masks_are_counted_as_exact(verifier):
     assert compared("axolotl", PLAIN, verifier.target).same == 1
     # The newline after <think> is the template's for axolotl and the model's for us.
     found = compared("axolotl", THOUGHTS, verifier.target)
     assert (found.same, found.answers_lost) == (0, tokens("<think>\n"))
 
 
-def test_another_text_is_counted_and_none_of_it_is_ours(verifier):
+def test_a_different_text_is_counted_as_wholly_different(verifier):
     found = compared("ms-swift", PLAIN, verifier.target)
     assert (found.same, found.other_text, found.answers_lost) == (0, 1, 0)
     assert found.theirs["empty think blocks"] == 2 * tokens(NONE)
 
 
-def test_answers_lost_in_another_text_are_counted(verifier):
+def test_answers_missing_from_a_different_text_are_counted(verifier):
     """OpenRLHF renders no tools, so its text differs, and it trains the last turn only."""
     call = tokens(f"{CALL}<|im_end|>")
     found = compared("openrlhf", PLAIN, verifier.target)
@@ -229,7 +229,7 @@ def test_answers_lost_in_another_text_are_counted(verifier):
     assert found.answers_lost > 900
 
 
-def test_what_a_trainer_cuts(verifier):
+def test_truncation_by_each_trainer(verifier):
     long = Sample((("user", "a " * 1500), ("assistant", "b")))
     lost = tokens("b<|im_end|>")
     found = compared("trl", long, verifier.target)
@@ -241,7 +241,7 @@ def test_what_a_trainer_cuts(verifier):
     assert found.theirs["answers"] == lost, "its prompt is cut, not its answer"
 
 
-def test_what_a_trainer_refuses(verifier, instruct):
+def test_samples_that_a_trainer_refuses(verifier, instruct):
     long = Sample((("user", "a " * 3000), ("assistant", "b")))
     found = compared("openrlhf", long, verifier.target)
     assert found.refused == {"a prompt of 2046 tokens or more": 1}

@@ -67,7 +67,7 @@ SOME = [
 
 @pytest.fixture(scope="module")
 def target(request, tmp_path_factory):
-    """(name, target): "no thoughts" writes no empty think block, the default does."""
+    """Returns (name, target): "no thoughts" writes no empty think block, the default does."""
     if getattr(request, "param", "hybrid") == "hybrid":
         return "qwen3", target_for("qwen3")
     folder = tokenizer_folder(tmp_path_factory.mktemp("target") / "tokenizer", NO_THOUGHTS)
@@ -202,7 +202,7 @@ def test_unsloth_trains_the_last_turn_alone(export, prepare, unsloth, target, to
 
 
 @pytest.mark.parametrize("name", ["last", "some"])
-def test_unsloth_takes_labels_as_they_are(export, prepare, target, name):
+def test_unsloth_keeps_the_labels(export, prepare, target, name):
     code, rows, meta = export(name, "tokenized")
     assert code == 0
     prepared = prepare(rows)

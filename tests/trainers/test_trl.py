@@ -41,7 +41,7 @@ NO_LOSS = -100
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """{name: target} with the template texts of the installed TRL."""
+    """Returns {name: target} with the template texts of the installed TRL."""
     return {
         name: load(
             tokenizer_folder(
@@ -55,7 +55,7 @@ def published(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model():
-    """A model of Qwen3's shape with random weights, small enough for a step in a second."""
+    """Returns a model of Qwen3's shape with random weights, small enough for a step in a second."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
@@ -151,7 +151,7 @@ def test_a_token_across_a_border_is_trained(published, train):
     assert found == expected.numbers
 
 
-def test_a_sample_of_which_nothing_stays_is_dropped(published, train):
+def test_a_sample_without_remaining_targets_is_dropped(published, train):
     found = train(rows_of([LOST, PLAIN]), published["Qwen3 revised"], assistant_only_loss=True)
     assert len(found) == 1
 

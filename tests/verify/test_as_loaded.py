@@ -244,7 +244,7 @@ def test_the_output_may_be_a_relative_path(tmp_path, monkeypatch, out):
     assert cli.main(["verify", ".", "--as-loaded", "--quiet"]) == 0
 
 
-def test_another_build_of_the_same_name_is_not_taken_from_the_loaders_cache(tmp_path):
+def test_the_loaders_cache_is_not_used_for_another_build_of_the_same_name(tmp_path):
     """The loader's cache identifies a folder by its name and its card alone."""
     import datasets
 

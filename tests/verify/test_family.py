@@ -140,9 +140,9 @@ def test_thoughts_are_proven_where_the_template_has_them(target):
         case Thoughts.hybrid:
             assert codes == set()
         case Thoughts.verbatim:
-            assert "tokens" in codes, "control tokens that stand for nothing there"
+            assert "tokens" in codes, "control tokens that have no meaning there"
         case Thoughts.last | Thoughts.dropped:
-            assert "lossy" in codes, "the thought of an earlier turn is dropped"
+            assert "lossy" in codes, "thoughts of earlier turns are dropped"
 
 
 @each_target

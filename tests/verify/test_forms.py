@@ -57,7 +57,7 @@ def run(capsys, *command):
     return code, out, err
 
 
-def test_every_variant_is_one_or_the_other():
+def test_every_variant_has_an_expected_result():
     assert {*FORMS, *ONE_LINE, "preference"} == {*VARIANTS, *TRACES}
 
 
@@ -150,7 +150,7 @@ def only(path):
     return row
 
 
-def test_structured_rows_that_render_otherwise_are_warned_of(tmp_path, verifier, capsys):
+def test_structured_rows_that_render_differently_cause_a_warning(tmp_path, verifier, capsys):
     """Null as content is refused; compact arguments are copied, and `build` writes spaces."""
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(STRUCTURED) + "\n")
@@ -209,7 +209,7 @@ def test_a_list_as_content_is_a_fault_and_no_other_form(tmp_path, capsys):
     assert "the template renders lists as nothing" in out
 
 
-def test_rendered_text_that_the_template_does_not_give_is_a_finding(tmp_path, capsys, verifier):
+def test_text_that_differs_from_the_templates_rendering_is_a_finding(tmp_path, capsys, verifier):
     text = verifier.target.tokenizer.apply_chat_template(
         [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], tokenize=False
     )

@@ -184,7 +184,7 @@ def test_good_samples_are_proven(verifier, name):
 def test_bad_samples_fail_under_a_fitting_code(verifier, name):
     bad, codes = BAD[name]
     found = {finding.code for finding in verifier.check(bad).findings}
-    assert found, "not seen"
+    assert found, "not detected"
     assert found <= codes, found
 
 
@@ -216,7 +216,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_schemas_report_and_never_raise(verifier, name):
+def test_any_schema_is_reported_and_none_raises(verifier, name):
     parameters, code = SCHEMAS[name]
     tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
     verdict = verifier.check(sample("hi", CALL, ANSWER, "x", tools=(tool,)))
@@ -274,7 +274,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_logged_text_that_poses_as_structure_is_seen_in_our_own_samples(verifier, name):
+def test_logged_text_that_imitates_structure_is_detected_in_our_own_samples(verifier, name):
     """Both renderings agree on it; only the meaning of the text differs."""
     dialogue = Dialogue(FORGED[name], (TOOL,))
     assert "inverse" in {f.code for f in verifier.check(flatten(dialogue), dialogue).findings}

@@ -282,7 +282,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_folder_is_seen_and_the_place_named(built, verifier, name):
+def test_a_change_in_a_folder_is_detected_and_its_place_named(built, verifier, name):
     change, places = CHANGES[name]
     change(built, verifier)
     _, wrong = verify(built, verifier)
@@ -290,7 +290,7 @@ def test_a_changed_folder_is_seen_and_the_place_named(built, verifier, name):
     assert "changed" in set.union(*wrong.values()) <= {"changed", "repeated"}
 
 
-def test_a_manifest_leads_to_no_file_outside_of_the_folder(tmp_path, verifier):
+def test_a_manifest_cannot_name_files_outside_the_folder(tmp_path, verifier):
     (tmp_path / "secret").write_text("x")
     names = ["../secret", str(tmp_path / "secret"), "a\x00b", "data"]
     files = [{"path": name, "sha256": hashlib.sha256(b"x").hexdigest()} for name in names]
@@ -299,7 +299,7 @@ def test_a_manifest_leads_to_no_file_outside_of_the_folder(tmp_path, verifier):
     assert {(name, 0) for name in names} <= set(wrong)
 
 
-def test_another_template_is_not_held_to_the_rendering_that_was_recorded(built, verifier):
+def test_the_recorded_rendering_is_not_required_of_another_template(built, verifier):
     edit(built / "meta" / NAME, lambda data: data.replace(b'"render_sha256": "', b'"x": "'))
     sealed(built, verifier, tokenizer={"template_sha256": "0" * 64})
     assert verify(built, verifier)[1] == {}

@@ -57,7 +57,7 @@ def test_every_assistant_message_of_a_sample_with_an_untrained_turn_has_a_weight
     assert all("weight" not in message for message in data[0]["messages"])
 
 
-def test_spans_hold_the_targets_only(built, verifier):
+def test_spans_contain_only_the_targets(built, verifier):
     data = lines(built / "data" / "train-00000-of-00001.jsonl")
     meta = lines(built / "meta" / "train-00000-of-00001.jsonl")
     texts = []
@@ -95,7 +95,7 @@ def test_a_dataset_without_weights_declares_none(tmp_path):
     assert "weight" not in (out / "README.md").read_text().partition("---\n\n")[0]
 
 
-def test_a_template_that_looks_at_the_weight_is_seen(verifier):
+def test_a_template_that_uses_the_weight_is_detected(verifier):
     class Telling:
         """A target with a template that marks messages with a weight."""
 
@@ -114,6 +114,6 @@ def test_a_template_that_looks_at_the_weight_is_seen(verifier):
     assert {item.code for item in Verifier(Telling()).check(sample).findings} == {"weight"}
 
 
-def test_a_sample_of_which_nothing_is_trained_is_refused(verifier):
+def test_a_sample_without_a_trained_turn_is_refused(verifier):
     sample = Sample((("user", "a"), ("assistant", "b")), (), (None, 0))
     assert {item.code for item in verifier.check(sample).findings} == {"weight"}
