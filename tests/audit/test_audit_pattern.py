@@ -7,7 +7,10 @@ from builder.sample import Call, Dialogue, Turn
 
 
 def turns(script):
-    """Returns turns: u: of a user · a: an answer · ?: a question · c, cc: calls · r, e: responses."""
+    """Returns the turns of a script of words.
+
+    u: a user turn · a: an answer · ?: a question · c, cc: calls · r: responses · e: an error.
+    """
     made = {
         "u": Turn("user", "x"),
         "a": Turn("assistant", "Done. Anything else? No."),

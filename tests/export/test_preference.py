@@ -122,7 +122,7 @@ LEFT_OUT = {
         ),
         {"same_calls": 1},
     ),
-    "neither was continued": (
+    "none was continued": (
         captured(["It is noon.", "It is late."], False),
         {"not_continued": 1},
     ),

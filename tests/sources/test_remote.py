@@ -203,9 +203,7 @@ def test_compressed_files_tables_and_databases_with_their_log(store, tmp_path):
     found = {item.name: item for item in find_sources("memory://in")}
     assert list(found) == ["rows.jsonl.gz", "store.db", "table.parquet"]
     with local_copy(found["store.db"]) as copy, open_sqlite(copy) as connection:
-        assert connection.execute("SELECT x FROM t").fetchall() == [(1,)], (
-            "from the write-ahead log"
-        )
+        assert connection.execute("SELECT x FROM t").fetchall() == [(1,)], "from the WAL"
     with local_copy(found["table.parquet"]) as copy:
         assert [record.value for record in copy.records()] == [row]
     assert found["rows.jsonl.gz"].first(5) == b'{"mes'
