@@ -120,7 +120,7 @@ def _sessions(source: Source) -> Iterator[Event]:
                     rows = []
                 rows.append((*(_plain(value) for value in values[:6]), values[6]))
         except SQLITE_ERRORS:
-            if rows:  # keeps the calls that were read
+            if rows:  # the calls read so far are known, the text is incomplete
                 detail = "the database cannot be read to its end"
                 broken = Problem("unreadable", f"session {rows[0][1]}", detail, records=0)
                 yield from _session(rows, names, (broken,))

@@ -114,9 +114,6 @@ def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _R
     )
 
 
-# -- layouts -------------------------------------------------------------------------------------
-
-
 def _lines(source: Source) -> Iterator[Event]:
     found: list[_Row] = []
     lost: list[Problem] = []
@@ -174,9 +171,6 @@ def _value_or_none(value: Json | Problem) -> Json:
     return None if isinstance(value, Problem) else value
 
 
-# -- segments ------------------------------------------------------------------------------------
-
-
 def _conversations(
     session: str,
     found: Sequence[_Row],
@@ -232,9 +226,6 @@ def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
 
 def _calls(row: _Row) -> bool:
     return any(as_dict(part).get("type") == "toolRequest" for part in row.content)
-
-
-# -- messages ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

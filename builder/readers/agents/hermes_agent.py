@@ -92,9 +92,6 @@ def read(source: Source) -> Iterator[Event]:
         yield record if isinstance(record, Problem) else _trajectory(*record)
 
 
-# -- OpenAI's messages ---------------------------------------------------------------------------
-
-
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
     """Returns the messages after the system prompt."""
     keys = CallKeys(session)
@@ -136,9 +133,6 @@ def _with_id(call: Json, answered: set[str]) -> Json:
     return {**item, "id": item["call_id"]}
 
 
-# -- session files -------------------------------------------------------------------------------
-
-
 def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     items: list[dict[str, Json]] = []
     lost: list[Problem] = []
@@ -165,8 +159,6 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         problems=gap(lost),
     )
 
-
-# -- the database --------------------------------------------------------------------------------
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = """
@@ -245,9 +237,6 @@ def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
             return value
         item["tool_calls"] = value
     return item
-
-
-# -- trajectories --------------------------------------------------------------------------------
 
 
 def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:

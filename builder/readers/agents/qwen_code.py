@@ -35,7 +35,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
-from builder.readers.toolkit.repeats import without_key
+from builder.readers.toolkit.repeats import mark_repeats, without_key
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
@@ -180,9 +180,6 @@ def _code(item: dict[str, Json]) -> str:
     return "not_for_model" if as_str(item.get("subtype")) in _SILENT else "no_turns"
 
 
-# -- the tree ------------------------------------------------------------------------------------
-
-
 def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
     found: Counter[str] = Counter()
     last = {as_str(entry.item.get("sessionId")): uuid for uuid, entry in entries.items()}
@@ -240,21 +237,13 @@ def _emit(
     yield Conversation(
         id=unique_name(session, found),
         record=span(inside[0].where, inside[-1].where),
-        messages=tuple(
-            replace(message, untrained=REPEAT)
-            if message.role == "assistant" and message.turn in seen
-            else message
-            for message in messages
-        ),
+        messages=tuple(mark_repeats(messages, seen)),
         model=segment.model,
         records=len(fresh),
         problems=segment.problems,
         changes={"result_supplied": supplied} if supplied else {},
         context=Context.lacking(_MISSING),
     )
-
-
-# -- one path ------------------------------------------------------------------------------------
 
 
 def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:

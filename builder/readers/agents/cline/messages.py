@@ -132,8 +132,6 @@ class ClineReading:
             self.spoken.add(call.id)
         return Text(words)
 
-    # -- the user's side -----------------------------------------------------------------------
-
     def _user(self, item: dict[str, Json], turn: str | None) -> None:
         results: list[ToolResult] = []
         user: list[Part] = []

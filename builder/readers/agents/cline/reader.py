@@ -82,10 +82,8 @@ def read(source: Source) -> Iterator[Event]:
         yield Ignored("manifest")
 
 
-# -- A: sessions ---------------------------------------------------------------------------------
-
-
 def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
+    """Yields the conversation of a session (layout A)."""
     items, lost = _objects(source, as_list(document["messages"]))
     yield from lost
     if not items:
@@ -139,10 +137,8 @@ def _conversation(
     )
 
 
-# -- B: tasks ------------------------------------------------------------------------------------
-
-
 def _task(source: Source, document: list[Json]) -> Iterator[Event]:
+    """Yields the segments of a task (layout B)."""
     rows, lost = _objects(source, document)
     yield from lost
     scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))

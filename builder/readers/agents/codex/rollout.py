@@ -123,8 +123,6 @@ class Rollout:
             yield Ignored("no_messages", self.records)
         yield from ignored(self.ignored)
 
-    # -- lines -------------------------------------------------------------------------------
-
     def _meta(self, meta: dict[str, Json]) -> None:
         if self.has_meta:  # in a fork, the parent's follows
             return
@@ -238,8 +236,6 @@ class Rollout:
             self.turns.append(RolloutTurn("tool", results=[result]))
         self.grew = True
 
-    # -- compaction, rollback, abort ---------------------------------------------------------
-
     def _drop_summary(self, message: str) -> None:
         """Removes the answer that is the summary: the log lacks the request for it."""
         at = last_answer(self.turns)
@@ -309,8 +305,6 @@ class Rollout:
         if all(isinstance(part, Reasoning) for part in turn.parts):
             turn.parts.clear()
         turn.untrained = turn.untrained or "aborted"
-
-    # -- conversations -----------------------------------------------------------------------
 
     def _segment(self) -> Iterator[Conversation]:
         """Yields the segment so far, unless it adds nothing to the previous one."""

@@ -118,9 +118,6 @@ def read(source: Source) -> Iterator[Event]:
         yield from _event_log(source)
 
 
-# -- sessions ------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class _State:
     """The list of messages at one time.
@@ -292,9 +289,6 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         detail = "this version may have called tools without recording it"
         session.now.problems += (Problem("calls_unrecorded", "file", detail, records=0),)
     yield from session.events(Counter())
-
-
-# -- saved chats ---------------------------------------------------------------------------------
 
 
 def _saved(

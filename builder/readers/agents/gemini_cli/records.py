@@ -120,7 +120,7 @@ def _without_history(
 def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
     """Marks answers that are in several conversations as repeats in all but one.
 
-    They stay targets in the first conversation with an end that the user did not undo.
+    They stay targets in the first conversation without problems, else in the first one.
     """
     targets: set[str] = set()
     marked: dict[int, Conversation] = {}
@@ -139,9 +139,9 @@ def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
 def _with_calls(
     item: dict[str, Json], parts: list[Part], keys: CallKeys
 ) -> tuple[list[Part], list[ToolResult]]:
-    """Returns the model's parts and results, with the record's own thoughts, calls and results.
+    """Returns the model's parts with the record's thoughts and calls, and the recorded results.
 
-    `content` is authoritative where it contains thoughts or calls; what it lacks is added.
+    Thoughts and calls in `content` take precedence; missing ones are added.
     """
     if not any(isinstance(part, Reasoning) for part in parts):
         parts = [*_thoughts(item.get("thoughts")), *parts]

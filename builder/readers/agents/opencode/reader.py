@@ -94,9 +94,6 @@ def _or_ignored(events: Iterator[Conversation], records: int) -> Iterator[Event]
         yield Ignored("empty_session", records)
 
 
-# -- exported sessions ---------------------------------------------------------------------------
-
-
 def _exported(source: Source) -> Iterator[Event]:
     document = source.document()
     if isinstance(document, Problem):
@@ -123,9 +120,6 @@ def _orphans(row: StoreRow) -> Iterator[Conversation]:
     """Yields parts without their message, so that their role is unknown."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
-
-
-# -- the store of JSON files ---------------------------------------------------------------------
 
 
 class _Store:
@@ -207,8 +201,6 @@ def _load(member: Source) -> dict[str, Json] | Problem:
         return Problem("not_object", member.name, f"a {type(value).__name__}")
     return value
 
-
-# -- the database --------------------------------------------------------------------------------
 
 _SESSIONS = "SELECT id FROM session UNION SELECT session_id FROM message ORDER BY 1"
 _SIZES = """

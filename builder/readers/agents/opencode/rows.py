@@ -204,8 +204,6 @@ class _Reading:
     def _reject(self, code: str, row: StoreRow, detail: str) -> None:
         self.problems.append(Problem(code, f"message {row.id}", detail[:200], records=0))
 
-    # -- users ---------------------------------------------------------------------------------
-
     def _user(self, row: StoreRow) -> None:
         system = name_or_none(row.info.get("system"))
         if not any(message.role == "user" for message in self.messages):
@@ -219,8 +217,6 @@ class _Reading:
         parts = [part for part in row.parts if part.get("type") != "subtask"]
         if content := self._parts(row, parts)[0]:
             self.messages.append(Message("user", tuple(content), turn=row.id))
-
-    # -- the model -----------------------------------------------------------------------------
 
     def _assistant(self, row: StoreRow) -> None:
         self.model = name_or_none(row.info.get("modelID")) or self.model
@@ -260,8 +256,6 @@ class _Reading:
             name = as_dict(error).get("name")
             return "aborted" if name == "MessageAbortedError" else "request_failed"
         return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
-
-    # -- parts ---------------------------------------------------------------------------------
 
     def _parts(
         self, row: StoreRow, items: Sequence[dict[str, Json]]
