@@ -223,19 +223,16 @@ def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Js
 
 def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
     """Returns a row with its JSON columns decoded."""
-    where = f"message {row.get('id')}"
     item: dict[str, Json] = {"tool_calls": None, **row}
     text = row.get("content")
+    columns = {"tool_calls": row["tool_calls"]} if row.get("tool_calls") else {}
     if isinstance(text, str) and text.startswith(_STRUCTURED):
-        value = json_column(text[len(_STRUCTURED[0]) :], where)
+        columns = {"content": text[len(_STRUCTURED[0]) :], **columns}
+    for name, column in columns.items():
+        value = json_column(column, f"message {row.get('id')}")
         if isinstance(value, Problem):
             return value
-        item["content"] = value
-    if row.get("tool_calls"):
-        value = json_column(row["tool_calls"], where)
-        if isinstance(value, Problem):
-            return value
-        item["tool_calls"] = value
+        item[name] = value
     return item
 
 

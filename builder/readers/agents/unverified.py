@@ -53,13 +53,11 @@ def read(source: Source) -> Iterator[Event]:
         for record in source.counted(as_list(document["requests"])):
             yield Problem("unverified_format", record.where, "a request of VS Code's chat")
         return
+    detail = "a format known only from third-party descriptions"
     for item in source.records():
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield Problem(
-                "unverified_format", item.where, "a format known only from third-party descriptions"
-            )
+        yield (
+            item if isinstance(item, Problem) else Problem("unverified_format", item.where, detail)
+        )
 
 
 _BUBBLES = """

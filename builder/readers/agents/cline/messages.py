@@ -201,15 +201,11 @@ class ClineReading:
         if content and not any("type" in as_dict(item) for item in content):
             return (Data(content),), any(_not_successful(item) for item in content)
         parts: list[Content] = []
-        failed = False
         for block in map(as_dict, content):
-            if block.get("type") == "text":
-                text = as_str(block.get("text"))
-                failed = failed or _states_failure(text)
-                parts.append(Text(text))
-            else:
-                parts += self._other(block)
-        return tuple(parts), failed
+            is_text = block.get("type") == "text"
+            parts += [Text(as_str(block.get("text")))] if is_text else self._other(block)
+        words = (part.text for part in parts if isinstance(part, Text))
+        return tuple(parts), any(map(_states_failure, words))
 
     def _other(self, block: dict[str, Json]) -> list[Media | Unparsed]:
         kind = as_str(block.get("type"))

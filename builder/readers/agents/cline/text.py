@@ -92,17 +92,12 @@ def assistant_parts(text: str) -> list[Part]:
 
 
 def _words(text: str) -> list[Part]:
-    parts: list[Part] = []
-    at = 0
-    for match in _THINKING.finditer(text):
-        parts += _text(text[at : match.start()])
-        parts += [Reasoning(match[1].strip())] if match[1].strip() else []
-        at = match.end()
-    return parts + _text(text[at:])
-
-
-def _text(text: str) -> list[Part]:
-    return [Text(text.strip())] if text.strip() else []
+    pieces = map(str.strip, _THINKING.split(text))  # text and thoughts alternate
+    return [
+        Reasoning(piece) if number % 2 else Text(piece)
+        for number, piece in enumerate(pieces)
+        if piece
+    ]
 
 
 def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:

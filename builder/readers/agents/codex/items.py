@@ -21,6 +21,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
+from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -169,17 +170,13 @@ def result(item: Item) -> ToolResult:
     if item.get("type") == "tool_search_output":
         return ToolResult((Data(item.get("tools")),), call_id(item))
     output = item.get("output")
-    content: list[Content] = []
-    if isinstance(output, str):
-        content = [Text(output)]
-    elif isinstance(output, list):
-        content = [_text_or_media(as_dict(value)) or Data(value) for value in output]
-    elif output is not None:
-        content = [Data(output)]
-    text = output if isinstance(output, str) else ""
+    content: tuple[Content, ...] = text_or_data(output)
+    if isinstance(output, list):
+        content = tuple(_text_or_media(as_dict(value)) or Data(value) for value in output)
+    text = as_str(output)
     interrupted = bool(_INTERRUPTED.fullmatch(text))
     return ToolResult(
-        tuple(content),
+        content,
         call_id(item),
         is_error=not interrupted and _failed(text),
         is_denied=bool(_DENIED.fullmatch(text)),

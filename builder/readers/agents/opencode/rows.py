@@ -288,28 +288,22 @@ class _Reading:
         name, call_id = as_str(item.get("tool")), name_or_none(item.get("callID"))
         raw = name_or_none(state.get("raw")) if state.get("status") == "pending" else None
         call = ToolCall(name, raw or state.get("input"), call_id, self.keys.of(call_id))
-        content: tuple[Text | Data | Media, ...]
-        match state.get("status"):
-            case "completed":
-                cleared = as_dict(state.get("time")).get("compacted")
-                if isinstance(cleared, int | float):
-                    self.cleared = min(cleared, self.cleared or cleared)
-                output = state.get("output")
-                content = (Text(output) if isinstance(output, str) else Data(output),)
-                content += tuple(
-                    media_of(as_str(as_dict(file).get("mime")))
-                    for file in as_list(state.get("attachments"))
-                )
-            case "error":
-                error = state.get("error")
-                content = (Text(error) if isinstance(error, str) else Data(error),)
-            case _:
-                return call, None
         failed = state.get("status") == "error"
-        error = as_str(state.get("error")) if failed else ""
+        if not failed and state.get("status") != "completed":
+            return call, None
+        output = state.get("error" if failed else "output")
+        content: list[Text | Data | Media]
+        content = [Text(output) if isinstance(output, str) else Data(output)]
+        if not failed:
+            cleared = as_dict(state.get("time")).get("compacted")
+            if isinstance(cleared, int | float):
+                self.cleared = min(cleared, self.cleared or cleared)
+            for file in map(as_dict, as_list(state.get("attachments"))):
+                content.append(media_of(as_str(file.get("mime"))))
+        error = as_str(output) if failed else ""
         interrupted, denied = error.startswith(_ABORTED), error.startswith(_DENIED)
         return call, ToolResult(
-            content,
+            tuple(content),
             call_id=call_id,
             name=name or None,
             is_error=failed and not (interrupted or denied),

@@ -286,12 +286,12 @@ class _Session:
         output = with_affixes(content(event.get("content")), extras.get("metadata"))
         if call_id:
             self.unlogged = None
-            name = name_or_none(metadata.get("function_name"))
-            output += tuple(Text(note) for note in (_NOTES.get(kind),) if note)
+            if kind in _NOTES:
+                output = (*output, Text(_NOTES[kind]))
             result = ToolResult(
                 output,
                 call_id=call_id,
-                name=name,
+                name=name_or_none(metadata.get("function_name")),
                 is_error=kind == "error",
                 is_denied=kind == "user_rejected",
             )

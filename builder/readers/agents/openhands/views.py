@@ -75,7 +75,6 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
     for entry in view:
         if not entry.parts:
             continue
-        calls = [part for part in entry.parts if isinstance(part, ToolCall)]
         result = entry.parts[0]
         if isinstance(result, ToolResult) and result.call_id in issued:
             issued[result.call_id].results += entry.parts
@@ -87,12 +86,10 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
         slot.parts += entry.parts
         if entry.turn:
             turns[entry.turn] = slot
-        issued.update((call.id, slot) for call in calls)
+        issued.update(dict.fromkeys(_calls([entry]), slot))
     found: list[Message] = []
     for slot in slots:
-        found.append(
-            Message(slot.role, tuple(slot.parts), turn=slot.turn, untrained=slot.untrained)
-        )
+        found.append(Message(slot.role, tuple(slot.parts), slot.turn, slot.untrained))
         if slot.results:
             found.append(Message("tool", tuple(slot.results)))
     return tuple(found)

@@ -191,14 +191,12 @@ class _Session:
 
     def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
         """Returns the path from the root to the entry, and whether the root has no parent."""
-        path: list[_Node] = []
-        passed: set[str] = set()
+        path: dict[str, _Node] = {}
         name: str | None = leaf
-        while name is not None and name in self.nodes and name not in passed:
-            passed.add(name)
-            path.append(self.nodes[name])
-            name = path[-1].parent
-        return path[::-1], name is None
+        while name is not None and name in self.nodes and name not in path:
+            path[name] = self.nodes[name]
+            name = path[name].parent
+        return [*path.values()][::-1], name is None
 
     def _kept(self, before: Sequence[_Node], compaction: _Node) -> list[_Node]:
         """Returns the entries before a compaction that stayed in the context with its summary."""
