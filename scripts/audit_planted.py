@@ -173,9 +173,9 @@ def main() -> None:
         draw.shuffle(made)
         planted = _plant(planting, made, SECRETS)
         named = _plant(planting, personal(draw), PERSONAL)
-        held = [{"question": prose(draw, 24)} for _ in range(ITEMS)]
-        (work / "evaluation.json").write_text(json.dumps(held))
-        own = [conversation(f"{prose(draw, 9)} {item['question']}", "ok") for item in held]
+        evaluation = [{"question": prose(draw, 24)} for _ in range(ITEMS)]
+        (work / "evaluation.json").write_text(json.dumps(evaluation))
+        own = [conversation(f"{prose(draw, 9)} {item['question']}", "ok") for item in evaluation]
         for _ in range(PAIRS):
             text = prose(draw, 120)
             twin = text.split()

@@ -135,7 +135,7 @@ def run(arguments: list[str], limit: float, log: Path) -> str | None:
     the machine busy. A command that takes more than `WAITS` times that in wall-clock time hangs;
     the log then contains its stack.
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     before = os.times()
     process = subprocess.Popen(
         [sys.executable, "-m", "builder", *arguments],
@@ -163,7 +163,7 @@ def run(arguments: list[str], limit: float, log: Path) -> str | None:
         return f"exit code {process.returncode}"
     if b"bug of this program" in written:
         return "a bug that the program noticed"
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     print(f"    {arguments[0]:8} exit {process.returncode}  {seconds:5.1f} s", flush=True)
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,11 +94,6 @@ def data_files(folder: Path) -> list[Path]:
     return [path for path in found if path.name.endswith(DATA_SUFFIXES)] or [
         path for path in found if path.suffix == ".json" and path.name not in _DESCRIPTIONS
     ]
-
-
-def specials(folder: Path) -> Iterator[Path]:
-    """Yields the data files that are pipes, sockets or devices."""
-    yield from filter(is_special, data_files(folder))
 
 
 def is_special(path: Path) -> bool:

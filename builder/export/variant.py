@@ -10,9 +10,9 @@ from builder.conversation import Json
 from builder.export.preference import PreferencePair
 from builder.qwen3.tokenizer import Target
 from builder.sample import Dialogue, Sample
-from builder.trainers import readers_of
+from builder.trainers import TRAINERS
 from builder.trainers.masks import as_messages
-from builder.trainers.record import Trainer
+from builder.trainers.record import Targets, Trainer
 
 Row = dict[str, Any]
 
@@ -91,7 +91,11 @@ class Variant:
     @property
     def trainers(self) -> tuple[Trainer, ...]:
         """The trainers that read it."""
-        return readers_of(self.name)
+        return tuple(item for item in TRAINERS.values() if self.name in item.variants)
+
+    def able_trainers(self, targets: Targets) -> list[Trainer]:
+        """Returns the trainers that can train just these targets when they read it."""
+        return [item for item in self.trainers if item.can_train(self.name, targets)]
 
     def declared(self, *, weighted: bool) -> list[Json]:
         """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""

@@ -141,42 +141,37 @@ def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exp
     """
     exported = Exported()
     with folder_aside(out) as scratch:
-        made = scratch / "out"
-        (made / "data").mkdir(parents=True)
+        root = scratch / "out"
+        (root / "data").mkdir(parents=True)
         digests = scratch / "digests"
         with digests.open("wb") as texts:
-            _write(dataset, variant, made, verifier, exported, texts)
+            _write(dataset, variant, root, verifier, exported, texts)
         if exported.rows:
-            targets = exported.targets
-            able = [item for item in variant.trainers if item.can_train(variant.name, targets)]
+            able = variant.able_trainers(exported.targets)
             exported.silent = [item for item in variant.trainers if item not in able]
             if not able:
                 raise UsageError(_refusal(variant, exported))
-            _companions(variant, made, exported, verifier.target, able, out.resolve().name)
-            _compare(variant, made, verifier.target, digests, exported)
+            _companions(variant, root, exported, verifier.target, able, out.resolve().name)
+            _compare(variant, root, verifier.target, digests, exported)
         if exported.rows and not exported.problems:
-            put_in_place(made, out)
+            put_in_place(root, out)
     return exported
 
 
 def _refusal(variant: Variant, exported: Exported) -> str:
     titles = " and ".join(item.title for item in variant.trainers)
     others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
-    able = [item.name for item in others if _can_express(item, exported.targets)]
+    able = [item.name for item in others if item.able_trainers(exported.targets)]
     return (
         f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use"
         f" {' or '.join(able)}"
     )
 
 
-def _can_express(variant: Variant, targets: Targets) -> bool:
-    return any(item.can_train(variant.name, targets) for item in variant.trainers)
-
-
 def _write(
     dataset: str,
     variant: Variant,
-    made: Path,
+    root: Path,
     verifier: Verifier,
     exported: Exported,
     texts: BinaryIO,
@@ -196,7 +191,7 @@ def _write(
             continue
         split = found.split
         if split not in writers:
-            writers[split] = _RowWriter(made / data_file(split, variant.kind), variant)
+            writers[split] = _RowWriter(root / data_file(split, variant.kind), variant)
             exported.splits.append(split)
         if variant.of_pairs:
             exported.count_pairs(item.pairs)
@@ -281,7 +276,7 @@ class _RowWriter:
 
 def _companions(
     variant: Variant,
-    made: Path,
+    root: Path,
     exported: Exported,
     target: Target,
     trainers: Sequence[Trainer],
@@ -293,7 +288,7 @@ def _companions(
             {
                 "config_name": "default",
                 # the cache of `datasets` identifies a folder only by its name and its card
-                "description": f"sha256 {_digest(made)}",
+                "description": f"sha256 {_digest(root)}",
                 "data_files": [
                     {"split": split, "path": f"data/{split}-*.{variant.kind}"}
                     for split in exported.splits
@@ -318,10 +313,10 @@ def _companions(
     if exported.silent:
         names = ", ".join(item.title for item in exported.silent)
         body += f"\nNone for {names}: {exported.untrained}, which it would train.\n"
-    (made / "README.md").write_text(body, encoding="utf-8")
-    (made / "configs").mkdir()
+    (root / "README.md").write_text(body, encoding="utf-8")
+    (root / "configs").mkdir()
     for name, content in files.items():
-        path = (made / "configs" / name).resolve()
+        path = (root / "configs" / name).resolve()
         path.write_text(content, encoding="utf-8")
 
 
@@ -331,26 +326,26 @@ def _amount(variant: Variant, exported: Exported) -> str:
     return f"{exported.rows} rows from {exported.written} samples"
 
 
-def _digest(made: Path) -> str:
+def _digest(root: Path) -> str:
     """Returns the sha256 of the files in data/, in order."""
     whole = hashlib.sha256()
-    for path in sorted((made / "data").iterdir()):
+    for path in sorted((root / "data").iterdir()):
         with path.open("rb") as stream:
             whole.update(hashlib.file_digest(stream, "sha256").digest())
     return whole.hexdigest()
 
 
 def _compare(
-    variant: Variant, made: Path, target: Target, digests: Path, exported: Exported
+    variant: Variant, root: Path, target: Target, digests: Path, exported: Exported
 ) -> None:
     """Loads the folder as trainers do, and compares the text of each row with the proven one."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
     datasets.disable_progress_bars()
     datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
-    with tempfile.TemporaryDirectory(dir=made.parent) as cache, digests.open("rb") as texts:
+    with tempfile.TemporaryDirectory(dir=root.parent) as cache, digests.open("rb") as texts:
         try:
-            loaded = datasets.load_dataset(str(made), cache_dir=cache)
+            loaded = datasets.load_dataset(str(root), cache_dir=cache)
         except Exception as error:  # any exception of the loader means that the files are at fault
             exported.problems.append(f"it cannot be loaded: {reason(error)}")
             return

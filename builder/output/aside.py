@@ -45,11 +45,11 @@ def folder_aside(out: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def put_in_place(made: Path, out: Path) -> None:
+def put_in_place(finished: Path, out: Path) -> None:
     """Moves a complete folder to its final path, where there is nothing or an empty folder."""
     if out.is_dir():
         out.rmdir()
-    made.replace(out)
+    finished.replace(out)
 
 
 def write_whole(path: Path, data: bytes) -> None:

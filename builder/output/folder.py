@@ -124,12 +124,14 @@ class Writer:
 
 
 def _listed(out: Path) -> set[str]:
-    """Returns the paths that the manifest of an earlier run lists, if they are inside `out`."""
+    """Returns the files of an earlier run's manifest that are in `out`, outside of its state."""
     try:
         manifest = (out / MANIFEST).read_bytes()
     except OSError:
         return set()
-    return {path for path in listed_paths(manifest) if _is_inside(out, path)}
+    state = out.resolve() / STATE
+    files = {path: file_inside(out, path) for path in listed_paths(manifest)}
+    return {path for path, file in files.items() if file and not file.is_relative_to(state)}
 
 
 def listed_paths(manifest: bytes) -> set[str]:
@@ -139,12 +141,6 @@ def listed_paths(manifest: bytes) -> set[str]:
     except (ValueError, KeyError, TypeError):
         return set()
     return {path for path in paths if isinstance(path, str)}
-
-
-def _is_inside(out: Path, path: str) -> bool:
-    """Returns whether it is a file in `out`, outside of the state."""
-    final = file_inside(out, path)
-    return final is not None and not final.is_relative_to(out.resolve() / STATE)
 
 
 def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:

@@ -158,7 +158,7 @@ def commit(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # advice about the card's metadata
-        made = api.create_commit(
+        created = api.create_commit(
             place.repo,
             operations(),
             commit_message=message,
@@ -166,4 +166,4 @@ def commit(
             revision=place.revision,
             parent_commit=parent,
         )
-    return made.oid
+    return created.oid

@@ -97,8 +97,8 @@ def upload(
         done.created |= remote.head is None
         remote = hub.create(api, place, remote)
         changes = compare(files, remote.files)
-        gone = [path for path in removed if path in remote.files]
-        if as_pull_request and place.revision == MAIN and (changes.send or gone):
+        to_remove = [path for path in removed if path in remote.files]
+        if as_pull_request and place.revision == MAIN and (changes.send or to_remove):
             place = replace(place, revision=hub.pull_request(api, place.repo, title))
             done.revision = place.revision
             remote = hub.repository_at(api, place)
@@ -106,9 +106,9 @@ def upload(
         _check_unchanged(changes, survey)
         assert remote.head is not None
         done.commit = remote.head
-        for batch, removals in _batches(changes.send, gone):
+        for batch, removals in _batches(changes.send, to_remove):
             _commit(api, place, batch, removals, title, done)
-        if changes.send or gone:
+        if changes.send or to_remove:
             _check(api, place, files, done.commit)
 
     try:
@@ -166,19 +166,19 @@ def _commit(
     done: Uploaded,
 ) -> None:
     message = title if not done.commits else f"{title} (part {done.commits + 1})"
-    made = hub.commit(api, place, batch, removed, parent=done.commit, message=message)
-    done.commits += made != done.commit  # the client makes no commit if nothing would change
-    done.commit = made
+    new = hub.commit(api, place, batch, removed, parent=done.commit, message=message)
+    done.commits += new != done.commit  # the client makes no commit if nothing would change
+    done.commit = new
     done.files += len(batch)
     done.bytes += sum(file.size for file in batch)
 
 
 def _check(api: HfApi, place: Place, files: Sequence[PushFile], commit: str) -> None:
     """Raises PushFault if the commit differs from what was to be pushed."""
-    left = compare(files, hub.repository_at(api, replace(place, revision=commit)).files).send
-    if left:
-        names = ", ".join(file.path for file in left[:5])
+    differing = compare(files, hub.repository_at(api, replace(place, revision=commit)).files).send
+    if differing:
+        names = ", ".join(file.path for file in differing[:5])
         raise PushFault(
-            f"{len(left)} of {len(files)} files are not on the Hub as they were sent: {names}"
+            f"{len(differing)} of {len(files)} files are not on the Hub as they were sent: {names}"
             " (does a .gitignore of the repository keep them out?)"
         )

@@ -35,11 +35,6 @@ EXACT = "Exact: trains the tokens of meta.spans in the proven text, and nothing 
 """The first line of a configuration that needs no warning."""
 
 
-def readers_of(variant: str) -> tuple[Trainer, ...]:
-    """Returns the trainers that read an export variant."""
-    return tuple(item for item in TRAINERS.values() if variant in item.variants)
-
-
 def data_file(split: str, kind: str) -> str:
     """Returns the path of an export's file."""
     return f"data/{split}-00000-of-00001.{kind}"

@@ -16,7 +16,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.dataset.files import NOT_A_FILE, DataFile, specials
+from builder.dataset.files import NOT_A_FILE, DataFile, data_files, is_special
 from builder.dataset.rows import file_rows, plain_row
 from builder.dataset.samples import read_sample
 from builder.finding import Finding, differ
@@ -51,7 +51,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
 
     `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
-    for path in specials(dataset):  # the loader would wait forever for such a file
+    for path in filter(is_special, data_files(dataset)):  # the loader would wait for it forever
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with tempfile.TemporaryDirectory(dir=scratch) as cache:

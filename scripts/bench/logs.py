@@ -96,7 +96,7 @@ def _with_journal(path: Path | None) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Copies:
     """Copies: their folder, size, number of files, and numbers of verbatim copies by suffix."""
 
     folder: Path
@@ -105,7 +105,7 @@ class Made:
     unvaried: Counter[str]
 
 
-def make(logs: Iterable[Log], copies: int, folder: Path) -> Made:
+def make(logs: Iterable[Log], copies: int, folder: Path) -> Copies:
     """Writes the copies."""
     size = files = 0
     unvaried: Counter[str] = Counter()
@@ -121,7 +121,7 @@ def make(logs: Iterable[Log], copies: int, folder: Path) -> Made:
             target.write_bytes(copy)
             size += len(copy)
             files += 1
-    return Made(folder, size, files, unvaried)
+    return Copies(folder, size, files, unvaried)
 
 
 def _copier(data: bytes) -> Callable[[int], bytes] | None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.logs import Log, Made, make
-from bench.rounds import Bench, Command, Found, Of, build, builder, child, cpu, median, seconds
+from bench.logs import Copies, Log, make
+from bench.rounds import Bench, Command, Costs, Metric, build, builder, child, cpu, median, seconds
 from bench.tables import RATIO_HEADS, number, ratio_rows, show, show_costs
 
 FORMAT = "claude-code"
@@ -60,7 +60,7 @@ def _is_plain(log: Log) -> bool:
 
 
 def _commands(
-    bench: Bench, teich: Path, made: Mapping[str, Made], rows: Mapping[str, Path]
+    bench: Bench, teich: Path, made: Mapping[str, Copies], rows: Mapping[str, Path]
 ) -> dict[str, Command]:
     commands = {
         "teich --help": Command([str(teich), "--help"]),
@@ -77,12 +77,12 @@ def _commands(
     return commands
 
 
-def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[list[str]]:
+def _rates(names: list[str], made: Mapping[str, Copies], found: Costs) -> list[list[str]]:
     """Returns MB per second, with start-up (all copies) and without (all copies minus one)."""
     rows = [["", "with start-up", "without", "without, of CPU"]]
     once, whole = made["once"].size, made["all"].size
 
-    def beyond(name: str, of: Of) -> float | None:
+    def beyond(name: str, of: Metric) -> float | None:
         most, least = median(found[f"{name}, all"], of), median(found[f"{name}, once"], of)
         if most is None or least is None or most <= least:
             return None
@@ -95,7 +95,7 @@ def _rates(names: list[str], made: Mapping[str, Made], found: Found) -> list[lis
     return rows
 
 
-def _show_results(found: Found, rows: Mapping[str, Path]) -> None:
+def _show_results(found: Costs, rows: Mapping[str, Path]) -> None:
     """Prints the output sizes of each tool, since times alone are not comparable."""
     table = [["", "rows", "calls", "answered"]]
     for size, path in rows.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.cost import Cost
-from bench.rounds import ROOT, Bench, Command, Found, build, builder, child, cpu, ratios, seconds
+from bench.rounds import ROOT, Bench, Command, Costs, build, builder, child, cpu, ratios, seconds
 from bench.tables import RATIO_HEADS, ratio_rows, show, show_costs, spread
 
 MAP = "H, map alone"
@@ -58,7 +58,7 @@ def _commands(
     }
 
 
-def _rows(found: Found) -> list[list[str]]:
+def _rows(found: Costs) -> list[list[str]]:
     rows = ratio_rows(
         found,
         [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.logs import Made, make
-from bench.rounds import TINY, Bench, Command, Found, build, child, cpu, median
+from bench.logs import Copies, make
+from bench.rounds import TINY, Bench, Command, Costs, build, child, cpu, median
 from bench.tables import number, show
 
 WANTED_BYTES = 3_000_000
@@ -28,14 +28,14 @@ def run(bench: Bench) -> None:
     print("(a document parsed for recognition is not parsed again for reading)")
 
 
-def _made(bench: Bench, name: str) -> Made:
+def _made(bench: Bench, name: str) -> Copies:
     logs = bench.corpus.of(name)
     size = sum(log.size for log in logs)
     copies = max(min(-(-WANTED_BYTES // max(size, 1)), MOST_FILES // len(logs)), 1)
     return make(logs, copies, bench.scratch / f"logs-{name}")
 
 
-def _row(name: str, logs: Made, found: Found) -> list[str]:
+def _row(name: str, logs: Copies, found: Costs) -> list[str]:
     reads, builds = found[f"read {name}"], found[f"build {name}"]
     reading = median(reads, lambda cost: cost.reported["reading"])
     both = median(reads, lambda cost: cost.reported["reading"] + cost.reported["recognising"])

@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from bench.cost import Cost, measure
-from bench.logs import Corpus, Made, make
+from bench.logs import Copies, Corpus, make
 
 ROOT = Path(__file__).parents[2]
 CHILDREN = Path(__file__).parent / "children"
@@ -30,7 +30,7 @@ class Command:
     accepted: tuple[int, ...] = (0,)
 
 
-Found = dict[str, list[Cost]]
+Costs = dict[str, list[Cost]]
 """The costs of each round, by the command's name."""
 
 
@@ -64,7 +64,7 @@ class Bench:
     workers: int
     fast: str | None
     teich: Path | None
-    _made: dict[int, Made] = field(default_factory=dict)
+    _made: dict[int, Copies] = field(default_factory=dict)
 
     def environment(self, *, fast: bool) -> Mapping[str, str]:
         """Returns the environment of children: this tree's builder, and fastokens only if `fast`.
@@ -82,7 +82,7 @@ class Bench:
             "HF_HUB_OFFLINE": "1",
         }
 
-    def copied(self, copies: int) -> Made:
+    def copied(self, copies: int) -> Copies:
         """Returns the given number of copies of the corpus; they are written once."""
         if copies not in self._made:
             self._made[copies] = make(self.corpus.logs, copies, self.scratch / f"logs-{copies}")
@@ -95,9 +95,9 @@ class Bench:
         environment = self.environment(fast=command.fast)
         return measure(command.line, environment, ROOT, command.accepted)
 
-    def alternate(self, commands: dict[str, Command]) -> Found:
+    def alternate(self, commands: dict[str, Command]) -> Costs:
         """Runs all commands in each round, in reverse order every other round. Raises Failed."""
-        found: Found = {name: [] for name in commands}
+        found: Costs = {name: [] for name in commands}
         for number in range(self.rounds):
             for name in reversed(commands) if number % 2 else commands:
                 found[name].append(self.run(commands[name]))
@@ -106,21 +106,21 @@ class Bench:
         return found
 
 
-Of = Callable[[Cost], float | None]
+Metric = Callable[[Cost], float | None]
 """Returns one value of a cost; None if it is unknown."""
 
-seconds: Of = attrgetter("seconds")
-cpu: Of = attrgetter("cpu")
-peak: Of = attrgetter("peak")
+seconds: Metric = attrgetter("seconds")
+cpu: Metric = attrgetter("cpu")
+peak: Metric = attrgetter("peak")
 
 
-def median(costs: Iterable[Cost], of: Of) -> float | None:
+def median(costs: Iterable[Cost], of: Metric) -> float | None:
     """Returns the median of the known values; None if there are none."""
     known = [value for cost in costs if (value := of(cost)) is not None]
     return statistics.median(known) if known else None
 
 
-def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Of) -> list[float]:
+def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Metric) -> list[float]:
     """Returns the quotients one / other of the rounds in which both are known."""
     pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
     return [first / second for first, second in pairs if first is not None and second]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from bench.rounds import Found, Of, cpu, median, ratios, seconds
+from bench.rounds import Costs, Metric, cpu, median, ratios, seconds
 
 
 def show(title: str, rows: Sequence[Sequence[str]]) -> None:
@@ -28,7 +28,7 @@ def megabytes(value: float | None) -> str:
     return number(None if value is None else value / 1e6, 0)
 
 
-def show_costs(title: str, found: Found) -> None:
+def show_costs(title: str, found: Costs) -> None:
     """Prints the medians of each command, and its peak memory over all rounds."""
     rows = [["", "seconds", "CPU s", "peak MB"]]
     for name, costs in found.items():
@@ -38,7 +38,7 @@ def show_costs(title: str, found: Found) -> None:
     show(title, rows)
 
 
-def over(found: Found, one: str, other: str, of: Of = seconds) -> str:
+def over(found: Costs, one: str, other: str, of: Metric = seconds) -> str:
     """Formats the quotient one / other: the median over the rounds, the lowest and the highest."""
     return spread(ratios(found[one], found[other], of))
 
@@ -50,7 +50,7 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def ratio_rows(found: Found, wanted: Sequence[tuple[str, str, str]]) -> list[list[str]]:
+def ratio_rows(found: Costs, wanted: Sequence[tuple[str, str, str]]) -> list[list[str]]:
     """Returns rows for the pairs that were run: one / other by wall clock and CPU, the target."""
     return [
         [f"{one} / {other}", over(found, one, other), over(found, one, other, cpu), target]

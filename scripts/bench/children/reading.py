@@ -25,11 +25,11 @@ def main() -> None:
     for source in find_sources(folder):
         if isinstance(source, Problem):
             continue
-        begun = time.process_time()
+        started = time.process_time()
         recognise(source)
         recognised = time.process_time()
         found += sum(isinstance(event, Conversation) for event in reader.read(source))
-        recognising += recognised - begun
+        recognising += recognised - started
         reading += time.process_time() - recognised
     print(json.dumps({"recognising": recognising, "reading": reading, "conversations": found}))
 
