@@ -118,10 +118,8 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source) -> Iterator[tuple[str, Record | Problem]]:
-    if not source.members:
-        for item in source.records():
-            yield item.where, item
-        return
+    for item in source.records() if not source.members else ():
+        yield item.where, item
     for member in source.members:
         if member.peek.kind in ("json", "jsonl"):
             for item in member.records():

@@ -69,17 +69,15 @@ def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ..
 
     Raises JsonFault if none can be read and one is broken.
     """
-    broken: JsonFault | None = None
+    faults: list[JsonFault] = []
     for candidate in found:
         try:
-            value = literals.column(candidate, changes)
+            if isinstance(value := literals.column(candidate, changes), list):
+                return tuple(value)
         except JsonFault as fault:
-            broken = broken or fault
-            continue
-        if isinstance(value, list):
-            return tuple(value)
-    if broken is not None:
-        raise broken
+            faults.append(fault)
+    if faults:
+        raise faults[0]
     return None
 
 

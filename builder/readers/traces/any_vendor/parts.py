@@ -191,21 +191,16 @@ def read_part(item: Json) -> list[Part]:
 
 def _gemini_part(part: dict[str, Json]) -> list[Part]:
     """Reads a part of Gemini (camel or snake case) or Bedrock, whose only field is its type."""
-    for key in ("function_call", "functionCall", "toolUse"):
-        if isinstance(part.get(key), dict):
-            call = as_dict(part[key])
+    match part:
+        case {"function_call": dict(call)} | {"functionCall": dict(call)} | {"toolUse": dict(call)}:
             return [read_call({**call, "id": call.get("toolUseId", call.get("id"))})]
-    for key in ("function_response", "functionResponse"):
-        if isinstance(part.get(key), dict):
-            return [read_result(as_dict(part[key]))]
-    if isinstance(part.get("toolResult"), dict):
-        result = as_dict(part["toolResult"])
-        return [read_result({**result, "id": result.get("toolUseId")})]
-    if any(key in part for key in ("inline_data", "inlineData", "file_data", "fileData")):
-        return [Media("file")]
-    if set(part) <= _WITHOUT_CONTENT:
-        return []
-    return [unknown_part(next(iter(part)))]
+        case {"function_response": dict(result)} | {"functionResponse": dict(result)}:
+            return [read_result(result)]
+        case {"toolResult": dict(result)}:
+            return [read_result({**result, "id": result.get("toolUseId")})]
+        case {"inline_data": _} | {"inlineData": _} | {"file_data": _} | {"fileData": _}:
+            return [Media("file")]
+    return [] if set(part) <= _WITHOUT_CONTENT else [unknown_part(next(iter(part)))]
 
 
 def thought_of(part: dict[str, Json]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 
 from builder.conversation import Json
 
@@ -20,7 +19,13 @@ _FIXED: dict[int, tuple[str, int]] = {
     0xCA: (">f", 4), 0xCB: (">d", 8), 0xCC: (">B", 1), 0xCD: (">H", 2), 0xCE: (">I", 4),
     0xCF: (">Q", 8), 0xD0: (">b", 1), 0xD1: (">h", 2), 0xD2: (">i", 4), 0xD3: (">q", 8),
 }  # fmt: skip
-_SIZES = {1: ">B", 2: ">H", 4: ">I"}
+_SIZED: dict[int, tuple[str, int]] = {
+    0xC4: ("bytes", 1), 0xC5: ("bytes", 2), 0xC6: ("bytes", 4),
+    0xC7: ("extension", 1), 0xC8: ("extension", 2), 0xC9: ("extension", 4),
+    0xD9: ("text", 1), 0xDA: ("text", 2), 0xDB: ("text", 4),
+    0xDC: ("list", 2), 0xDD: ("list", 4), 0xDE: ("map", 2), 0xDF: ("map", 4),
+}  # fmt: skip
+"""The kind of value and the width of its size in bytes, by the first byte."""
 _SNAPSHOT = 7
 """The extension type of a channel's whole value (langgraph.channels.delta)."""
 _SIMPLE: dict[int, Json] = {0xC0: None, 0xC2: False, 0xC3: True}
@@ -51,10 +56,6 @@ class _Reader:
         self.at += size
         return piece
 
-    def size(self, width: int) -> int:
-        number: int = struct.unpack(_SIZES[width], self.take(width))[0]
-        return number
-
     def value(self, depth: int) -> Json:
         if depth > MAX_DEPTH:
             raise MsgpackFault(f"nested deeper than {MAX_DEPTH}")
@@ -71,39 +72,32 @@ class _Reader:
             if isinstance(number, float) and not math.isfinite(number):
                 raise MsgpackFault(f"{number} is not a JSON number")
             return number
-        return self._sized(mark, depth)
+        match self._kind_and_size(mark):
+            case "text", size:
+                return self.take(size).decode("utf-8", "surrogateescape")
+            case "bytes", size:
+                self.take(size)
+                return {CLASS: "bytes", "size": size}
+            case "list", size:
+                return [self.value(depth + 1) for _ in range(size)]
+            case "map", size:
+                return self._map(size, depth)
+            case _, size:
+                return self._extension(size, depth)
 
-    def _sized(self, mark: int, depth: int) -> Json:
+    def _kind_and_size(self, mark: int) -> tuple[str, int]:
         if 0x80 <= mark <= 0x8F:
-            return self._map(mark & 0x0F, depth)
+            return "map", mark & 0x0F
         if 0x90 <= mark <= 0x9F:
-            return self._list(mark & 0x0F, depth)
+            return "list", mark & 0x0F
         if 0xA0 <= mark <= 0xBF:
-            return self._text(mark & 0x1F)
-        widths: dict[int, tuple[Callable[[int], Json], int]] = {
-            0xC4: (self._bytes, 1), 0xC5: (self._bytes, 2), 0xC6: (self._bytes, 4),
-            0xD9: (self._text, 1), 0xDA: (self._text, 2), 0xDB: (self._text, 4),
-            0xDC: (lambda n: self._list(n, depth), 2), 0xDD: (lambda n: self._list(n, depth), 4),
-            0xDE: (lambda n: self._map(n, depth), 2), 0xDF: (lambda n: self._map(n, depth), 4),
-            0xC7: (lambda n: self._ext(n, depth), 1), 0xC8: (lambda n: self._ext(n, depth), 2),
-            0xC9: (lambda n: self._ext(n, depth), 4),
-        }  # fmt: skip
-        if mark in widths:
-            read, width = widths[mark]
-            return read(self.size(width))
+            return "text", mark & 0x1F
         if 0xD4 <= mark <= 0xD8:
-            return self._ext(1 << (mark - 0xD4), depth)
-        raise MsgpackFault(f"byte {mark:#x} is not the beginning of a value")
-
-    def _text(self, size: int) -> str:
-        return self.take(size).decode("utf-8", "surrogateescape")
-
-    def _bytes(self, size: int) -> Json:
-        self.take(size)
-        return {CLASS: "bytes", "size": size}
-
-    def _list(self, size: int, depth: int) -> Json:
-        return [self.value(depth + 1) for _ in range(size)]
+            return "extension", 1 << (mark - 0xD4)
+        if mark not in _SIZED:
+            raise MsgpackFault(f"byte {mark:#x} is not the beginning of a value")
+        kind, width = _SIZED[mark]
+        return kind, int.from_bytes(self.take(width), "big")
 
     def _map(self, size: int, depth: int) -> Json:
         found: dict[str, Json] = {}
@@ -112,7 +106,7 @@ class _Reader:
             found[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
         return found
 
-    def _ext(self, size: int, depth: int) -> Json:
+    def _extension(self, size: int, depth: int) -> Json:
         """Returns an object: its arguments and the name of its class, or its only argument.
 
         LangGraph's extension types contain [module, class, arguments, …]; others are not decoded.
