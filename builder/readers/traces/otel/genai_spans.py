@@ -19,9 +19,9 @@ from builder.readers.traces.otel.reading import Logged, SpanReading, request
 from builder.readers.traces.otel.span_values import branch, decoded, is_cut, listed
 from builder.readers.traces.otel.spans import Span
 
-DETAILS = "gen_ai.client.inference.operation.details"
-CHOICE = "gen_ai.choice"
-ROLES_OF_EVENTS = {
+_DETAILS = "gen_ai.client.inference.operation.details"
+_CHOICE = "gen_ai.choice"
+_ROLES_OF_EVENTS = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
     "gen_ai.assistant.message": "assistant",
@@ -36,6 +36,7 @@ _BODIES = (
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"
 _SYSTEM = "gen_ai.system_instructions"
+_SESSIONS = ("gen_ai.conversation.id", "traceloop.association.properties.session_id")
 _AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
 _NO_CHAT = frozenset({"embeddings", "retrieval", "text_embeddings", "rerank", "image_generation"})
 _ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
@@ -51,20 +52,18 @@ _SCHEMAS = frozenset({"parameters", "input_schema"})
 
 def is_message(span: Span) -> bool:
     """Returns whether a log record is one message of a request (first generation)."""
-    return any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in span.events)
+    return any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in span.events)
 
 
 def is_choice(span: Span) -> bool:
     """Returns whether a log record is an answer."""
-    return any(name == CHOICE for name, _ in span.events)
+    return any(name == _CHOICE for name, _ in span.events)
 
 
 def read_span(span: Span) -> SpanReading | None:
     """Returns the reading of a span; None if it follows none of these conventions."""
     attrs = span.attributes
-    session = name_of(
-        attrs, "gen_ai.conversation.id", "traceloop.association.properties.session_id"
-    )
+    session = name_of(attrs, *_SESSIONS) or ""
     if attrs.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
         return SpanReading("other", code="pending_span")
     kind = _kind(span)
@@ -72,17 +71,15 @@ def read_span(span: Span) -> SpanReading | None:
         return _tool_run(attrs)
     if kind == "other":
         return SpanReading(kind)
-    logged = _logged(span)
     run = _whole_run(attrs) if kind == "agent" else None
-    logged = run or logged
+    logged = run or _logged(span)
     tools = _tools(attrs)
     if logged is None:
-        return SpanReading(kind, tools=tools, session=session or "")
+        return SpanReading(kind, tools=tools, session=session)
     reasons = attrs.get("gen_ai.response.finish_reasons")
     history, answers = request(
         logged,
         span,
-        read_message,
         tools=logged.tools if tools is None else tools,
         model=name_of(attrs, "gen_ai.response.model", "gen_ai.request.model"),
         reasons=as_list(decoded(reasons)),
@@ -94,7 +91,7 @@ def read_span(span: Span) -> SpanReading | None:
         tools=tools,
         whole=run is not None or len(history.messages) > len(logged.sent),
         own=len(logged.sent) if run is None else _after_last_prompt(history.messages),
-        session=session or "",
+        session=session,
     )
 
 
@@ -110,10 +107,9 @@ def _kind(span: Span) -> str:
         return "agent"
     if operation in _NO_CHAT:
         return "other"
-    is_request = operation or any(
-        name.startswith(("gen_ai.request.", "llm.request.")) for name in attrs
-    )
-    return "model" if is_request or _logged(span) is not None else "other"
+    if operation or any(name.startswith(("gen_ai.request.", "llm.request.")) for name in attrs):
+        return "model"
+    return "model" if _logged(span) is not None else "other"
 
 
 def _tool_run(attrs: dict[str, Json]) -> SpanReading:
@@ -155,7 +151,7 @@ def _logged(span: Span) -> Logged | None:
     """Returns the messages of a span, from the first generation of names that has any."""
     detailed = dict(span.attributes)
     for name, inner in span.events:
-        if name == DETAILS:
+        if name == _DETAILS:
             detailed.update({**as_dict(inner.get("body")), **inner})
     if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
         return _from_parts(detailed)
@@ -188,26 +184,26 @@ def _instructions(value: Json) -> Json:
 
 
 def _from_events(span: Span) -> Logged | None:
-    events = [(name, event_body(inner)) for name, inner in span.events]
-    if not any(name in ROLES_OF_EVENTS or name == CHOICE for name, _ in events):
+    events = [(name, _event_body(inner)) for name, inner in span.events]
+    if not any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in events):
         written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
         events = [(as_str(item.get("event.name")), item) for item in written]
-    return message_events(events)
+    return _from_message_events(events)
 
 
-def message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
+def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
     """Returns the messages of first-generation events, one in each; None if there are none."""
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
     found = silent = False
     for name, body in events:
-        role = ROLES_OF_EVENTS.get(name)
-        found = found or role is not None or name == CHOICE
+        role = _ROLES_OF_EVENTS.get(name)
+        found = found or role is not None or name == _CHOICE
         silent = silent or (role is not None and not _has_content(body))
         if role is not None:
             own = name_or_none(body.get("role"))
             sent += read_message({**body, "role": own if role == "system" and own else role})
-        elif name == CHOICE:
+        elif name == _CHOICE:
             index = body.get("index")
             outputs.append((index if isinstance(index, int) else 0, _choice(body)))
     outputs.sort(key=lambda item: item[0])
@@ -227,7 +223,7 @@ def _has_content(body: dict[str, Json]) -> bool:
     return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))
 
 
-def event_body(inner: dict[str, Json]) -> dict[str, Json]:
+def _event_body(inner: dict[str, Json]) -> dict[str, Json]:
     """Returns the body of an event: its own, JSON text in an attribute, or the attributes."""
     for value in (inner.get("body"), inner.get("gen_ai.event.content")):
         if body := as_dict(decoded(value)):
@@ -294,9 +290,8 @@ def _from_bodies(prompt: Json, completion: Json) -> Logged:
     elif prompt is not None and not cut:
         notes.unreadable.append("prompt in plain text")
     outcome = read_outcome(_assembled(completion), notes)
-    sent = [*request.messages, *outcome.before]
     return Logged(
-        sent,
+        [*request.messages, *outcome.before],
         [],
         cut=tuple(cut),
         answers=outcome.answers,
@@ -323,7 +318,7 @@ def _whole_run(attrs: dict[str, Json]) -> Logged | None:
         return None
     fields = [as_dict(item) for item in items]
     if all("event.name" in item for item in fields):
-        return message_events([(as_str(item["event.name"]), item) for item in fields])
+        return _from_message_events([(as_str(item["event.name"]), item) for item in fields])
     instructions = _instructions(decoded(attrs.get(_SYSTEM)))
     system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
     return Logged([], [*system, *items])

@@ -14,7 +14,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, na
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import Request, read_request, tools_of
-from builder.readers.traces.otel.genai_parts import read_message, read_messages
+from builder.readers.traces.otel.genai_parts import read_messages
 from builder.readers.traces.otel.reading import Logged, SpanReading, request
 from builder.readers.traces.otel.span_values import branch, decoded, is_cut, listed
 from builder.readers.traces.otel.spans import Span
@@ -120,7 +120,6 @@ def _request(
     history, answers = request(
         Logged(sent, outputs, several, tuple(cut), unreadable=tuple(unreadable)),
         span,
-        read_message,
         tools=tools,
         model=model,
     )

@@ -5,7 +5,7 @@ Each instrumentation's attribute names are handled in its own module, which retu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
@@ -14,6 +14,7 @@ from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
+from builder.readers.traces.otel.genai_parts import read_message
 from builder.readers.traces.otel.spans import Span
 
 _REDACTED = ("__REDACTED__", "[Scrubbed due to ")
@@ -72,7 +73,6 @@ class Logged:
 def request(
     logged: Logged,
     span: Span,
-    read_message: Callable[[Json], list[Message]],
     *,
     tools: tuple[Json, ...] | None,
     model: str | None,

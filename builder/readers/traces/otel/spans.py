@@ -96,8 +96,6 @@ def _dialects(
     for key in ("llm", "openinference"):  # nested, not dotted
         names += [f"{key}.{name}" for name in as_dict(attributes.get(key))]
     known = [name for name in names if name.startswith(_ALL_PREFIXES)]
-    if not known:
-        return []
     return [
         dialect
         for dialect, prefixes in _PREFIXES
