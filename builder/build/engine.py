@@ -30,7 +30,7 @@ Done = Callable[[Task, ResultSummary], None]
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An implementation of running the tasks of a build.
+    """Runs the tasks of a build: the local pool, or Ray.
 
     `run(tasks, job, open_pool)` yields (index of the task, its result) once for each task, in any
     order; `open_pool` opens worker processes of this machine. Closing the generator stops the

@@ -31,7 +31,7 @@ LARGE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class UnitCost:
-    """The text of a unit as a multiple of that of `conversation`, measured on some of them."""
+    """The text of a unit as a multiple of the text of `conversation`, measured on a few."""
 
     factor: float
     conversations: int

@@ -234,7 +234,7 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
 
 
 def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -> None:
-    """Counts the preference pairs of the written samples, and by code those left out."""
+    """Counts the preference pairs of the written samples; counts the others by code."""
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
     for row, codes in choice.by_conversation(table):

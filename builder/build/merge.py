@@ -272,7 +272,7 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _ledger(folder: BuiltFolder) -> Ledger:
-    """Returns the counts of records in a folder's ledger; not of conversations."""
+    """Returns a ledger with only the folder's counts of records."""
     records = folder.manifest["ledger"]["records"]
     return Ledger(
         read=records["read"],

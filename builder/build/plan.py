@@ -9,6 +9,7 @@ from pathlib import Path
 from builder.build.chunks import cut
 from builder.build.convert import Task
 from builder.config import Config, InputSection
+from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.normalize import NormalizeOptions
 from builder.normalize.tools import convert
@@ -48,37 +49,40 @@ def plan(
 
 
 def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) -> NormalizeOptions:
-    """Returns the options for one input. Raises UsageError for an invalid tools or system file."""
-    tools = None
-    system = None
-    if item.tools is not None:
-        path = item.tools.located
-        try:
-            value = loads(path.read_bytes())
-        except OSError as error:
-            raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
-        except JsonFault as fault:
-            raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
-        tools = tuple(value) if isinstance(value, list) else (value,)
-        if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
-            raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
-        counts: Counter[str] = Counter()
-        if not convert(tools, counts) and counts["bad_tool"]:
-            raise UsageError(f"tools {str(path)!r}: contains no tool definition (docs/formats.md)")
-    if item.system is not None:
-        path = item.system.located
-        try:
-            system = path.read_text(encoding="utf-8").rstrip("\n")
-        except OSError as error:
-            raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
-    if config.normalize.system == "replace" and system is None:
+    """Returns the options for one input. Raises UsageError."""
+    if config.normalize.system == "replace" and item.system is None:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
     return replace(
         config.normalize,
         train=config.train,
-        supplied_tools=tools,
-        supplied_system=system,
+        supplied_tools=_tools(item.tools.located) if item.tools is not None else None,
+        supplied_system=_system(item.system.located) if item.system is not None else None,
         added_tokens=added_tokens,
     )
+
+
+def _tools(path: Path) -> tuple[Json, ...]:
+    """Reads a file of tool definitions. Raises UsageError."""
+    try:
+        value = loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
+    except JsonFault as fault:
+        raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
+    tools = tuple(value) if isinstance(value, list) else (value,)
+    if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
+        raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
+    counts: Counter[str] = Counter()
+    if not convert(tools, counts) and counts["bad_tool"]:
+        raise UsageError(f"tools {str(path)!r}: contains no tool definition (docs/formats.md)")
+    return tools
+
+
+def _system(path: Path) -> str:
+    """Reads a file with a system text. Raises UsageError."""
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except OSError as error:
+        raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error

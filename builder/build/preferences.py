@@ -1,8 +1,8 @@
 """Finds the preference pairs of a build.
 
 Pairs within a conversation are found when its samples are made (`Corrected`). The replacement of an
-abandoned conversation may be anywhere in its source, so it is searched among the selected samples
-(`match`).
+abandoned conversation may be anywhere in its source, so `match` looks for it among the selected
+samples.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _windowed(
 
 
 def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
-    """Returns the tokens of each of the `count` turns; the first includes the tools block."""
+    """Returns the number of tokens of each of the `count` turns; the first includes the tools."""
     begin = "<|im_start|>"  # an added token: no other token crosses its boundary
     text = render_sample(sample, target.style).text
     sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]

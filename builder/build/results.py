@@ -259,7 +259,7 @@ class ResultWriter:
         self._entries.write(entry.to_json() + b"\n")
 
     def reject(self, problem: Problem) -> None:
-        """Adds a line to its part of rejects.jsonl."""
+        """Adds a line for rejects.jsonl."""
         name = self.summary.name
         self.first_code = self.first_code or problem.code
         if self.scrubber is not None:

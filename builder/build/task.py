@@ -135,7 +135,7 @@ def _changed(records: int) -> Problem:
 
 
 def _stored_version(source: Source) -> str | None:
-    """Returns a text that identifies the content of stored objects; None if the store cannot."""
+    """Returns a text that identifies the content of stored objects; None if a state is unknown."""
     states: list[Json] = []
     for item in (source, *source.members):
         remote = item.remote

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from builder.conversation import Json
 from builder.jsonio import dumps
@@ -104,54 +104,50 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     in_context: list[str] = []
     in_trained: list[str] = []
 
-    def breaking(found: list[str]) -> Callable[[str], str]:
-        def broken(text: str) -> str:
-            text = clean(text, counts)
-            broken_text, n = break_tokens(text, pattern)
-            if n:
-                found.extend(pattern.findall(text))
-            return broken_text
-
-        return broken
-
-    in_context_broken, in_trained_broken = breaking(in_context), breaking(in_trained)
-
     def cleaned(text: str) -> str:
         return clean(text, counts)
+
+    def broken(text: str, found: list[str]) -> str:
+        text = cleaned(text)
+        broken_text, n = break_tokens(text, pattern)
+        if n:
+            found.extend(pattern.findall(text))
+        return broken_text
 
     def defined(tool: Json) -> Json:
         text = dumps(tool) if are_plain(options.added_tokens) else ""
         same = text and text.isascii() and not pattern.search(text)
-        return tool if same else map_strings(tool, in_context_broken)
+        return tool if same else map_strings(tool, partial(broken, found=in_context))
 
     def called(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
         if not text.isascii():
             arguments = map_strings(arguments, cleaned)
             text = dumps(arguments)
-        answer = None if call.answer is None else in_context_broken(call.answer)
+        answer = None if call.answer is None else broken(call.answer, in_context)
         return replace(call, name=name, arguments=arguments, answer=answer, written=text)
 
     def written(block: Block) -> Block:
         is_target = block.role == "assistant" and block.untrained is None
-        broken = in_trained_broken if is_target else in_context_broken
-        texts, thoughts = tuple(map(broken, block.texts)), tuple(map(broken, block.reasoning))
+        found = in_trained if is_target else in_context
+        texts = tuple(broken(text, found) for text in block.texts)
+        thoughts = tuple(broken(text, found) for text in block.reasoning)
         if not block.calls and texts == block.texts and thoughts == block.reasoning:
             return block
         calls = tuple(map(called, block.calls))
         for call in calls:
-            (in_trained if is_target else in_context).extend(pattern.findall(call.written))
+            found.extend(pattern.findall(call.written))
         return replace(block, texts=texts, reasoning=thoughts, calls=calls)
 
     try:
         blocks = tuple(map(written, draft.blocks))
         tools = tuple(map(defined, draft.tools or ()))
-        system = tuple(map(in_context_broken, draft.system))
+        system = tuple(broken(text, in_context) for text in draft.system)
     except KeyError:
         return Problem("nfc", "conversation", "two keys of an object become equal in NFC", 0)
     for call in calls_in(blocks):
-        if found := pattern.search(call.name):
-            return Problem("control_tokens", "conversation", f"{found[0]} in a tool's name", 0)
+        if match := pattern.search(call.name):
+            return Problem("control_tokens", "conversation", f"{match[0]} in a tool's name", 0)
     tokens = in_context + in_trained
     refused = {"reject": tokens, "context": in_trained}.get(options.control_tokens)
     if refused:

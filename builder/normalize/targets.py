@@ -98,12 +98,12 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         if bad:
             for call, fault in bad:
                 draft = draft.dropping([call], fault)
-            problem = Problem(bad[0][1], f"turn {at}", _names(bad), records=0)
+            problem = Problem(bad[0][1], f"turn {at}", _names(call for call, _ in bad), records=0)
             return _ended(draft, blocks, at, problem)
         no_result = [call for call in block.calls if call.answer is None]
         if not no_result or (at == len(blocks) - 1 and _may_stay_open(draft, block, options)):
             continue
-        problem = Problem("unanswered", f"turn {at}", _names((c, "") for c in no_result), records=0)
+        problem = Problem("unanswered", f"turn {at}", _names(no_result), records=0)
         if options.unanswered_calls == "reject":
             return problem
         if options.end == "call" and block.untrained is None:
@@ -118,8 +118,8 @@ def _unparsed(block: Block, at: int) -> Problem:
     return Problem(block.fault, f"turn {at}", what, records=0)
 
 
-def _names(calls: Iterable[tuple[DraftCall, str]]) -> str:
-    return "calls: " + ", ".join(call.name[:40] for call, _ in calls)
+def _names(calls: Iterable[DraftCall]) -> str:
+    return "calls: " + ", ".join(call.name[:40] for call in calls)
 
 
 def _is_target(block: Block) -> bool:

@@ -113,7 +113,7 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
 
 
 def _required_outside(spec: dict[str, Json], parameters: Json) -> bool:
-    """Returns whether a `required` list next to the parameters belongs into their schema."""
+    """Returns whether a `required` list next to the parameters belongs in their schema."""
     required = spec.get("required")
     if not isinstance(parameters, dict) or not isinstance(required, list) or not required:
         return False

@@ -28,7 +28,7 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Makes roles alternate: drops empty turns, joins neighbours of one role.
+    """Makes roles alternate: drops empty turns, joins consecutive turns of one role.
 
     Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is the only
     turn that an assistant turn answers (`harness_prompt`).

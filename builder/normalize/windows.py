@@ -20,7 +20,7 @@ SLACK = 8
 """Tokens of the empty think block that the template puts before the last turn of a window (4)."""
 
 HISTORY_SHARE = 4
-"""Steps that are repeated as context fill at most this fraction (1/4) of a window."""
+"""Steps repeated only as context take at most 1/4 of a window from its targets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,5 +79,5 @@ KNOWN_TEMPLATES = {
     "5ed15374ce53e19a7798710736a2c9fe41c79f7385e8421a2080d6575a80ef1b": "QwQ-32B",
     "61433aea8393589935ac6fdc49e937f991c796925e27241bd2b1d1080d9cf9af": "QwQ-32B (early text)",
 }
-"""Chat templates by the sha256 of their text, as the packages trl 1.16, llama-cpp-python 0.3.36 and
-xinference 4.1 carry them."""
+"""Names of chat templates by the sha256 of their text. Sources: the packages trl 1.16,
+llama-cpp-python 0.3.36 and xinference 4.1."""

@@ -146,7 +146,7 @@ class Target:
     def render_all(
         self, conversations: Sequence[Sequence[dict[str, Any]]], tools: Sequence[Json]
     ) -> list[str]:
-        """Renders conversations with the same tools. Raises whatever the template raises."""
+        """Renders conversations with the same tools. Raises like `render`."""
         definitions: Any = list(tools) if tools else None
         texts: Any = self.tokenizer.apply_chat_template(
             [list(messages) for messages in conversations], tools=definitions, tokenize=False
@@ -155,7 +155,7 @@ class Target:
         return list(texts)
 
     def render_sample(self, sample: Sample) -> str:
-        """Renders a sample. Raises whatever the template raises."""
+        """Renders a sample. Raises like `render`."""
         messages = [{"role": role, "content": content} for role, content in sample.messages]
         return self.render(messages, sample.tools)
 

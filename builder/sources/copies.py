@@ -19,7 +19,7 @@ AT_ONCE = 16
 def local_copy(source: Source) -> Iterator[Source]:
     """Yields a copy of the source in a temporary folder, or the source itself if it is local.
 
-    Raises Changed, Gone, UsageError (`builder.sources.store.Remote.copy`).
+    Raises Changed, Gone, UsageError (`builder.sources.store.StoredObject.copy`).
     """
     if not is_remote(source):
         yield source

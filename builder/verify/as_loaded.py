@@ -93,7 +93,7 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     if not dataset.is_dir():
         kind = "parquet" if dataset.name.endswith(".parquet") else "json"
         return [datasets.load_dataset_builder(kind, data_files=str(dataset), cache_dir=cache)]
-    folder = str(dataset.resolve())  # a dataset is named after its folder, and "." is not a name
+    folder = str(dataset.resolve())  # the loader uses the folder's name, and "." is none
     builders = [
         datasets.load_dataset_builder(folder, name, cache_dir=cache)
         for name in datasets.get_dataset_config_names(folder)

@@ -49,7 +49,7 @@ def _encodable(text: str) -> bool:
 
 
 def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
-    """Returns (structured form of a sample or None, findings that explain the None)."""
+    """Returns (structured form of a sample, []), or (None, findings) if it has none."""
     turns: list[Turn] = []
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)
