@@ -149,7 +149,7 @@ MAX_NESTED = 20
 
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_AWS_SCOPE = re.compile(r"\w{8,40}/\d{8}/")
+_AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
 _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,15}){2,5}\d{2,6}")
@@ -158,6 +158,21 @@ _CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
 """`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
 """The name of the next attribute: `v-model="newPassword" :rules="…"`."""
+_CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]")
+"""The rest of a call or of an indexed value."""
+_EXPRESSION = re.compile(
+    r"!![A-Za-z_$][\w$.]*|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
+    r"|[\w$.]+\.length\b.*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
+)
+"""Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
+_BETWEEN = re.compile(r"[ ,;:?+=.][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
+"""Code between two strings, which then seems to be one."""
+_STATE_BEFORE = re.compile(
+    r"(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|enabled?|forgot"
+    r"|remember|generate|with|without|ask)[_-]?$"
+)
+"""What makes a password the name of a setting about it: `update_password: always`."""
+_IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
 _NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
@@ -178,6 +193,7 @@ _NO_PASSWORD = DOCUMENTED | {
     "oldpassword", "currentpassword", "confirmpassword", "userpassword", "hashedpassword",
     "changeit", "interactive", "automatic", "forgotten", "reset", "secrets", "passwords",
     "requires", "option", "options", "argument", "entered", "provided", "matches", "generated",
+    "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
     "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
     "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
 }  # fmt: skip
@@ -272,6 +288,15 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         return  # form.password("confirm")
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
+    name = text[start - len(prefix) : start + len(keyword)]
+    if _is_code(match, text, value, name):
+        return
+    at = start - len(prefix)
+    is_word = is_option and sep == "" and value.isalpha() and not quoted
+    if is_word and _IN_PROSE.search(text, max(0, at - 12), at):
+        return  # the option --password and others
+    if keyword in PASSWORDS and value.isalpha() and _STATE_BEFORE.search(prefix.lower()):
+        return
     if not quoted and _ATTRIBUTE.fullmatch(value) and text[match.end("bare")] in "\"'":
         return
     if _AWS_SCOPE.match(value):
@@ -280,7 +305,6 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if not quoted and sep == "=" and is_spaced and is_variable(value):
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
-    name = text[start - len(prefix) : start + len(keyword)]
     setting = (is_option and keyword not in _NEVER_INSIDE_A_WORD) or (
         is_tight and name.upper() == name
     )
@@ -299,6 +323,28 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         yield Hit(begin, begin + len(value), "secret", certain=False)
     if is_list:
         yield from _listed(text, match.end(), keyword)
+
+
+def _is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
+    """Returns whether the value that `match` found after a name is an expression of code."""
+    sep = match["sep"].strip()
+    if match["quote"] is not None:
+        if sep == "," and (value.startswith("--") or name.lower().endswith(value.lower())):
+            return True  # ["--disabled-password", "--group"]
+        if sep == "==" and value.isalpha() and value == value.lower():
+            return True  # if self.update_password == "always"
+        return sep in (",", "") and _BETWEEN.fullmatch(value) is not None
+    if value.startswith("=") or (sep == ">" and value[0] in "@:"):
+        return True  # ===, <password>@host
+    is_member = sep == ":" and text[match.start("sep") - 1] in "\"'"
+    if (is_member or sep == "==") and is_variable(value):
+        return True
+    if sep in ("=", ":", "=>", "==") and name != name.upper():
+        if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(text, match.end("bare")):
+            return True
+        is_name = _CODE_NAME.fullmatch(value) is not None
+        return is_name and sep != ":" and value.lower().endswith(name.lower())
+    return False
 
 
 def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:

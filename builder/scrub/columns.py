@@ -90,7 +90,7 @@ def _below(text: str, header: str, end: int) -> tuple[list[Hit], int]:
         number for number, name in enumerate(cells) if name and named_secret(name, _LIKELY_SECRET)
     ]
     hits: list[Hit] = []
-    if not separator or not columns:
+    if not separator or not columns or sum(map(bool, cells)) < 2:
         return hits, end
     is_tight = f"{separator} " not in header  # source code has a space after a comma
     for _ in range(MAX_ROWS):

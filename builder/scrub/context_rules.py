@@ -18,6 +18,8 @@ _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]]{5,100})"
 )
 """A value that no word is: with letters and digits."""
+_NO_CODE = r"(?![^\s\"']{0,99}(?:[{}]|,[\w$]{1,40}[:=]|!\d,))"
+"""No minified code or style sheet follows."""
 _STRING = r"\\{0,7}[\"'][^\"'\\\n]{0,200}\\{0,7}[\"']"
 """A string of code, escaped or not."""
 _ARGUMENTS = rf"[ \t]{{0,4}}\((?:\s|\\{{1,4}}n){{0,8}}(?:(?:{_STRING}|[\w.]{{1,60}}),(?:\s|\\{{1,4}}n){{0,20}})?{_STRING},(?:\s|\\{{1,4}}n){{0,20}}\\{{0,7}}[\"']"
@@ -25,6 +27,7 @@ _ARGUMENTS = rf"[ \t]{{0,4}}\((?:\s|\\{{1,4}}n){{0,8}}(?:(?:{_STRING}|[\w.]{{1,6
 _BARE = r"[^\s\"'`<>\\;,&|(){}\[\]]"
 _REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """The text between a command and its option, on one line and in one command."""
+_SQL = ("create user", "alter user", "grant ", "create role", "alter role", "connect to ")
 _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}\t){1,12}"
 """Space and line ends, also escaped or with the numbers that a viewer puts before lines."""
 _STDIN_READERS = r"secrets? (?:set|put|create|add|versions add|bulk)|env add|kinit|cryptsetup|vncpasswd|smbpasswd"
@@ -45,7 +48,7 @@ CONTEXT_RULES = (
     # URLs
     context_rule(r"://[^\s\"'<>/@:]{0,200}:(?P<v>[^\s\"'<>/@]{3,200})@[\w\[.-]", "://", "postgres://app:«{p}»@db:5432/x", "redis://:«{p}»@cache:6379", "https://x-access-token:«{A40}»@github.com/o/r.git", misses=("postgres://user:password@localhost/x mysql://root:root@db", "https://user@example.org:8080/path")),
     context_rule(r"://(?P<v>[0-9a-f]{32})(?::[0-9a-f]{32})?@[\w\[.-]", "://", "https://«{h32}»@o1.ingest.sentry.io/42"),
-    context_rule(r"://(?P<v>[\w.-]{20,300}):x-oauth-basic@", "://", "git clone https://«{h40}»:x-oauth-basic@git.example.org/a/b.git"),
+    context_rule(r"(?<=://)(?P<v>[\w.-]{20,300}):x-oauth-basic@", ":x-oauth-basic@", "git clone https://«{h40}»:x-oauth-basic@git.example.org/a/b.git", lead=(20, 300)),
     context_rule(r"://(?P<v>[\w.-]{20,300})@[\w\[.-]", "://", "https://«{A40}»@github.com/o/r.git", generated=True),
     context_rule(r"/bot(?P<v>\d{8,10}:[\w-]{30,50})", "/bot", "https://api.telegram.org/bot«{d10}:AA{W33}»/getMe"),
     context_rule(r"[?&]key=(?P<v>[\w.~%+/=-]{20,400})", "?key=|&key=", "https://h/v1?key=«{A39}»"),
@@ -75,7 +78,7 @@ CONTEXT_RULES = (
     context_rule(r"(?::(?:3306|5432|5433|6432|\*):|:\*:\*:)[^\s:]{1,63}(?::[^\s:]{1,63})?:(?P<v>[^\s:\"'\\]{4,200})(?=\s|$|\\)", ":3306:|:5432:|:5433:|:6432:|:*:*:", "*:*:*:postgres:«{p}»\n", "db.example.org:5433:shop:app:«{p}»\n", misses=("- '127.0.0.1:5432:5432'\n",)),
     context_rule(r"(?:jdbc:oracle:(?:thin|oci8?):|sqlplus(?:[ \t]-\w{1,8}){0,3}[ \t])[ \t]{0,2}[\"']?[\w.$#-]{1,60}/(?P<v>[^\s\"'@/\\]{3,100})@", "jdbc:oracle:|sqlplus", "jdbc:oracle:thin:app/«{p}»@//db:1521/ORCL", "sqlplus -s app/«{p}»@db @run.sql"),
     context_rule(r"(?<=[\w.-]):(?P<v>[^\s\"'@/:\\]{3,100})@(?:tcp|unix|udp)\(", "@tcp(|@unix(|@udp(", 'sql.Open("mysql", "app:«{p}»@tcp(127.0.0.1:3306)/shop")', lead=(4, 101)),
-    context_rule(r"bindpw[ \t]{1,8}" + _WORD, "bindpw", "bindpw «{p}»\n"),
+    context_rule(r"(?<![a-z] )bindpw[ \t]{1,8}" + _WORD, "bindpw", "bindpw «{p}»\n", misses=("change to bindpw requirements",)),
     context_rule(r":(?:_authtoken|_password|_auth)[ \t]{1,2}" + _WORD, ":_authtoken|:_password|:_auth", "npm config set //registry.npmjs.org/:_authToken «{A36}»"),
     context_rule(r"pass(?:word|wd)?\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?(?P<v>[a-z]{4} [a-z]{4} [a-z]{4} [a-z]{4})(?=\\{0,7}[\"']|[ \t]{0,4}(?:$|\n|\r|\\n|#))", "password=|password:|password =|password :|password\"|password'|password\\|passwd|pass=|pass:|pass =|pass\"", "SMTP_PASSWORD=«{l4} {l4} {l4} {l4}»\n"),
     context_rule(r"(?:(?:secure_)?auth|logged_in|nonce)_(?:key|salt)\\{0,7}[\"'],[ \t]{0,24}\\{0,7}'(?P<v>[^'\n\\]{32,120})'", "auth_key|auth_salt|logged_in_key|logged_in_salt|nonce_key|nonce_salt", "define('LOGGED_IN_SALT',  '«{W64}»');"),
@@ -93,14 +96,14 @@ CONTEXT_RULES = (
     context_rule(r"password for the \[\w{1,30}\] user[^\n:]{0,120}:(?:\s|\\{1,4}n){1,8}(?P<v>[^\s\"'\\]{8,64})", "password for the [", "Password for the [elastic] user (reset with `bin/x`):\n  «{A20}»"),
     context_rule(r"password (?:elastic|kibana\w{0,12}|logstash\w{0,12}|beats\w{0,12}|apm\w{0,12}) = (?P<v>[^\s\"'\\]{8,64})", "password ", "PASSWORD elastic = «{A20}»"),
     context_rule(r"\]:(?:25|465|587|2525)[ \t]{1,8}[^\s:]{1,100}:(?P<v>[^\s\"'\\]{4,200})", "]:25|]:465|]:587|]:2525", "[smtp.example.org]:587 me@example.org:«{p}»"),
-    context_rule(rf"(?:authtok|rootpw|rootdnpw)[ \t]{{0,4}}[:= \t][ \t]{{0,4}}{_Q}{_WORD}", "authtok|rootpw|rootdnpw", "ldap_default_authtok = «{p}»", "olcRootPW: «{p}»"),
-    context_rule(r"password\\{0,7}\"[ \t]{0,4}>(?P<v>[^<>\s\"'{$]{4,200})</", "password", '<property name="hibernate.connection.password">«{p}»</property>'),
+    context_rule(rf"(?:(?<![a-z])(?:rootpw|rootdnpw)[ \t]{{1,8}}(?=\S{{1,60}}(?:\r|\n|\\|$))|(?:authtok|rootpw|rootdnpw)[ \t]{{0,4}}[:=][ \t]{{0,4}}){_Q}{_WORD}", "authtok|rootpw|rootdnpw", "ldap_default_authtok = «{p}»", "olcRootPW: «{p}»", misses=("pam_sm_chauthtok that fails", "olcRootPW only. (Closes")),
+    context_rule(r"password\\{0,7}\"[ \t]{0,4}>(?!\w{0,20}password<)(?P<v>[^<>\s\"'{$]{4,200})</", "password", '<property name="hibernate.connection.password">«{p}»</property>', misses=('<a href="#PMA_PASSWORD">PMA_PASSWORD</a>',)),
     context_rule(r"password[ \t]{0,20}=[ \t]{1,4}\\{0,7}\"[^\"\n]{0,100}\"[ \t]->[ \t]\\{0,7}\"(?P<v>[^\"\\\n]{4,200})", "password", '~ db_password = "old" -> "«{p}»"'),
     context_rule(r"master\.key(?:\s|\\{1,4}n){1,4}(?:\d{1,5}\t)?(?P<v>[0-9a-f]{32})\b", "master.key", "$ cat config/master.key\n«{h32}»"),
     context_rule(r"(?:recovery|backup|scratch) codes?(?: is| are)?:?(?P<v>(?:(?:\s|\\{1,4}n){1,6}(?:[-*] )?(?=[0-9a-z-]{0,12}\d)[0-9a-z]{4,8}-[0-9a-z]{4,8}){1,20})", "recovery code|backup code|scratch code", "backup codes:«\n35a06-68ea8\n1f4b2-77c0d»"),
     context_rule(r"\$ansible_vault;1\.\d;aes256(?:;[\w.-]{1,60})?(?P<v>(?:(?:\s|\\{1,4}[nr]){1,24}(?:\d{1,6}\t[ ]{0,12})?[0-9a-f]{4,90}){1,400})", "$ansible_vault;", "$ANSIBLE_VAULT;1.1;AES256«\n{h80}\n{h80}»\n"),
     # SQL and code
-    context_rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';"),
+    context_rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';", near=_SQL, misses=('the commits identified by "squash" commands',)),
     context_rule(r"password[ \t]{1,4}\\{0,7}'(?P<v>[^\"'\\\s]{4,200})'", "password", "ALTER USER app WITH PASSWORD '«{p}»';", misses=("the password 'is required' here",)),
     context_rule(r"convertto-securestring[ \t]{1,4}(?:-string[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})", "convertto-securestring", 'ConvertTo-SecureString "«{p}»" -AsPlainText -Force'),
     context_rule(r"(?:httpbasicauth|httpdigestauth|basicauth)\([ \t]{0,4}\\{0,7}[\"'][^\"'\\\n]{1,100}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})", "httpbasicauth|httpdigestauth|basicauth", "auth=HTTPBasicAuth('me', '«{p}»')", misses=("auth=HTTPBasicAuth('me', pw2)",)),
@@ -154,7 +157,7 @@ CONTEXT_RULES = (
     context_rule(rf"poetry config http-basic\.[\w-]{{1,60}}[ \t]{{1,4}}\S{{1,100}}[ \t]{{1,4}}{_Q}{_WORD}", "poetry config http-basic", "poetry config http-basic.priv me «{p}»"),
     context_rule(rf"(?:nmcli|iwctl)[ \t][^\n|;&]{{1,200}}?(?:password|passphrase|psk)[ \t=]{{1,2}}{_Q}{_WORD}", "nmcli|iwctl", "nmcli dev wifi connect home password «{p}»"),
     # Prose
-    context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}{_MIXED}(?<![.,:;!?])(?=[\s\"'.,:;!?`\\]|$)", "password|passwd|passphrase", "login with user admin and password «{A16}»", "password «{A16}»\nhost smtp.example.org", generated=True),
+    context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}{_NO_CODE}{_MIXED}(?<![.,:;!?])(?=[\s\"'.,:;!?`\\]|$)", "password|passwd|passphrase", "login with user admin and password «{A16}»", "password «{A16}»\nhost smtp.example.org", generated=True, misses=("f({privateKey:e,userIDs:t=[],passphrase:r,keyTime2:i=0,format:s=", ".show-password #pass1{display:none}#pass1-text", "{email:!0,month:!0,password:!0,range:!0,search:!0,tel1:!0}")),
     context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}(?P<v>(?=[^\s\"'\\]{{0,60}}\d)(?-i:(?=[^\s\"'\\]{{0,60}}[A-Z])(?=[^\s\"'\\]{{0,60}}[a-z]))(?=[^\s\"'\\]{{0,60}}[!#$%^*~])[\w!#$%^*~@+?-]{{8,64}})(?<!\?)(?=[\s\"'.,:;?`\\]|$)", "password|passwd|passphrase", "the root password is «DragonBattery98$»"),
     context_rule(r"pass(?:word|phrase) for [^\n:]{1,80}:[ \t]{1,2}(?P<v>[^\s\"'\\]{12,64})(?<![.,:;])(?=[.,:;\s\\]|$)", "password for|passphrase for", "[sudo] password for me: «{A16}»", generated=True),
     context_rule(rf"(?:password|passwort|passphrase) for [^\n]{{1,60}}?[ \t](?:is|was|ist):?[ \t]{{1,2}}{_Q}{_MIXED}", "password for|passwort for|passphrase for", "the password for user 'bob' is '«{p}»'"),
@@ -166,7 +169,7 @@ CONTEXT_RULES = (
     context_rule(rf"mongo(?:sh|dump|restore|export|import)?{_REST}-p[ \t]{_Q}(?P<v>[^\s\"'$\\-]{{4,99}})", "mongo", "mongosh -u root -p «{p}» admin"),
     context_rule(rf"(?:sqlcmd|bcp|isql|osql){_REST}(?-i:-P)[ \t]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,99}})", "sqlcmd|bcp|isql|osql", "sqlcmd -S db -U sa -P «{p}» -Q x"),
     context_rule(rf"sshpass[ \t]{{1,4}}-p[ \t]{{0,4}}{_Q}(?P<v>[^\s\"'$\\]{{4,100}})", "sshpass", "sshpass -p '«{p}»' ssh me@h"),
-    context_rule(rf"(?:pgpassword|mysql_pwd|rediscli_auth|sshpass|restic_password|borg_passphrase|gpg_passphrase|vault_pass|ansible_password)={_Q}(?P<v>[^\s\"'$\\]{{4,200}})", "pgpassword=|mysql_pwd=|rediscli_auth=|sshpass=|restic_password=|borg_passphrase=|gpg_passphrase=|vault_pass=|ansible_password=", "PGPASSWORD=«sunflower» psql"),
+    context_rule(rf"(?:pgpassword|mysql_pwd|rediscli_auth|sshpass|restic_password|borg_passphrase|gpg_passphrase|vault_pass|ansible_password)={_Q}(?![^\s\"'$\\]{{0,200}}[(\[)])(?P<v>[^\s\"'$\\]{{4,200}})", "pgpassword=|mysql_pwd=|rediscli_auth=|sshpass=|restic_password=|borg_passphrase=|gpg_passphrase=|vault_pass=|ansible_password=", "PGPASSWORD=«sunflower» psql", misses=("dict(ask_vault_pass=context.CLIARGS['ask'])", "update(ansible_password=connection.password)")),
     context_rule(r"(?:(?<=-passin )|(?<=-passout )|(?<=-pass )|(?<=-passin ['\"])|(?<=-passout ['\"])|(?<=-pass ['\"]))pass:(?P<v>[^\s\"'$\\]{4,200})", "pass:", "openssl rsa -in k.pem -passin pass:«{p}» -out k2.pem", "openssl enc -aes-256-cbc -pass pass:«{p}»"),
     context_rule(rf"openssl{_REST}-(?:k|pass|passin|passout)[ \t]{_Q}(?!(?:pass|env|file|fd|stdin)\b){_WORD}", "openssl", "openssl enc -d -aes-256-cbc -k «{p}» -in a", misses=("openssl enc -pass file:key.txt",)),
     context_rule(rf"(?:unzip|zip){_REST}(?-i:-P|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\/.-][^\s\"'$\\/]{{3,99}})(?![\w./])", "unzip|zip", "unzip -P «{p}» a.zip", misses=("unzip -p archive.zip file", "gzip -k file", "unzip -p archive2.zip")),
@@ -177,7 +180,7 @@ CONTEXT_RULES = (
     context_rule(rf"<<<[ \t]{{0,4}}{_Q}{_WORD}{_Q}[ \t]{{1,4}}sudo[ \t][^\n|;]{{0,60}}?-(?-i:S)\b", "<<<", "<<< «{p}» sudo -S ls"),
     context_rule(rf"net(?:\.exe)? use[ \t][^\n|&]{{0,200}}?\\\\[^\s]{{1,200}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$]{{2,99}}){_Q}[ \t]{{1,4}}/u", "net use|net.exe use", r"net use Z: \\srv\share «{p}» /user:corp\me"),
     context_rule(rf"net(?:\.exe)? use[ \t][^\n|&]{{0,300}}?/user:[^\s]{{1,100}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$]{{2,99}})", "net use|net.exe use", r"net use \\srv\share /user:corp\me «{p}»"),
-    context_rule(rf"net(?:\.exe)? user[ \t]{{1,4}}[\w.-]{{1,40}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$\\]{{2,99}})", "net user|net.exe user", "net user bob «{p}» /add"),
+    context_rule(rf"(?<![a-z])net(?:\.exe)? user[ \t]{{1,4}}[\w.-]{{1,40}}[ \t]{{1,4}}{_Q}(?P<v>[^\s\"'$/][^\s\"'$\\]{{2,99}})", "net user|net.exe user", "net user bob «{p}» /add", misses=("the Internet User Datagram Protocol (UDP)",)),
     context_rule(rf"(?:--from-literal|--set(?:-string)?|--build-arg|--env|config:set|secrets set)[= \t]{{1,3}}{_Q}[\w.-]{{0,60}}(?:password|passwd|passphrase|pwd)={_Q}{_WORD}", "--from-literal|--set|--build-arg|--env|config:set|secrets set", "kubectl create secret generic x --from-literal=password=«sunflower»", "helm install --set auth.password=«sunflower» x"),
     context_rule(r"(?:cmdkey|xfreerdp|wfreerdp|rdesktop|winexe|runas)\b[^\n]{0,200}?[ \t]/p(?:ass)?:(?P<v>[^\s\"'$]{3,99})", "cmdkey|rdesktop|winexe|runas|xfreerdp|wfreerdp", "xfreerdp /u:me /p:«{p}» /v:h", "cmdkey /add:h /user:me /pass:«{p}»"),
     context_rule(rf"(?:smbclient|rpcclient|winexe|smbmap|net rpc|wmic){_REST}(?:-u|--user)[ \t=]{{0,2}}{_Q}[^\s%\"']{{1,100}}%(?P<v>[^\s\"'$\\]{{3,99}})", "smbclient|rpcclient|winexe|smbmap|net rpc|wmic", "smbclient //srv/share -U 'me%«{p}»'"),

@@ -63,6 +63,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")
 _RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]")
 """Forms of ids of calls and messages."""
+_ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
+"""The name of another value: `security-token, Signature=…`."""
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}")
+"""That of an OpenPGP key, as `gpg` prints it."""
 _DIRECT = re.compile(r"[^\w\n]{1,12}|[ \t]{1,2}(?:is|to|was)[ \t:]{1,3}[^\w\n]{0,3}")
 """Text between a word and a value that belong together without doubt."""
 _KEY_IN_PROSE = re.compile(
@@ -114,6 +118,8 @@ def _after(text: str, start: int, end: int) -> Iterator[Hit]:
         return
     between = text[end : found.start()]
     value = found[0].rstrip(".=-")
+    if _ASSIGNED.match(value) or _FINGERPRINT.fullmatch(value):
+        return
     if not _SEPARATES.search(between) or text[found.end() : found.end() + 1] in ("(", "["):
         return  # one name, a call
     if _NOT_BETWEEN.search(between) or len(_LETTERS.findall(between)) > MAX_WORDS:

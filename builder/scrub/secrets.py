@@ -152,8 +152,17 @@ def _pems(text: str) -> Iterator[Hit]:
         else:  # cut off when it was displayed: as far as it looks like a key
             body = _PEM_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
             at = body.end() if body else begin.end()
-        if sum(map(str.isalnum, text[begin.end() : at])) >= 40:
+        if _has_key(text[begin.end() : at]):
             yield Hit(begin.start(), at, "private_key")
+
+
+_PEM_RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
+
+
+def _has_key(body: str) -> bool:
+    """Returns whether most of the text between BEGIN and END is base64, and not code."""
+    size = sum(map(str.isalnum, body))
+    return size >= 40 and 2 * sum(map(len, _PEM_RUN.findall(body))) >= size
 
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.-]{12,}")

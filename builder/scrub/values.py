@@ -39,11 +39,12 @@ _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:]+(?:-|->.*)?$|%\w+%$|%[sd(]|<|\{|@[A-Za-z_.-]+\d{0,2}$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x[0-9a-f]{1,8}$|%\w+%$|%[sd(]|<|\{|@[A-Za-z_.-]+\d{0,2}$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
-    r"|![a-z][a-z_.]*$|\[[a-z][a-z _-]{2,40}\]$|/[a-z][a-z_.-]*/|\.|~/|[\d.:TZ+-]+$)"
+    r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|/[a-z][a-z_.-]*/|\.|~/"
+    r"|(?:client|api|app|access)[_-](?:secret|key|token)$|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
@@ -76,8 +77,15 @@ DOCUMENTED = frozenset((
 """Placeholders for passwords in documentation."""
 
 
+_INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
+_FEW = 8
+"""Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
+
+
 def is_stand_in(value: str) -> bool:
     """Returns whether it is a placeholder: a variable, a path, an example in documentation."""
+    if "{" in value and len(_INTERPOLATED.sub("", value[:LOOKED_AT])) <= _FEW < len(value):
+        return True
     found = _STAND_IN.search(value[:LOOKED_AT])
     is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
     return found is not None and not is_base64
