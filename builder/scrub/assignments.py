@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, ascii_lower, necessary
 from builder.scrub.rules import by_first
@@ -147,7 +148,6 @@ _LINES_WITH_NAME = LinePrefilter(
 MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
-_CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
@@ -156,24 +156,12 @@ _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,15}){2,5}\d{2,6}")
 """`MyBicycleCamel472`: no name in a program ends in such a number."""
 _CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
 """`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
-_ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
-"""The name of the next attribute: `v-model="newPassword" :rules="…"`."""
-_CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]")
-"""The rest of a call or of an indexed value."""
-_EXPRESSION = re.compile(
-    r"!![A-Za-z_$][\w$.]*|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
-    r"|[\w$.]+\.length\b.*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
-)
-"""Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
-_BETWEEN = re.compile(r"[ ,;:?+=.][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
-"""Code between two strings, which then seems to be one."""
 _STATE_BEFORE = re.compile(
-    r"(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|enabled?|forgot"
-    r"|remember|generate|with|without|ask)[_-]?$"
+    r"(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
+    r"|generate|without|ask)[_-]?$"
 )
 """What makes a password the name of a setting about it: `update_password: always`."""
 _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
-_NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 """A file and a line number, as grep prints them."""
@@ -289,15 +277,13 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
     name = text[start - len(prefix) : start + len(keyword)]
-    if _is_code(match, text, value, name):
+    if is_code(match, text, value, name):
         return
     at = start - len(prefix)
     is_word = is_option and sep == "" and value.isalpha() and not quoted
     if is_word and _IN_PROSE.search(text, max(0, at - 12), at):
         return  # the option --password and others
     if keyword in PASSWORDS and value.isalpha() and _STATE_BEFORE.search(prefix.lower()):
-        return
-    if not quoted and _ATTRIBUTE.fullmatch(value) and text[match.end("bare")] in "\"'":
         return
     if _AWS_SCOPE.match(value):
         return  # an access key's id and its signature, which the key's own rule finds
@@ -325,28 +311,6 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         yield from _listed(text, match.end(), keyword)
 
 
-def _is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
-    """Returns whether the value that `match` found after a name is an expression of code."""
-    sep = match["sep"].strip()
-    if match["quote"] is not None:
-        if sep == "," and (value.startswith("--") or name.lower().endswith(value.lower())):
-            return True  # ["--disabled-password", "--group"]
-        if sep == "==" and value.isalpha() and value == value.lower():
-            return True  # if self.update_password == "always"
-        return sep in (",", "") and _BETWEEN.fullmatch(value) is not None
-    if value.startswith("=") or (sep == ">" and value[0] in "@:"):
-        return True  # ===, <password>@host
-    is_member = sep == ":" and text[match.start("sep") - 1] in "\"'"
-    if (is_member or sep == "==") and is_variable(value):
-        return True
-    if sep in ("=", ":", "=>", "==") and name != name.upper():
-        if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(text, match.end("bare")):
-            return True
-        is_name = _CODE_NAME.fullmatch(value) is not None
-        return is_name and sep != ":" and value.lower().endswith(name.lower())
-    return False
-
-
 def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
     """Yields the values of a list after its first, which ends at `at`."""
     for _ in range(MAX_LISTED):
@@ -360,16 +324,6 @@ def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
 
 def _is_line_start(text: str, start: int) -> bool:
     return _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
-
-
-def is_variable(value: str) -> bool:
-    """Returns whether it is the name of a variable, not a value.
-
-    Names are short or made of words.
-    """
-    if _CODE_NAME.fullmatch(value) is None or (len(value) > 12 and _NUMBERED.fullmatch(value)):
-        return False
-    return len(value) < 10 or is_wordlike(value)
 
 
 def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
@@ -402,7 +356,7 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         if keyword == "passphrase" and is_phrase(value):
             return quoted or setting
         return _is_password(value, quoted=quoted, setting=setting)
-    if _REGEX.search(begin):
+    if _REGEX.search(begin) or "%20" in begin:
         return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (

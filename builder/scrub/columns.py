@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from builder.scrub.assignments import PASSWORDS, TOKENS, is_variable, named_secret
+from builder.scrub.assignments import PASSWORDS, TOKENS, named_secret
+from builder.scrub.expressions import is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, necessary
 from builder.scrub.values import is_unpronounceable

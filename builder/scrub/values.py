@@ -44,7 +44,8 @@ _STAND_IN = re.compile(
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
     r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|/[a-z][a-z_.-]*/|\.|~/"
-    r"|(?:client|api|app|access)[_-](?:secret|key|token)$|[\d.:TZ+-]+$)"
+    r"|(?:client|api|app|access)[_-](?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
+    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )

@@ -16,6 +16,11 @@ from builder.scrub.secrets import find_secrets
         "- **Password:** `«velvet_Canyon_66»`",
         "**API key**: «{A32}»",
         "redis://:«{A24}»@cache:6379",
+        "enable_password: «canyon»\n",
+        'PostgreSQLContainer().withPassword("«canyon7»")',
+        '"db_password": «canyon7»\nhost: h\n',
+        "password=«Canyon.Bay.2»",
+        "password: «hazel.Trout-90»\n",
     ],
 )
 def test_values_of_names(template):
@@ -30,6 +35,28 @@ def test_values_of_names(template):
         "TLS_SECRET=wildcard-cert-2024\n",
         '<v-field v-model="form.newPassword" :rules="passwordStrengthRules" />',
         "redis://:[PASSWORD]@cache:6379 postgres://u:[your password]@h/x",
+        'if self.update_password == "always" or x["type"] === "password"===e.type:',
+        "f(passphrase=pkcs12_passphrase, password=self.password.data, pwd=cfg[0])",
+        '{"type5_pw": type5_pw, "BAD_PASSPHRASE": GpgBadPassphrase}',
+        "r.placeholder=e.placeHolder,r.password=!!e.password,r.token=t.tokens.length-1",
+        "password: options.password ?? creds?.password ?? '',",
+        "exports.LONG_PASSWORD = 0x00000001",
+        "password: '={{$credentials.password}}', auth: `oauth2:${opts.token}`",
+        'fields = ("usable_password", "password1", "password2")',
+        'run("useradd", "--disabled-password", "--group", name)',
+        "writeString('mysql_native_password', 'latin1')",
+        "The options --user and --password respectively set them; add -p, --password description",
+        "session required pam_unix.so use_authtok nullok",
+        "amqp://USER_NAME:USER_KEY@host redis://[[username]:[password]]@localhost:6379/0",
+        "Token=::1a:2b:3c:4d pkcs11:token=Root%20CA%20Certificates;serial=1",
+        "credential AKID/19700101/es, X-Amz-Credential=a_b_c%2F20220513%2Fus",
+        (
+            'k.push("-----BEGIN PGP PRIVATE KEY BLOCK-----\\n"),k.push(wrap(encode(value,10,"a")));k.push('
+            '"-----END PGP PRIVATE KEY BLOCK-----\\n")'
+        ),
+        "dgst,\nnseq,\npasswd,\npkcs12,\npkcs7,\n",
+        "cpe:2.3:a:*:*:*:*:*:*:*:*:*:version2",
+        "import the new signing key 19882D92DDA4C400C22C0D56CC2AF4472167BE03 first",
         "char **password = argv[2]; password **= 2",
     ],
 )
