@@ -152,12 +152,12 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
-_WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,15}){2,5}\d{2,6}")
+_WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
 """`MyBicycleCamel472`: no name in a program ends in such a number."""
 _CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
 """`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
 _STATE_BEFORE = re.compile(
-    r"(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
+    r"(?:^|[_-])(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
     r"|generate|without|ask)[_-]?$"
 )
 """What makes a password the name of a setting about it: `update_password: always`."""

@@ -13,7 +13,7 @@ _CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]")
 """The rest of a call or of an indexed value."""
 _EXPRESSION = re.compile(
     r"!![A-Za-z_$][\w$.]*|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
-    r"|[\w$.]+\.length\b.*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
+    r"|[\w$.]+(?:\.length\b|[!=]==).*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
 )
 """Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
 _BETWEEN = re.compile(r"[ ,;:?+=.][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)

@@ -17,6 +17,8 @@ from builder.scrub.secrets import find_secrets
         "**API key**: «{A32}»",
         "redis://:«{A24}»@cache:6379",
         "enable_password: «canyon»\n",
+        "REDIS_PASSWORD=«noodlewillow»\n",
+        "JWT_SECRET=«MyBicycleCamel472»\n",
         'PostgreSQLContainer().withPassword("«canyon7»")',
         '"db_password": «canyon7»\nhost: h\n',
         "password=«Canyon.Bay.2»",
@@ -39,6 +41,7 @@ def test_values_of_names(template):
         "f(passphrase=pkcs12_passphrase, password=self.password.data, pwd=cfg[0])",
         '{"type5_pw": type5_pw, "BAD_PASSPHRASE": GpgBadPassphrase}',
         "r.placeholder=e.placeHolder,r.password=!!e.password,r.token=t.tokens.length-1",
+        "tokens.some(token2=>token2.scope===selected.scope)",
         "password: options.password ?? creds?.password ?? '',",
         "exports.LONG_PASSWORD = 0x00000001",
         "password: '={{$credentials.password}}', auth: `oauth2:${opts.token}`",
@@ -51,8 +54,8 @@ def test_values_of_names(template):
         "Token=::1a:2b:3c:4d pkcs11:token=Root%20CA%20Certificates;serial=1",
         "credential AKID/19700101/es, X-Amz-Credential=a_b_c%2F20220513%2Fus",
         (
-            'k.push("-----BEGIN PGP PRIVATE KEY BLOCK-----\\n"),k.push(wrap(encode(value,10,"a")));k.push('
-            '"-----END PGP PRIVATE KEY BLOCK-----\\n")'
+            'k.push("-----BEGIN PGP PRIVATE KEY BLOCK-----\\n"),k.push(wrap(encode(value,10,"a")));'
+            'k.push("-----END PGP PRIVATE KEY BLOCK-----\\n")'
         ),
         "dgst,\nnseq,\npasswd,\npkcs12,\npkcs7,\n",
         "cpe:2.3:a:*:*:*:*:*:*:*:*:*:version2",
