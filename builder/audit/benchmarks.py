@@ -9,6 +9,7 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
 from builder.conversation import Json
 from builder.ledger import ranked
+from builder.readers.toolkit.narrow import as_dict, as_str
 
 EVALUATION_RUN = "evaluation_run"
 """The code of samples that come from a run of a public benchmark."""
@@ -22,9 +23,8 @@ _NAME_CHARS = 60
 
 def benchmark_of(meta: Mapping[str, Json]) -> str | None:
     """Returns `outcome.benchmark` of a line of meta/ on one line, or None."""
-    outcome = meta.get("outcome")
-    name = outcome.get("benchmark") if isinstance(outcome, dict) else None
-    return " ".join(name.split())[:_NAME_CHARS] or None if isinstance(name, str) else None
+    name = as_str(as_dict(meta.get("outcome")).get("benchmark"))
+    return " ".join(name.split())[:_NAME_CHARS] or None
 
 
 def benchmark_summary(counts: Counter[str]) -> str:

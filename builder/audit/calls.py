@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import is_error
 from builder.audit.result import AuditFinding, AuditTable
-from builder.conversation import Json
 from builder.ledger import ranked
+from builder.readers.toolkit.narrow import as_dict
 from builder.sample import Call
 from builder.verify.schemas import BrokenSchemaFault, violations
 
@@ -63,13 +63,14 @@ class CallAudit:
         """Counts the definitions and calls of a sample."""
         definitions: dict[str, str] = {}
         for tool, text in zip(row.sample.tools, row.sample.definitions, strict=True):
-            function = tool.get("function") if isinstance(tool, dict) else None
-            name = function.get("name") if isinstance(function, dict) else None
-            if isinstance(function, dict) and isinstance(name, str):
+            function = as_dict(as_dict(tool).get("function"))
+            name = function.get("name")
+            if isinstance(name, str):
                 definitions[name] = text
                 known = self._tool(name)
                 known.defined += 1
-                known.parameters.update(_properties(function.get("parameters")))
+                properties = as_dict(as_dict(function.get("parameters")).get("properties"))
+                known.parameters.update(list(properties)[:1000])
         self._sources[row.meta_text("tools_source") or "unknown"] += 1
         turns = row.dialogue.turns if row.dialogue is not None else ()
         for at, turn in enumerate(turns):
@@ -168,11 +169,6 @@ class CallAudit:
         if unused:
             message = f"parameters of called tools that no call uses: {_some(unused)}"
             yield AuditFinding("calls", "parameter_never_used", message, len(unused), 0)
-
-
-def _properties(parameters: Json) -> list[str]:
-    properties = parameters.get("properties") if isinstance(parameters, dict) else None
-    return list(properties)[:1000] if isinstance(properties, dict) else []
 
 
 def _some(names: list[str]) -> str:

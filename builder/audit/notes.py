@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_str
 from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings
 
@@ -34,8 +35,7 @@ class AuditRow:
 
     def meta_text(self, key: str) -> str:
         """Returns a text field of the sample's meta/, or ""."""
-        value = self.meta.get(key)
-        return value if isinstance(value, str) else ""
+        return as_str(self.meta.get(key))
 
     def texts(self) -> Iterator[tuple[str, str, str]]:
         """Yields every text of the sample as (part, name of the JSON member or "", text)."""

@@ -8,6 +8,7 @@ from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable
 from builder.conversation import Json
 from builder.ledger import ranked
+from builder.readers.toolkit.narrow import as_int
 
 MAX_NAMES = 20_000
 SHOWN = 50
@@ -27,13 +28,13 @@ class OriginAudit:
     def add(self, row: AuditRow) -> None:
         """Counts a sample."""
         self._splits[row.split] += 1
-        calls, turns = row.meta.get("calls"), row.meta.get("assistant_turns")
+        calls, turns = (as_int(row.meta.get(key)) for key in ("calls", "assistant_turns"))
         for key in self._counts:
             counts = self._named(key, row.meta_text(key) or "unknown")
             counts["samples"] += 1
             counts["tokens"] += row.tokens
-            counts["calls"] += calls if isinstance(calls, int) else 0
-            counts["turns"] += turns if isinstance(turns, int) else 0
+            counts["calls"] += calls
+            counts["turns"] += turns
 
     def _named(self, key: str, name: str) -> Counter[str]:
         known = self._counts[key]

@@ -16,6 +16,7 @@ from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCoun
 from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
+from builder.readers.toolkit.narrow import as_int
 from builder.trainers.record import Facts
 
 MESSAGES = {
@@ -141,8 +142,7 @@ class TurnAudit:
         if isinstance(parity, dict) and isinstance(trained, int):
             self._trained += trained
             for mode in MODES:
-                count = parity.get(mode)
-                self._parity[mode] += count if isinstance(count, int) else 0
+                self._parity[mode] += as_int(parity.get(mode))
         spans = row.meta.get("spans")
         if isinstance(spans, list):
             self._chars += row.chars

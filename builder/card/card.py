@@ -25,6 +25,7 @@ from builder.normalize import NormalizeOptions, record_remedy, remedy
 from builder.normalize.options import Unit
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.charts import bin_counts, description
 from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
@@ -148,10 +149,9 @@ def _summary(built: Built, config: Config) -> str:
 
 
 def _making(made: Mapping[str, Json]) -> str:
-    versions = made.get("versions")
-    packages = versions if isinstance(versions, dict) else {}
+    versions = as_dict(made.get("versions"))
     rows = [
-        (Code(name), Code(str(version or "not installed"))) for name, version in packages.items()
+        (Code(name), Code(str(version or "not installed"))) for name, version in versions.items()
     ]
     changed = _changed(made.get("config"), Config().resolved())
     chosen = "All options have their defaults."

@@ -13,6 +13,7 @@ from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
 from builder.problem import UsageError, nearest
 from builder.qwen3.tokenizer import target_for
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.facts import mode_of
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import Verifier
@@ -48,10 +49,8 @@ def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
     """Explains why nothing was exported; for pairs, with the counts of the manifest."""
     if to not in VARIANTS or not VARIANTS[to].of_pairs:
         return "no sample could be exported"
-    found = manifest.get("preferences")
-    left_out = found.get("left_out") if isinstance(found, dict) else None
-    counts = left_out.items() if isinstance(left_out, dict) else ()
-    codes = ", ".join(f"{code} {count}" for code, count in counts)
+    left_out = as_dict(as_dict(manifest.get("preferences")).get("left_out"))
+    codes = ", ".join(f"{code} {count}" for code, count in left_out.items())
     why = f"; uncertain: {codes}" if codes else ""
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 

@@ -11,6 +11,7 @@ from builder.dataset.rows import dataset_rows, json_lines
 from builder.jsonio import dumps
 from builder.paths import expand_home
 from builder.qwen3.parse import ParseFault, to_dialogue
+from builder.readers.toolkit.narrow import as_dict, as_int
 from builder.sample import Sample
 
 Place = tuple[str, ...]
@@ -107,14 +108,12 @@ def dataset_facts(dataset: str) -> DatasetFacts:
             continue
         keys = ("format", "source", "record", "conversation")
         facts.ids[sample.id] = tuple(str(meta.get(key)) for key in keys)
-        tokens = meta.get("tokens")
-        facts.tokens += tokens if isinstance(tokens, int) else 0
+        facts.tokens += as_int(meta.get("tokens"))
         facts.count("splits", row.split)
         for key in ("format", "model", "pattern", "unit"):
             if meta.get(key) is not None:
                 facts.count(f"{key}s", str(meta[key]))
-        outcome = meta.get("outcome")
-        for key, value in outcome.items() if isinstance(outcome, dict) else ():
+        for key, value in as_dict(meta.get("outcome")).items():
             if isinstance(value, str | int | float | bool):
                 facts.count("outcomes", f"{key}: {dumps(value)}")
         _count_tools(facts, sample)

@@ -8,6 +8,7 @@ from typing import get_args
 
 from builder.audit.result import AuditFinding
 from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.html import shorten
 from builder.verify.options import Mode
 
@@ -60,9 +61,9 @@ def read_ledger(manifest: dict[str, Json]) -> LedgerCounts | None:
     ledger = manifest.get("ledger")
     if not isinstance(ledger, dict):
         return None
-    records = as_object(ledger.get("records"))
-    conversations = as_object(ledger.get("conversations"))
-    calls = as_object(ledger.get("calls"))
+    records = as_dict(ledger.get("records"))
+    conversations = as_dict(ledger.get("conversations"))
+    calls = as_dict(ledger.get("calls"))
     return LedgerCounts(
         _stage(
             "records", "read", "used", records,
@@ -85,7 +86,7 @@ def _stage(unit: str, found: str, kept: str, counts: dict[str, Json], *losses: L
 
 def _loss(name: str, codes: Json, *, by_design: bool = False) -> Loss:
     counts = sorted(
-        ((shorten(code, 60), whole(count)) for code, count in as_object(codes).items()),
+        ((shorten(code, 60), whole(count)) for code, count in as_dict(codes).items()),
         key=lambda item: (-item[1], item[0]),
     )
     return Loss(name, sum(count for _, count in counts), tuple(counts), by_design)
@@ -112,19 +113,9 @@ def is_left_by_design(finding: AuditFinding, manifest: Mapping[str, Json]) -> bo
 
 
 def _option(manifest: Mapping[str, Json], section: str, key: str) -> Json:
-    return as_object(as_object(manifest.get("config")).get(section)).get(key)
-
-
-def as_object(value: Json) -> dict[str, Json]:
-    """Returns the JSON object, or an empty one."""
-    return value if isinstance(value, dict) else {}
+    return as_dict(as_dict(manifest.get("config")).get(section)).get(key)
 
 
 def whole(value: Json) -> int:
     """Returns the count, or 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def as_text(value: Json) -> str:
-    """Returns the text, or ""."""
-    return value if isinstance(value, str) else ""

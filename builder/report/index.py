@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.columns import Columns, ColumnView, Mask, Numbers
-from builder.report.facts import as_object, as_text
 from builder.report.query import Query
 from builder.report.sample_facets import (
     FACETS,
@@ -215,14 +215,14 @@ class RejectIndex(Index):
         """Returns a line by its number from 0, or None."""
         if not self.lines.reach(number):
             return None
-        return as_object(decoded(next(self.lines.lines(number))[1]))
+        return as_dict(decoded(next(self.lines.lines(number))[1]))
 
     def _fill(self, columns: Columns, is_closed: Callable[[], bool]) -> None:
         for _, line in self.lines.lines(0) if self.lines.reach(0) else ():
             if is_closed():
                 return
-            value = as_object(decoded(line))
-            own = {name: facet_value(as_text(value.get(name))) for name in REJECT_FACETS}
+            value = as_dict(decoded(line))
+            own = {name: facet_value(as_str(value.get(name))) for name in REJECT_FACETS}
             columns.add({name: [text] for name, text in own.items() if text}, {})
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
-from builder.report.facts import as_object, as_text, whole
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.report.facts import whole
 from builder.report.html import EMPTY, Html, counted, facts_list, number, shorten, tag, text
 from builder.report.page import fit
 
@@ -23,19 +24,19 @@ _GATES = {
 
 def proof(manifest: Mapping[str, Json]) -> Html:
     """Returns the tokenizer and template of the proof, with digests."""
-    tokenizer = as_object(manifest.get("tokenizer"))
-    verify = as_object(as_object(manifest.get("config")).get("verify"))
+    tokenizer = as_dict(manifest.get("tokenizer"))
+    verify = as_dict(as_dict(manifest.get("config")).get("verify"))
     pairs = [
-        ("tokenizer", as_text(tokenizer.get("name"))),
-        ("template", as_text(tokenizer.get("template_name"))),
-        ("template sha256", as_text(tokenizer.get("template_sha256"))),
+        ("tokenizer", as_str(tokenizer.get("name"))),
+        ("template", as_str(tokenizer.get("template_name"))),
+        ("template sha256", as_str(tokenizer.get("template_sha256"))),
         *(
-            (name, as_text(digest))
-            for name, digest in list(as_object(tokenizer.get("files")).items())[:9]
+            (name, as_str(digest))
+            for name, digest in list(as_dict(tokenizer.get("files")).items())[:9]
         ),
-        ("inference mode", as_text(verify.get("mode"))),
-        ("schema", as_text(verify.get("schema"))),
-        ("parity", as_text(verify.get("parity"))),
+        ("inference mode", as_str(verify.get("mode"))),
+        ("schema", as_str(verify.get("schema"))),
+        ("parity", as_str(verify.get("parity"))),
     ]
     return facts_list(pairs, "facts broad")
 
@@ -91,15 +92,14 @@ def _example(example: FindingExample, places: Mapping[str, int]) -> Html:
 
 def how_made(manifest: Mapping[str, Json]) -> Html:
     """Returns inputs, versions and options of the build, which are enough to repeat it."""
-    inputs = manifest.get("inputs")
-    listed = inputs if isinstance(inputs, list) else []
-    versions = as_object(manifest.get("versions"))
+    listed = as_list(manifest.get("inputs"))
+    versions = as_dict(manifest.get("versions"))
     if not listed and not versions:
         return tag("p", text("There is no manifest that says how it was made."), class_="note")
-    size = sum(whole(as_object(item).get("bytes")) for item in listed)
+    size = sum(whole(as_dict(item).get("bytes")) for item in listed)
     pairs = [("inputs", f"{number(len(listed))} files, {number(size)} bytes")]
-    pairs += [(name, as_text(version)) for name, version in list(versions.items())[:20]]
-    config = dict(as_object(manifest.get("config")))
+    pairs += [(name, as_str(version)) for name, version in list(versions.items())[:20]]
+    config = dict(as_dict(manifest.get("config")))
     config.pop("inputs", None)  # they may name folders of the machine that built it
     pairs += _settings(config, "")[:80]
     return facts_list(pairs)
@@ -113,7 +113,7 @@ def _settings(section: dict[str, Json], above: str) -> list[tuple[str, str]]:
             pairs += _settings(value, f"{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             for at, item in enumerate(value[:10]):
-                pairs += _settings(as_object(item), f"{name}[{at}].")
+                pairs += _settings(as_dict(item), f"{name}[{at}].")
         elif value is not None and value != []:
             display_text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             pairs.append((name, display_text))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_str
 from builder.report.codes import explained
-from builder.report.facts import as_text
 from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
 from builder.report.index import REJECT_FACETS, RejectIndex, Result
 from builder.report.list_page import ListPage, step_links
@@ -40,9 +40,9 @@ def reject_page(
         note = "Start the viewer with --logs FOLDER, the input of the build, to see the record."
         record = tag("p", text(note), class_="note")
     else:
-        places = (as_text(line.get(key)) for key in ("source", "record"))
+        places = (as_str(line.get(key)) for key in ("source", "record"))
         record = raw_html(raw_records(logs, *places))
-    code = as_text(line.get("code"))
+    code = as_str(line.get("code"))
     return join(
         (
             _steps(index, at, _query(asked)),
@@ -75,11 +75,11 @@ def _fact(pair: tuple[str, Json]) -> tuple[str, str]:
 
 def _item(at: int, line: Mapping[str, Json] | None, query: Query) -> Html:
     found = line or {}
-    places = (as_text(found.get(key)) for key in ("source", "record", "format"))
+    places = (as_str(found.get(key)) for key in ("source", "record", "format"))
     about = " · ".join(shorten(value, 100) for value in places if value)
-    words = shorten(as_text(found.get("message")), 300) or "(no message)"
+    words = shorten(as_str(found.get("message")), 300) or "(no message)"
     pattern = query.pattern
     link = tag("a", marked(words, pattern), href=query.url("reject", line=at), class_="asked",
                dir="auto")  # fmt: skip
-    code = tag("code", text(shorten(as_text(found.get("code")), 60)), class_="count")
+    code = tag("code", text(shorten(as_str(found.get("code")), 60)), class_="count")
     return tag("li", code, link, tag("span", marked(about, pattern), class_="about below"))

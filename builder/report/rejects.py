@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from builder.conversation import Json
 from builder.dataset.rows import json_lines
 from builder.paths import expand_home
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.codes import explained
-from builder.report.facts import as_object, as_text
 from builder.report.html import Html, filter_form, join, number, shorten, tag, text
 from builder.report.page import fit
 
@@ -35,14 +35,14 @@ def read_rejects(dataset: str) -> dict[str, Rejects]:
         return found
     formats: dict[str, set[str]] = {}
     for _, value in json_lines(path):
-        line = as_object(value)
-        code = shorten(as_text(line.get("code")) or "(no code)", 60)
+        line = as_dict(value)
+        code = shorten(as_str(line.get("code")) or "(no code)", 60)
         if code not in found and len(found) >= _CODES:
             code = "(others)"
         known = found.setdefault(code, Rejects())
         known.count += 1
         kinds = formats.setdefault(code, set())
-        kind = shorten(as_text(line.get("format")), 60)
+        kind = shorten(as_str(line.get("format")), 60)
         if len(known.examples) < _EXAMPLES and (kind not in kinds or known.count > _EXAMPLES):
             kinds.add(kind)
             known.examples.append(line)
@@ -74,9 +74,9 @@ def _table(lines: Iterable[dict[str, Json]]) -> Html:
         place = " · ".join(
             shorten(value, 160)
             for key in ("source", "record", "format")
-            if (value := as_text(line.get(key)))
+            if (value := as_str(line.get(key)))
         )
-        why = shorten(as_text(line.get("message")), 400)
+        why = shorten(as_str(line.get("message")), 400)
         body.append(tag("tr", tag("td", text(place)), tag("td", text(why))))
     table = tag("table", tag("thead", head), tag("tbody", *body), class_="halves")
     return tag("div", table, class_="scroll")

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
 from builder.qwen3.tokenizer import Target
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.charts import histogram_figure, is_wide, table_figure
-from builder.report.facts import as_object, as_text, read_ledger
+from builder.report.facts import read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, filter_form, join, number, plain, shorten, tag, text
 from builder.report.overview import findings, how_made, proof
@@ -36,7 +36,6 @@ KEYS = (
 )
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
-MANIFEST = "manifest.json"
 _FIRST = ("patterns", "tools")
 """Keys of the tables that come first."""
 
@@ -84,17 +83,9 @@ def report_html(
         tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
         for key, name in _SECTIONS
     ]
-    name = as_text(as_object(manifest.get("config")).get("name")) or "dataset"
+    name = as_str(as_dict(manifest.get("config")).get("name")) or "dataset"
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     return page(shorten(name, 80), join(body), links, subtitle="Dataset report", keys=KEYS)
-
-
-def read_manifest(data: bytes) -> dict[str, Json]:
-    """Parses a manifest; returns {} for bytes that are not a JSON object."""
-    try:
-        return as_object(loads(data))
-    except JsonFault:
-        return {}
 
 
 def _charts(found: Survey, audit: Audit | None) -> Html:
@@ -178,16 +169,16 @@ def _item(picked: Picked, body: Html) -> Html:
         class_="sample",
         id=f"sample-{picked.number}",
         data_item="",
-        data_format=shorten(as_text(meta.get("format")), 60) or None,
-        data_model=shorten(as_text(meta.get("model")), 60) or None,
+        data_format=shorten(as_str(meta.get("format")), 60) or None,
+        data_model=shorten(as_str(meta.get("model")), 60) or None,
         data_why=" | ".join(shorten(reason, 60) for reason in picked.reasons) or None,
     )
 
 
 def _filters(samples: Sequence[Picked]) -> Html:
     """Returns a search box, and a choice each of reason, format and model."""
-    formats = {shorten(as_text(picked.row.meta.get("format")), 60) for picked in samples}
-    models = {shorten(as_text(picked.row.meta.get("model")), 60) for picked in samples}
+    formats = {shorten(as_str(picked.row.meta.get("format")), 60) for picked in samples}
+    models = {shorten(as_str(picked.row.meta.get("model")), 60) for picked in samples}
     reasons = {shorten(reason, 60) for picked in samples for reason in picked.reasons}
     return filter_form(
         "sample-list",

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from builder.conversation import LEVELS, Json
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import JsonFault, dumps, loads
-from builder.report.facts import as_object, as_text, whole
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.report.facts import whole
 from builder.report.html import number, shorten
 from builder.report.store import as_stored, content
 from builder.sample import Sample
@@ -85,9 +86,9 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
         "tool": list(dict.fromkeys(called_tools(content(row))))[:_MAX_VALUES],
         "pattern": _texts(meta.get("pattern")),
         "outcome": list(_outcome(meta.get("outcome"))),
-        "context": _texts(as_object(meta.get("context")).get("level")),
+        "context": _texts(as_dict(meta.get("context")).get("level")),
         "length": [_length(row)],
-        "code": [*as_object(meta.get("changes")), *changes][:_MAX_VALUES],
+        "code": [*as_dict(meta.get("changes")), *changes][:_MAX_VALUES],
         "source": _texts(meta.get("source")),
     }
     return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
@@ -102,7 +103,7 @@ def facet_value(value: str) -> str:
 def sample_numbers(row: DatasetRow) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
-    answers = (message.get("role") == "assistant" for message in _messages(row))
+    answers = (message.get("role") == "assistant" for message in _messages(content(row)))
     calls = whole(meta.get("calls"))
     found = {
         "length": whole(meta.get("tokens")) if _has_tokens(row) else characters(row),
@@ -115,7 +116,7 @@ def sample_numbers(row: DatasetRow) -> dict[str, int]:
 
 def sample_id(row: DatasetRow) -> str:
     """Returns the id in meta/, or else the one that a build would assign."""
-    named = as_text(row.meta.get("id"))
+    named = as_str(row.meta.get("id"))
     if named:
         return named
     if isinstance(row.sample, Sample):
@@ -131,26 +132,23 @@ def id_digest(sample: str) -> int:
 
 def called_tools(value: Json) -> Iterator[str]:
     """Yields the names of the tools that the assistant turns of a row call."""
-    messages = as_object(value).get("messages")
-    for item in messages if isinstance(messages, list) else ():
-        message = as_object(item)
-        content = as_text(message.get("content"))
+    for message in _messages(value):
+        content = as_str(message.get("content"))
         if message.get("role") == "assistant" and "<tool_call>" in content:
             for found in _CALL.finditer(content):
                 try:
-                    yield as_text(loads(found[1].encode("utf-8", "surrogatepass")))
+                    yield as_str(loads(found[1].encode("utf-8", "surrogatepass")))
                 except JsonFault:
                     continue
 
 
-def _messages(row: DatasetRow) -> Iterator[dict[str, Json]]:
-    messages = as_object(content(row)).get("messages")
-    yield from map(as_object, messages if isinstance(messages, list) else ())
+def _messages(value: Json) -> Iterator[dict[str, Json]]:
+    return map(as_dict, as_list(as_dict(value).get("messages")))
 
 
 def characters(row: DatasetRow) -> int:
     """Returns the number of characters in the messages of a row."""
-    return sum(len(as_text(message.get("content"))) for message in _messages(row))
+    return sum(len(as_str(message.get("content"))) for message in _messages(content(row)))
 
 
 def _texts(value: Json) -> list[str]:
@@ -171,7 +169,7 @@ def _length(row: DatasetRow) -> str:
 
 def _outcome(value: Json) -> Iterator[str]:
     """Yields `key: value` for the first texts, numbers and booleans of an outcome."""
-    for key, item in list(as_object(value).items())[:8]:
+    for key, item in list(as_dict(value).items())[:8]:
         if isinstance(item, bool):
             yield f"{key}: {'yes' if item else 'no'}"
         elif isinstance(item, int | float):

@@ -10,7 +10,8 @@ from builder.dataset.rows import DatasetRow
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
-from builder.report.facts import as_object, as_text, whole
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.report.facts import whole
 from builder.report.html import EMPTY, Html, cut, facts_list, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
@@ -165,7 +166,7 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
     facts = facts_list([(key.replace("_", " "), value) for key, value in pairs], limit=300)
     if not is_folded:
         return facts
-    where = " · ".join(as_text(meta.get(key)) for key in ("source", "record") if meta.get(key))
+    where = " · ".join(as_str(meta.get(key)) for key in ("source", "record") if meta.get(key))
     head = tag("summary", text(f"Origin and facts: {shorten(where or picked.where, 160)}"))
     return tag("details", head, facts, class_="facts-of")
 
@@ -183,19 +184,13 @@ def _display_text(value: Json) -> str:
 
 def headline(picked: Picked) -> tuple[str, str]:
     """Returns (the first user message, format · model · tokens) for lists."""
-    value = as_object(content(picked.row))
-    messages = value.get("messages")
-    asked = ""
-    if isinstance(messages, list):
-        users = (as_object(item) for item in messages[:50])
-        asked = next(
-            (as_text(item.get("content")) for item in users if item.get("role") == "user"), ""
-        )
+    messages = map(as_dict, as_list(as_dict(content(picked.row)).get("messages"))[:50])
+    asked = next((item.get("content") for item in messages if item.get("role") == "user"), "")
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
-    pieces = [as_text(meta.get("format")) or form, as_text(meta.get("model"))]
+    pieces = [as_str(meta.get("format")) or form, as_str(meta.get("model"))]
     tokens = whole(meta.get("tokens"))
     pieces += [f"{number(tokens)} tokens"] if tokens else []
     fault = row.reading.code if row.foreign else ""
     nothing = "(not a sample)" if fault else "(no request)"
-    return shorten(asked, 140) or nothing, " · ".join(filter(None, (*pieces, fault)))
+    return shorten(as_str(asked), 140) or nothing, " · ".join(filter(None, (*pieces, fault)))

@@ -12,8 +12,8 @@ import numpy as np
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.columns import Mask
-from builder.report.facts import as_object, as_text
 from builder.report.store import decoded
 
 Row: TypeAlias = "bytes | Json"
@@ -90,13 +90,13 @@ class TextScan:
 
 def sample_texts(value: Json) -> Iterator[str]:
     """Yields the messages of a sample and its tool definitions as JSON; all JSON of other rows."""
-    row = as_object(value)
+    row = as_dict(value)
     messages = row.get("messages")
     if not isinstance(messages, list):
         yield value if isinstance(value, str) else dumps(value)
         return
     for item in messages:
-        yield as_text(as_object(item).get("content"))
+        yield as_str(as_dict(item).get("content"))
     tools = row.get("tools")
     if tools:
         yield tools if isinstance(tools, str) else dumps(tools)
@@ -104,5 +104,5 @@ def sample_texts(value: Json) -> Iterator[str]:
 
 def reject_texts(value: Json) -> Iterator[str]:
     """Yields the values of a line of rejects.jsonl."""
-    for item in as_object(value).values():
-        yield as_text(item)
+    for item in as_dict(value).values():
+        yield as_str(item)

@@ -25,8 +25,8 @@ from builder.dataset.files import DataFile
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.conversions import Conversions
-from builder.report.facts import as_object
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
@@ -307,7 +307,7 @@ class Rows:
         for file, opened in enumerate(self.files):
             for row, line in enumerate(opened.meta_lines(0)):
                 if needle in line:
-                    yield Address(file, row), as_object(decoded(line))
+                    yield Address(file, row), as_dict(decoded(line))
 
 
 def as_stored(row: DatasetRow) -> Json:

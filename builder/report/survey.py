@@ -18,7 +18,8 @@ from builder.conversation import Json
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.ledger import ranked
-from builder.report.facts import as_object, as_text, whole
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.report.facts import whole
 from builder.report.html import shorten
 from builder.report.sample_facets import characters
 from builder.report.samples import Picked
@@ -67,7 +68,7 @@ def survey(dataset: str) -> Survey:
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
         _add(found, meta, split, length)
-        for group in (("", ""), ("format", as_text(meta.get("format")))):
+        for group in (("", ""), ("format", as_str(meta.get("format")))):
             if group in sizes or len(sizes) < _NAMES:
                 sizes.setdefault(group, Counter())[length] += 1
                 by_length.setdefault(group, {}).setdefault(length, number)
@@ -100,15 +101,14 @@ def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
     found.turns += turns
     if turns:
         found.turn_counts[turns] += 1
-    context = as_object(meta.get("context"))
-    if as_text(context.get("level")):
-        _count(found.context, as_text(context.get("level")), turns)
-        listed = context.get("missing")
-        for code in listed if isinstance(listed, list) else ():
-            _count(found.missing, as_text(code), turns)
-    for mode, count in as_object(meta.get("parity")).items():
+    context = as_dict(meta.get("context"))
+    if as_str(context.get("level")):
+        _count(found.context, as_str(context.get("level")), turns)
+        for code in as_list(context.get("missing")):
+            _count(found.missing, as_str(code), turns)
+    for mode, count in as_dict(meta.get("parity")).items():
         _count(found.parity, mode, whole(count))
-    for code, count in as_object(meta.get("changes")).items():
+    for code, count in as_dict(meta.get("changes")).items():
         _count(found.changes, code, whole(count))
     for name in FIELDS:
         value = split if name == "split" else meta.get(name)
@@ -159,13 +159,13 @@ def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
 
 def _firsts(meta: dict[str, Json]) -> Iterator[str]:
     """Yields the kinds of a sample; the first sample of each kind is shown."""
-    if pattern := as_text(meta.get("pattern")):
+    if pattern := as_str(meta.get("pattern")):
         yield shorten(pattern, 40)
     if (source := meta.get("tools_source")) in ("inferred", "supplied", "shared", "mixed"):
         yield f"tools {source}"
     if (reasoning := meta.get("reasoning")) in ("kept", "dropped"):
         yield f"reasoning {reasoning}"
-    for code in sorted(as_object(meta.get("changes"))):
+    for code in sorted(as_dict(meta.get("changes"))):
         yield f"changed: {shorten(code, 40)}"
 
 
@@ -176,7 +176,7 @@ def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
         for item in files:
             assert item.meta is not None
             for _, value in json_lines(item.meta):
-                meta = as_object(value)
+                meta = as_dict(value)
                 yield item.split, meta, whole(meta.get("tokens"))
         return
     for row in dataset_rows(dataset):

@@ -12,7 +12,7 @@ from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
 from builder.qwen3.parse import ParseFault, split_answer, split_responses
 from builder.qwen3.render import is_response
-from builder.report.facts import as_object, as_text
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.html import EMPTY, Html, cut, join, number, omission, shorten, tag, text
 from builder.report.rendered import Limits
 from builder.sample import Sample
@@ -207,10 +207,10 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
         return EMPTY
     items = []
     for tool in tools[: limits.tools]:
-        function = as_object(as_object(tool).get("function"))
-        about = as_text(function.get("description"))
+        function = as_dict(as_dict(tool).get("function"))
+        about = as_str(function.get("description"))
         schema = function.get("parameters") if function else tool
-        name = shorten(as_text(function.get("name")) or "(no name)", 120)
+        name = shorten(as_str(function.get("name")) or "(no name)", 120)
         parts = [tag("dt", cut(name, 120, hits))]
         if about:
             parts.append(tag("dd", cut(about, limits.other, hits)))
@@ -219,7 +219,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
     left = len(tools) - limits.tools
     more = tag("p", omission(left, "definitions")) if left > 0 else EMPTY
     names = ", ".join(
-        as_text(as_object(as_object(tool).get("function")).get("name")) for tool in tools[:20]
+        as_str(as_dict(as_dict(tool).get("function")).get("name")) for tool in tools[:20]
     )
     count = f"{number(len(tools))} tool{'s' if len(tools) != 1 else ''}"
     head = tag("summary", text(f"{count}: {shorten(names, 120)}"))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.normalize import NormalizeOptions, remedy
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.codes import meaning, prose
-from builder.report.facts import LedgerCounts, as_object, is_left_by_design, mode_of
+from builder.report.facts import LedgerCounts, is_left_by_design, mode_of
 from builder.report.html import EMPTY, Html, counted, join, number, shorten, tag, text
 from builder.report.survey import Survey
 
@@ -71,7 +72,7 @@ def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) 
     rows = f"{number(samples)} of {number(found.samples)} rows are samples"
     head = rows if samples != found.samples else f"{number(samples)} samples"
     head += f"{turns}. "
-    if not as_object(manifest.get("tokenizer")):
+    if not as_dict(manifest.get("tokenizer")):
         return tag(
             "p",
             tag("strong", text(f"{head}Not proven. ")),

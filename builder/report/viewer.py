@@ -13,8 +13,9 @@ from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
 from builder.qwen3.tokenizer import Target, target_for
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.columns import ColumnView, Mask
-from builder.report.facts import as_object, as_text, read_ledger
+from builder.report.facts import read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
 from builder.report.index import RejectIndex, Result, SampleIndex
@@ -193,7 +194,7 @@ class Viewer:
             row = self._row(address) if address is not None else None
             if row is not None and sample_id(row) in decisions:
                 where = f"{row.file}:{row.number}"
-                source, record = (as_text(row.meta.get(key)) for key in ("source", "record"))
+                source, record = (as_str(row.meta.get(key)) for key in ("source", "record"))
                 places.setdefault(sample_id(row), (where, source, record))
         return csv_bytes(
             (name, item, *places.get(name, ("", "", "")))
@@ -267,7 +268,7 @@ class Viewer:
         beginning = f'"{wanted}'.encode("utf-8", "replace")
         found = self.rows.metas(beginning)
         return next(
-            (address for address, meta in found if as_text(meta.get("id")).startswith(wanted)), None
+            (address for address, meta in found if as_str(meta.get("id")).startswith(wanted)), None
         )
 
     # -- parts -------------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ class Viewer:
         return tag("p", tag("a", text(words), href="review.csv"), class_="pages")
 
     def _page(self, title: str, main: Html, *, wide: bool = False) -> bytes:
-        name = as_text(as_object(self.manifest.get("config")).get("name")) or "dataset"
+        name = as_str(as_dict(self.manifest.get("config")).get("name")) or "dataset"
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))

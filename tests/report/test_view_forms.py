@@ -13,7 +13,7 @@ from viewing import viewer_of
 from builder import UsageError, cli
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
-from builder.report.facts import as_object
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.store import Address, Rows
 
 FUNCTION = {
@@ -145,7 +145,7 @@ def hits(viewer, **asked):
 def test_a_row_is_converted_and_its_form_named(tmp_path, viewed, form):
     path = write(tmp_path / "rows.jsonl", [ROWS[form]] * 3)
     row = next(dataset_rows(str(path)))
-    assert as_object(row.converted)["messages"][-4]["content"] == "How long is a?"
+    assert as_dict(row.converted)["messages"][-4]["content"] == "How long is a?"
     viewer = viewed(path)
     page = page_of(viewer, 1)
     assert f"Converted for display: </strong>a row of the form <code>{form}</code>" in page
