@@ -22,12 +22,7 @@ from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
 from builder.audit.shingles import shingles, word_numbers
 from builder.qwen3.render import last_query
 
-CODES = (
-    "duplicate_across_splits",
-    "exact_duplicate",
-    "near_duplicate",
-    "prefix_of_another",
-)
+CODES = ("duplicate_across_splits", "exact_duplicate", "near_duplicate", "prefix_of_another")
 PERMUTATIONS = 128
 BANDS = 32
 SHINGLE = 3

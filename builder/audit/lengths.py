@@ -126,11 +126,7 @@ def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
 
 
 def doubling(
-    key: str,
-    title: str,
-    unit: str,
-    values: Sequence[int],
-    marks: tuple[tuple[str, int], ...] = (),
+    key: str, title: str, unit: str, values: Sequence[int], marks: tuple[tuple[str, int], ...] = ()
 ) -> Histogram:
     """Returns a histogram with the edges 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]

@@ -23,12 +23,7 @@ from builder.jsonio import JsonFault, loads
 from builder.sample import Dialogue, Turn
 
 Pattern = Literal[
-    "direct_answer",
-    "single_call",
-    "chain",
-    "parallel",
-    "clarification",
-    "error_recovery",
+    "direct_answer", "single_call", "chain", "parallel", "clarification", "error_recovery"
 ]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 

@@ -128,10 +128,7 @@ def loading(
             }
         ],
         "dataset_info": {
-            "features": [
-                {"name": "messages", "list": message},
-                {"name": "tools", "list": "json"},
-            ]
+            "features": [{"name": "messages", "list": message}, {"name": "tools", "list": "json"}]
         },
     }
 

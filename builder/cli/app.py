@@ -92,8 +92,7 @@ def build(
         typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
     ] = None,
     fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Start over; default: continue an earlier run."),
+        bool, typer.Option("--fresh", help="Start over; default: continue an earlier run.")
     ] = False,
     allow_eval: AllowEval = False,
     strict: Strict = False,
@@ -137,12 +136,10 @@ def build(
 def verify(
     dataset: Dataset,
     tokenizer: Annotated[
-        list[str] | None,
-        typer.Option(help="qwen3 (embedded), a folder, a Hub id."),
+        list[str] | None, typer.Option(help="qwen3 (embedded), a folder, a Hub id.")
     ] = None,
     masks: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TRAINER", help="Show its default mask; or: all."),
+        list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")
     ] = None,
     schema: Annotated[
         SchemaPolicy, typer.Option(help="How to treat schema violations.")
@@ -151,8 +148,7 @@ def verify(
         Unit | None, typer.Option(help="The training unit; default: from meta/, conversation.")
     ] = None,
     loaded: Annotated[
-        bool,
-        typer.Option("--as-loaded", help="Also load it with `datasets`; report changes."),
+        bool, typer.Option("--as-loaded", help="Also load it with `datasets`; report changes.")
     ] = False,
     parity: Annotated[
         ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
@@ -363,8 +359,7 @@ def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
     config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", help="A YAML file (docs/merge.md)."),
+        Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
     ] = None,
     workers: Workers = None,
     strict: Strict = False,

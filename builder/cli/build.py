@@ -38,10 +38,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.sources.store import is_url, local_path
 
-STORES = (
-    ("Claude Code", "~/.claude/projects"),
-    ("Codex", "~/.codex/sessions"),
-)
+STORES = (("Claude Code", "~/.claude/projects"), ("Codex", "~/.codex/sessions"))
 """(agent, folder of its logs), as documented by each agent."""
 
 
@@ -82,14 +79,7 @@ def run_build(
 
 
 def summarise(
-    built: Built,
-    config: Config,
-    out: str,
-    here: Path,
-    *,
-    strict: bool,
-    as_json: bool,
-    quiet: bool,
+    built: Built, config: Config, out: str, here: Path, *, strict: bool, as_json: bool, quiet: bool
 ) -> int:
     """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger

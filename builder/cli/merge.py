@@ -27,11 +27,7 @@ def run_merge(
     progress = BuildProgress(visible=not (quiet or as_json))
     try:
         built = merge(
-            datasets,
-            config,
-            Path(out),
-            workers=workers or default_workers(),
-            phase=progress.phase,
+            datasets, config, Path(out), workers=workers or default_workers(), phase=progress.phase
         )
     finally:
         progress.close()

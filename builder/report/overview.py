@@ -73,8 +73,7 @@ def _finding(finding: AuditFinding, places: Mapping[str, int]) -> Html:
         return tag("li", tag("div", *head, class_="finding"))
     examples_html = [_example(example, places) for example in finding.examples[:_EXAMPLES]]
     return tag(
-        "li",
-        tag("details", tag("summary", *head, class_="finding"), tag("ul", *examples_html)),
+        "li", tag("details", tag("summary", *head, class_="finding"), tag("ul", *examples_html))
     )
 
 

@@ -32,9 +32,7 @@ class Query:
         chosen = [(name, asked[name][:MAX_TEXT]) for name in facets if asked.get(name)]
         sort = asked.get("sort", "")
         return cls(
-            asked.get("text", "").strip()[:MAX_TEXT],
-            tuple(chosen),
-            sort if sort in sorts else "",
+            asked.get("text", "").strip()[:MAX_TEXT], tuple(chosen), sort if sort in sorts else ""
         )
 
     def __bool__(self) -> bool:

@@ -25,14 +25,7 @@ from builder.report.page import page
 from builder.report.query import Query, whole_number
 from builder.report.reject_pages import reject_list, reject_page
 from builder.report.rejects import FILE
-from builder.report.review_file import (
-    ACCEPTED,
-    MAX_NOTE,
-    REJECTED,
-    STATES,
-    ReviewFile,
-    csv_bytes,
-)
+from builder.report.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
 from builder.report.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
 from builder.report.sample_page import SamplePage
 from builder.report.samples import Picked, headline
