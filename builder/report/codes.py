@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import cycle
 
-from builder.report.html import EMPTY, Html, join, tag, text
+from builder.report.html import EMPTY, Html, join, prose, tag, text
 
 SELECTED = "select_"
 """Prefix of the codes of `select.where`: the rest is the user's field."""
@@ -60,19 +59,9 @@ def explained(code: str) -> Html:
     found = explain(code)
     if found is None:
         return EMPTY
-    parts = [*prose(f"{found.meaning[:1].upper()}{found.meaning[1:]}. "),
-             text("Example: "), *prose(f"{found.example}. "),
-             text("Remedy: "), *prose(f"{found.remedy}.")]  # fmt: skip
-    return tag("p", *parts, class_="note")
-
-
-def prose(words: str) -> list[Html]:
-    """Returns text with the pieces between backticks as code."""
-    kinds = cycle((False, True))
-    pieces = [(piece, next(kinds)) for piece in words.split("`")]
-    return [
-        tag("code", text(piece)) if is_code else text(piece) for piece, is_code in pieces if piece
-    ]
+    sentence = f"{found.meaning[:1].upper()}{found.meaning[1:]}"
+    words = f"{sentence}. Example: {found.example}. Remedy: {found.remedy}."
+    return tag("p", prose(words), class_="note")
 
 
 def codes_html(codes: Mapping[str, int]) -> Html:

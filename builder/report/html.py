@@ -129,6 +129,17 @@ def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
     return join((marked(begin, hits), omission(len(value) - limit), marked(end, hits)))
 
 
+def prose(words: str) -> Html:
+    """Returns text with the pieces between backticks as code."""
+    pieces = enumerate(words.split("`"))
+    return join(tag("code", text(piece)) if at % 2 else text(piece) for at, piece in pieces)
+
+
+def statement(head: str, words: str, style: str | None = None) -> Html:
+    """Returns a paragraph with a head in bold, and text in which backticks mark code."""
+    return tag("p", tag("strong", text(head)), prose(words), class_=style)
+
+
 def facts_list(pairs: Iterable[tuple[str, str]], style: str = "facts", limit: int = 200) -> Html:
     """Returns a list of the (name, value) pairs that have a value, or nothing."""
     rows = [

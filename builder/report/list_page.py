@@ -37,9 +37,9 @@ class ListPage:
     sorts: Mapping[str, str]
     top: Top
 
-    def page(self, asked: Mapping[str, str]) -> tuple[int, list[int]]:
+    def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
         """Returns the number of the requested page, from 0, and the numbers of its rows."""
-        at = min(whole_number(asked.get("page", "")), self.pages - 1)
+        at = min(whole_number(params.get("page", "")), self.pages - 1)
         return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
 
     def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:

@@ -26,13 +26,13 @@ class Query:
 
     @classmethod
     def read(
-        cls, asked: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
+        cls, params: Mapping[str, str], facets: Collection[str], sorts: Collection[str]
     ) -> Query:
         """Parses the fields of a URL; ignores unknown ones."""
-        chosen = [(name, asked[name][:MAX_TEXT]) for name in facets if asked.get(name)]
-        sort = asked.get("sort", "")
+        chosen = [(name, params[name][:MAX_TEXT]) for name in facets if params.get(name)]
+        sort = params.get("sort", "")
         return cls(
-            asked.get("text", "").strip()[:MAX_TEXT], tuple(chosen), sort if sort in sorts else ""
+            params.get("text", "").strip()[:MAX_TEXT], tuple(chosen), sort if sort in sorts else ""
         )
 
     def __bool__(self) -> bool:
@@ -47,8 +47,8 @@ class Query:
     def url(self, address: str = "", /, **more: object) -> str:
         """Returns the URL of a page for this query, with further fields; "" omits a field."""
         extra = [(key, str(value)) for key, value in more.items() if value != ""]
-        asked = urlencode([*self.fields, *extra])
-        return f"{address}?{asked}" if asked else address or "."
+        fields = urlencode([*self.fields, *extra])
+        return f"{address}?{fields}" if fields else address or "."
 
     def choosing(self, facet: str, value: str) -> Query:
         """Returns a query with another value of a facet; "" removes the condition."""

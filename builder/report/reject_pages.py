@@ -18,19 +18,19 @@ from builder.report.turns import as_written
 _FIELDS = 20
 
 
-def reject_list(index: RejectIndex, asked: Mapping[str, str]) -> Html:
+def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     """Returns a page of the matching rejects, and an explanation of the selected code."""
-    query = _query(asked)
+    query = _query(params)
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
-    at, numbers = listed.page(asked)
+    at, numbers = listed.page(params)
     items = [_item(each, index.line(each), query) for each in numbers]
     code = query.value("code")
     return join((explained(code) if code else EMPTY, listed.html(at, items)))
 
 
 def reject_page(
-    index: RejectIndex, at: int, asked: Mapping[str, str], logs: Path | None
+    index: RejectIndex, at: int, params: Mapping[str, str], logs: Path | None
 ) -> Html | None:
     """Returns the page of a reject with its raw record, or None."""
     line = index.line(at)
@@ -45,7 +45,7 @@ def reject_page(
     code = as_str(line.get("code"))
     return join(
         (
-            _steps(index, at, _query(asked)),
+            _steps(index, at, _query(params)),
             tag("h2", tag("code", text(shorten(code, 80) or "(no code)"))),
             explained(code),
             facts_list(map(_fact, list(line.items())[:_FIELDS]), "facts broad", 400),
@@ -54,8 +54,8 @@ def reject_page(
     )
 
 
-def _query(asked: Mapping[str, str]) -> Query:
-    return Query.read(asked, REJECT_FACETS, ())
+def _query(params: Mapping[str, str]) -> Query:
+    return Query.read(params, REJECT_FACETS, ())
 
 
 def _result(index: RejectIndex, query: Query) -> Result:

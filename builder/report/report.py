@@ -28,11 +28,11 @@ from builder.report.verdict import verdict
 MAX_BYTES = 4_800_000
 MAX_SAMPLES = 60
 KEYS = (
-    ("j or →", "the next sample"),
-    ("k or ←", "the one before"),
-    ("Enter", "opens the sample"),
-    ("/", "searches the samples"),
-    ("?", "shows these keys"),
+    ("j or →", "next sample"),
+    ("k or ←", "previous sample"),
+    ("Enter", "open the sample"),
+    ("/", "search the samples"),
+    ("?", "show these keys"),
 )
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
@@ -151,13 +151,13 @@ def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int
 
 
 def _item(picked: Picked, body: Html) -> Html:
-    asked, about = headline(picked)
+    request, about = headline(picked)
     reasons = (
         tag("span", text(shorten(reason, 60)), class_="why") for reason in picked.reasons[:6]
     )
     head = (
         tag("span", text(f"#{number(picked.number)}"), class_="count"),
-        tag("span", text(asked), class_="asked", dir="auto"),
+        tag("span", text(request), class_="asked", dir="auto"),
         tag("span", text(about), class_="about"),
         tag("span", *reasons, class_="reasons"),
     )

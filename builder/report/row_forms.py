@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from builder.dataset.rows import DatasetRow
-from builder.report.codes import explained, prose
-from builder.report.html import EMPTY, Html, join, number, shorten, tag, text
+from builder.report.codes import explained
+from builder.report.html import EMPTY, Html, join, number, shorten, statement, tag, text
 from builder.sample import Sample
 
 _HOW: Mapping[str, str] = MappingProxyType(
@@ -34,8 +34,7 @@ def conversion_html(row: DatasetRow) -> Html:
     if reading.changes:
         listed = ", ".join(f"{code} {number(n)}" for code, n in sorted(reading.changes.items()))
         words += f" Changed by the conversion: {listed}."
-    head = tag("strong", text("Converted for display: "))
-    return tag("p", head, *prose(words), class_="verdict converted")
+    return statement("Converted for display: ", words, "verdict converted")
 
 
 def fault_html(row: DatasetRow) -> Html:
@@ -44,6 +43,6 @@ def fault_html(row: DatasetRow) -> Html:
     assert not isinstance(reading.sample, Sample), "a row without a sample"
     form = f" of the form `{reading.form}`" if reading.form else ""
     words = f"`{reading.code}`. The row{form} is shown as stored in the file."
-    head = tag("p", tag("strong", text("Not a sample: ")), *prose(words), class_="verdict open")
+    head = statement("Not a sample: ", words, "verdict open")
     found = [tag("li", text(shorten(finding.message, 400))) for finding in reading.sample[:20]]
     return join((head, tag("ul", *found, class_="note"), explained(reading.code)))

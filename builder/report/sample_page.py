@@ -122,7 +122,7 @@ class SamplePage:
             for name, value in (("Accept", ACCEPT), ("Reject", REJECT))
         ]  # fmt: skip
         if decision:
-            buttons.append(_button("Take back", "none"))
+            buttons.append(_button("Undo", "none"))
         note = tag("textarea", text(self.decided.note), name="note", rows=1, maxlength=MAX_NOTE)
         return tag(
             "form",

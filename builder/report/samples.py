@@ -185,7 +185,7 @@ def _display_text(value: Json) -> str:
 def headline(picked: Picked) -> tuple[str, str]:
     """Returns (the first user message, format · model · tokens) for lists."""
     messages = map(as_dict, as_list(as_dict(content(picked.row)).get("messages"))[:50])
-    asked = next((item.get("content") for item in messages if item.get("role") == "user"), "")
+    request = next((item.get("content") for item in messages if item.get("role") == "user"), "")
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
     pieces = [as_str(meta.get("format")) or form, as_str(meta.get("model"))]
@@ -193,4 +193,4 @@ def headline(picked: Picked) -> tuple[str, str]:
     pieces += [f"{number(tokens)} tokens"] if tokens else []
     fault = row.reading.code if row.foreign else ""
     nothing = "(not a sample)" if fault else "(no request)"
-    return shorten(as_str(asked), 140) or nothing, " · ".join(filter(None, (*pieces, fault)))
+    return shorten(as_str(request), 140) or nothing, " · ".join(filter(None, (*pieces, fault)))

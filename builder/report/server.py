@@ -107,20 +107,20 @@ class _Handler(BaseHTTPRequestHandler):
             print(f"builder: view: {type(error).__name__}: {error}", file=sys.stderr)
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, _FAILED, _TEXT)
 
-    def _get(self, name: str, asked: dict[str, str]) -> None:
+    def _get(self, name: str, params: dict[str, str]) -> None:
         viewer = self.server.viewer
-        at = Address.read(asked.get("at", ""))
+        at = Address.read(params.get("at", ""))
         pages: dict[str, Callable[[], bytes | None]] = {
-            "": lambda: viewer.samples(asked),
-            "row": lambda: viewer.sample(at, asked) if at is not None else None,
+            "": lambda: viewer.samples(params),
+            "row": lambda: viewer.sample(at, params) if at is not None else None,
             "raw": lambda: viewer.raw(at) if at is not None else None,
             "overview": viewer.overview,
-            "rejects": lambda: viewer.rejects(asked),
-            "reject": lambda: viewer.reject(asked),
+            "rejects": lambda: viewer.rejects(params),
+            "reject": lambda: viewer.reject(params),
             "review.csv": viewer.review_csv,
         }
         if name == "go":
-            found = viewer.find(asked.get("to", ""))
+            found = viewer.find(params.get("to", ""))
             if found is not None:
                 self._redirect(f"row?at={found}")
                 return
@@ -130,9 +130,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.OK, body, _KINDS.get(name, _HTML))
 
-    def _post(self, name: str, asked: dict[str, str]) -> None:
+    def _post(self, name: str, params: dict[str, str]) -> None:
         """Records a decision that a form of this server's own pages sent."""
-        del asked
+        del params
         self.close_connection = True  # the body of a refused request is not read
         origin = f"http://{self.headers.get('Host', '')}"
         site = self.headers.get("Sec-Fetch-Site", "same-origin")

@@ -10,9 +10,20 @@ from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.normalize import NormalizeOptions, remedy
 from builder.readers.toolkit.narrow import as_dict
-from builder.report.codes import meaning, prose
+from builder.report.codes import meaning
 from builder.report.facts import LedgerCounts, is_left_by_design, mode_of
-from builder.report.html import EMPTY, Html, counted, join, number, shorten, tag, text
+from builder.report.html import (
+    EMPTY,
+    Html,
+    counted,
+    join,
+    number,
+    prose,
+    shorten,
+    statement,
+    tag,
+    text,
+)
 from builder.report.survey import Survey
 
 ADVICE = 5
@@ -65,34 +76,24 @@ def _samples(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -
 
 def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
     if not found.samples:
-        return tag("p", tag("strong", text("No samples. ")),
-                   text("There is nothing to train on here."), class_="verdict open")  # fmt: skip
+        return statement("No samples. ", "There is nothing to train on here.", "verdict open")
     turns = f" with {number(found.turns)} trained turns" if found.turns else ""
     samples = _samples(found, manifest, audit)
     rows = f"{number(samples)} of {number(found.samples)} rows are samples"
     head = rows if samples != found.samples else f"{number(samples)} samples"
     head += f"{turns}. "
     if not as_dict(manifest.get("tokenizer")):
-        return tag(
-            "p",
-            tag("strong", text(f"{head}Not proven. ")),
-            text("There is no manifest: this dataset was not made by "),
-            tag("code", text("builder build")),
-            text(". Check it with "),
-            tag("code", text("builder verify")),
-            text("."),
-            class_="verdict open",
+        words = (
+            "There is no manifest: this dataset was not made by `builder build`. Check it with"
+            " `builder verify`."
         )
-    return tag(
-        "p",
-        tag("strong", text(f"{head}Every sample is proven in bytes: ")),
-        text(
-            "its text is what the tokenizer's own chat template renders for the conversation, and"
-            " it parses back to the same messages. Parity with inference and the level of context"
-            " of each trained turn are counted below."
-        ),
-        class_="verdict good",
+        return statement(f"{head}Not proven. ", words, "verdict open")
+    words = (
+        "its text is what the tokenizer's own chat template renders for the conversation, and it"
+        " parses back to the same messages. Parity with inference and the level of context of each"
+        " trained turn are counted below."
     )
+    return statement(f"{head}Every sample is proven in bytes: ", words, "verdict good")
 
 
 def _converted(audit: Audit | None) -> Html:
@@ -106,7 +107,7 @@ def _converted(audit: Audit | None) -> Html:
     )
     changed = ", ".join(f"{code} {number(n)}" for code, n in sorted(audit.conversion.items()))
     words = f"{forms}. Changed by the conversion: {changed}." if changed else f"{forms}."
-    return tag("p", tag("strong", text("Converted from other forms: ")), text(words))
+    return statement("Converted from other forms: ", words)
 
 
 def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
@@ -153,7 +154,7 @@ def _lost(ledger: LedgerCounts | None) -> Html:
         if loss.count and not loss.by_design
     ]
     words = "; ".join(lost) if lost else "nothing"
-    return tag("p", tag("strong", text("Lost: ")), text(f"{words}."))
+    return statement("Lost: ", f"{words}.")
 
 
 def _advice(
@@ -162,7 +163,7 @@ def _advice(
     ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
     if not ranked:
         return EMPTY
-    items = [tag("li", text(f"{item.finding} "), *prose(item.remedy)) for item in ranked[:ADVICE]]
+    items = [tag("li", text(f"{item.finding} "), prose(item.remedy)) for item in ranked[:ADVICE]]
     return tag("section", tag("h3", text("What to do first")), tag("ol", *items, class_="advice"))
 
 

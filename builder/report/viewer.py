@@ -35,14 +35,14 @@ from builder.report.survey import Survey
 from builder.report.verdict import verdict
 
 KEYS = (
-    ("j or →", "the next sample, or the next row of a list"),
-    ("k or ←", "the one before"),
-    ("Enter", "opens the row"),
-    ("/", "searches"),
-    ("a, r, u", "accept the sample, reject it, take the decision back"),
-    ("n", "writes a note"),
-    ("f", "opens and folds long results"),
-    ("?", "shows these keys"),
+    ("j or →", "next sample, or next row of a list"),
+    ("k or ←", "previous sample or row"),
+    ("Enter", "open the row"),
+    ("/", "search"),
+    ("a, r, u", "accept the sample, reject it, undo the decision"),
+    ("n", "write a note"),
+    ("f", "open or fold long results"),
+    ("?", "show these keys"),
 )
 _AROUND = 90
 """Characters shown on either side of a search match."""
@@ -88,9 +88,9 @@ class Viewer:
 
     # -- samples -----------------------------------------------------------------------------------
 
-    def samples(self, asked: Mapping[str, str]) -> bytes:
+    def samples(self, params: Mapping[str, str]) -> bytes:
         """Returns a page of the list of matching samples."""
-        query = _query(asked)
+        query = _query(params)
         result = self.result(query)
 
         def top(facet: str, most: int) -> tuple[list[tuple[str, int]], int]:
@@ -105,7 +105,7 @@ class Viewer:
         orders = {**ORDERS, "review": STATES}
         sorts = {key: name for key, (name, _, _) in SORTS.items()}
         listed = ListPage("", "samples", query, result, FACETS, orders, sorts, top)
-        at, numbers = listed.page(asked)
+        at, numbers = listed.page(params)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
         main = listed.html(at, items, join((_jump(), self._exports())))
         return self._page("Samples", main)
@@ -126,28 +126,28 @@ class Viewer:
         row = self._row(address) if address is not None else None
         if row is None:
             return EMPTY
-        asked, about = headline(Picked(at, row))
+        request, about = headline(Picked(at, row))
         decision = self.review.decisions.get(sample_id(row), Decision())
         state = _STATE_NAMES[decision.decision]
         badge = tag("span", text(state), class_=f"state {state}") if state else EMPTY
         return tag(
             "li",
             tag("span", text(f"#{number(at)}"), class_="count"),
-            tag("a", text(asked), href=query.url("row", at=address), class_="asked", dir="auto"),
+            tag("a", text(request), href=query.url("row", at=address), class_="asked", dir="auto"),
             tag("span", badge, text(about), class_="about"),
             _excerpt(content(row), query),
         )
 
-    def sample(self, address: Address, asked: Mapping[str, str]) -> bytes | None:
+    def sample(self, address: Address, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a sample, or None if there is no such row."""
         row = self._row(address)
         if row is None:
             return None
-        query = _query(asked)
+        query = _query(params)
         known = self.rows.number(address)
         at = known if known is not None else address.row
         sample_page = SamplePage(
-            row, address, at, query, asked.get("side", ""), self.target, self.logs,
+            row, address, at, query, params.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
         steps = sample_page.steps(self.result(query), self.rows)
@@ -216,19 +216,19 @@ class Viewer:
         )
         return self._page("Overview", main)
 
-    def rejects(self, asked: Mapping[str, str]) -> bytes:
+    def rejects(self, params: Mapping[str, str]) -> bytes:
         """Returns a page of the list of matching rejects."""
         if self.rejected is None:
             note = "There is no rejects.jsonl."
             return self._page("Rejects", tag("p", text(note), class_="note"))
-        return self._page("Rejects", reject_list(self.rejected, asked))
+        return self._page("Rejects", reject_list(self.rejected, params))
 
-    def reject(self, asked: Mapping[str, str]) -> bytes | None:
+    def reject(self, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a reject, or None."""
         if self.rejected is None:
             return None
-        at = whole_number(asked.get("line", ""))
-        content = reject_page(self.rejected, at, asked, self.logs)
+        at = whole_number(params.get("line", ""))
+        content = reject_page(self.rejected, at, params, self.logs)
         return self._page(f"Reject {number(at + 1)}", content) if content is not None else None
 
     def message(self, title: str, words: str) -> bytes:
@@ -286,8 +286,8 @@ class Viewer:
         )
 
 
-def _query(asked: Mapping[str, str]) -> Query:
-    return Query.read(asked, FACETS, SORTS)
+def _query(params: Mapping[str, str]) -> Query:
+    return Query.read(params, FACETS, SORTS)
 
 
 def _excerpt(value: Json, query: Query) -> Html:
