@@ -130,7 +130,7 @@ def _kind(is_number: bool) -> str | None:
 def _bar(title: str, value: float, most: float, goal: float | None) -> Html:
     marks = [
         tag("title", plain(shorten(title, 2 * NAME))),
-        _rect("fill", 0, 2, 100 * value / most, 8),
+        rect("fill", 0, 2, 100 * value / most, 8),
     ]
     if goal is not None:
         at = round(100 * goal / most, 2)
@@ -142,7 +142,8 @@ def _bar(title: str, value: float, most: float, goal: float | None) -> Html:
     return tag("svg", *marks, role="img", viewBox="0 0 100 12", preserveAspectRatio="none")
 
 
-def _rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
+def rect(kind: str, x: float, y: float, width: float, height: float) -> Html:
+    """Returns a rectangle of a class `kind`."""
     return tag(
         "rect", class_=kind, x=round(x, 2), y=round(y, 2), width=round(max(width, 0), 2),
         height=round(max(height, 0), 2),
@@ -264,21 +265,21 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
     for share in (0.5, 1.0):
         y = round(top + height * (1 - share), 2)
         drawn.append(tag("line", class_="grid", x1=left, x2=right, y1=y, y2=y))
-    drawn.append(_label(left, top - 5, f"{number(most)} samples", "muted"))
+    drawn.append(label(left, top - 5, f"{number(most)} samples", "muted"))
     names = _bins(edges)
     for at, count in enumerate(counts):
         tall = max(height * count / most, 1.5) if count else 0
         caption = f"{names[at]} {histogram.unit}: {number(count)}"
-        bar = _rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
+        bar = rect("fill", left + at * step + 0.5, top + height - tall, step - 1, tall)
         drawn.append(tag("g", tag("title", plain(caption)), bar))
     base = top + height
     drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
     drawn += _ticks(edges, left, right, base, 66)
-    drawn.append(_label(right, base + 34, histogram.unit, "muted", "end"))
+    drawn.append(label(right, base + 34, histogram.unit, "muted", "end"))
     for name, x, place, at_end, row in placed:
         y = 12 + 15 * row
         drawn.append(tag("line", class_="goal", x1=x, x2=x, y1=y - 9, y2=base))
-        drawn.append(_label(place, y, name, "mark", "end" if at_end else None))
+        drawn.append(label(place, y, name, "mark", "end" if at_end else None))
     return drawn, base + 40
 
 
@@ -292,14 +293,14 @@ def _labels(
     placed: list[tuple[str, float, float, bool, int]] = []
     ends: list[float] = []
     for name, value in sorted(marks, key=lambda mark: mark[1]):
-        label = f"{shorten(escape_invisible(name), 24)} {number(value)}"
+        caption = f"{shorten(escape_invisible(name), 24)} {number(value)}"
         x = round(_position(value, edges, left, right), 2)
-        long = len(label) * _LETTER
+        long = len(caption) * _LETTER
         at_end = x + 4 + long > right
         begin = x - 4 - long if at_end else x + 4
         row = next((at for at, end in enumerate(ends) if end < begin - 6), len(ends))
         ends[row : row + 1] = [begin + long]
-        placed.append((label, x, x - 4 if at_end else x + 4, at_end, row))
+        placed.append((caption, x, x - 4 if at_end else x + 4, at_end, row))
     return placed
 
 
@@ -323,11 +324,12 @@ def _ticks(edges: list[int], left: float, right: float, base: float, apart: floa
         x = round(left + (at + single / 2) * step, 2)
         anchored = "end" if x > right - 20 else "middle" if x > left + 20 else None
         drawn.append(tag("line", class_="axis", x1=x, x2=x, y1=base, y2=base + 4))
-        drawn.append(_label(x, base + 17, number(edges[at]), "muted", anchored))
+        drawn.append(label(x, base + 17, number(edges[at]), "muted", anchored))
     return drawn
 
 
-def _label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
+def label(x: float, y: float, caption: str, kind: str, anchored: str | None = None) -> Html:
+    """Returns text of a class `kind`; `anchored` is "middle", "end" or None for the start."""
     return tag(
         "text", plain(caption), class_=kind, x=round(x, 2), y=round(y, 2), text_anchor=anchored
     )

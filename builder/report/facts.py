@@ -28,6 +28,11 @@ class Loss:
     codes: tuple[tuple[str, int], ...] = ()
     by_design: bool = False
 
+    @property
+    def style(self) -> str:
+        """Returns the CSS class of the loss in drawings."""
+        return "by-design" if self.by_design else "lost"
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.audit.result import AuditTable
-from builder.report.charts import figure, table_html
+from builder.report.charts import figure, label, rect, table_html
 from builder.report.codes import codes_html
 from builder.report.facts import IGNORED, LedgerCounts, Loss, Stage
 from builder.report.html import Html, join, number, plain, shorten, tag, text
@@ -28,33 +28,22 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
             "div",
             tag("h4", text(f"{stage.unit.capitalize()}: {loss.name}")),
             _codes(loss),
-            class_="by-design" if loss.by_design else None,
+            class_=loss.style,
         )
         for stage in (*stages, ledger.calls)
         for loss in stage.losses
         if loss.count
     ]
+    listed = tag("div", *tables, class_="columns") if tables else tag("p", text("None."))
+    once = "Every record and conversation that was read is counted exactly once."
+    flow = _drawings("flow", stages, "samples", ledger.samples)
+    calls_once = "A call that occurs several times in a log is counted once."
+    calls = _drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.kept)
     return join(
         (
-            figure(
-                "flow",
-                "From records to samples",
-                "Every record and conversation that was read is counted exactly once.",
-                *_drawings("flow", stages, "samples", ledger.samples),
-            ),
-            figure(
-                "flow-calls",
-                "Tool calls",
-                "A call that occurs several times in a log is counted once.",
-                *_drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.kept),
-            ),
-            tag(
-                "section",
-                tag("h3", text("Every loss by its code"), id="losses-title"),
-                tag("div", *tables, class_="columns") if tables else tag("p", text("None.")),
-                class_="figure",
-                id="losses",
-            ),
+            figure("flow", "From records to samples", once, *flow),
+            figure("flow-calls", "Tool calls", calls_once, *calls),
+            figure("losses", "Every loss by its code", "", listed),
         )
     )
 
@@ -91,33 +80,33 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     for at, stage in enumerate(stages):
         x = at * apart
         drawn += _head(x, stage.found, f"{stage.unit} {stage.found_label}", stage_end=False)
-        drawn.append(_box("node", x, _TOP, _NODE, _HEIGHT))
+        drawn.append(rect("node", x, _TOP, _NODE, _HEIGHT))
         unit = _HEIGHT / (stage.found or 1)
         going = stage.kept * unit
         is_last = at == len(stages) - 1
         drawn.append(
             _ribbon("kept", x + _NODE, _TOP, going, x + apart, _TOP, going if is_last else _HEIGHT)
         )
-        label = f"{number(stage.kept)} {stage.kept_label}"
-        drawn.append(_text(x + _NODE + 12, _TOP + min(max(going / 2 + 4, 14), 70), label, "on"))
+        on_ribbon = f"{number(stage.kept)} {stage.kept_label}"
+        middle = _TOP + min(max(going / 2 + 4, 14), 70)
+        drawn.append(label(x + _NODE + 12, middle, on_ribbon, "on"))
         y, place = _TOP + going, _TOP + _HEIGHT + 26
         for loss in stage.losses:
             if not loss.count:
                 continue
             thick = max(loss.count * unit, 1.5)
-            kind = "by-design" if loss.by_design else "lost"
-            drawn.append(_ribbon(kind, x + _NODE, y, thick, x + 120, place, thick))
-            drawn.append(_box(f"exit {kind}", x + 120, place, 4, max(thick, 4)))
+            drawn.append(_ribbon(loss.style, x + _NODE, y, thick, x + 120, place, thick))
+            drawn.append(rect(f"exit {loss.style}", x + 120, place, 4, max(thick, 4)))
             middle = place + max(thick, 4) / 2
-            drawn.append(_text(x + 132, middle, f"{number(loss.count)} {loss.name}", "strong"))
-            drawn.append(_text(x + 132, middle + 16, _top_codes(loss), "muted"))
+            drawn.append(label(x + 132, middle, f"{number(loss.count)} {loss.name}", "strong"))
+            drawn.append(label(x + 132, middle + 16, _top_codes(loss), "muted"))
             y += loss.count * unit
             place += max(thick, 30) + 18
         bottom = max(bottom, place)
     x = len(stages) * apart
     share = (stages[-1].kept or 0) / (stages[-1].found or 1)
     drawn += _head(x, count, last, stage_end=len(stages) > 1)
-    drawn.append(_box("node", x, _TOP, _NODE, max(_HEIGHT * share, 2)))
+    drawn.append(rect("node", x, _TOP, _NODE, max(_HEIGHT * share, 2)))
     return _svg(key, "wide", _WIDE, bottom + 4, drawn, description(stages, last, count))
 
 
@@ -127,27 +116,24 @@ def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     y = 0.0
     for stage in stages:
         head = f"{number(stage.found)} {stage.unit} {stage.found_label}"
-        drawn.append(_text(0, y + 16, head, "strong"))
+        drawn.append(label(0, y + 16, head, "strong"))
         unit = _NARROW / (stage.found or 1)
         x = 0.0
         parts = [("kept", stage.kept_label, stage.kept, "")]
-        parts += [
-            ("by-design" if loss.by_design else "lost", loss.name, loss.count, _top_codes(loss))
-            for loss in stage.losses
-        ]
+        parts += [(loss.style, loss.name, loss.count, _top_codes(loss)) for loss in stage.losses]
         line = y + 62
         for kind, name, size, codes in parts:
             if not size:
                 continue
-            drawn.append(_box(f"{kind} part", x, y + 24, size * unit, 20))
-            drawn.append(_box(f"{kind} part", 0, line - 9, 10, 10))
-            drawn.append(_text(18, line, f"{number(size)} {name}", "label"))
+            drawn.append(rect(f"{kind} part", x, y + 24, max(size * unit, 1), 20))
+            drawn.append(rect(f"{kind} part", 0, line - 9, 10, 10))
+            drawn.append(label(18, line, f"{number(size)} {name}", "label"))
             if codes:
-                drawn.append(_text(18, line + 15, codes, "muted"))
+                drawn.append(label(18, line + 15, codes, "muted"))
             x += size * unit
             line += 38 if codes else 21
         y = line + 6
-    drawn.append(_text(0, y + 12, f"{number(count)} {last}", "strong"))
+    drawn.append(label(0, y + 12, f"{number(count)} {last}", "strong"))
     return _svg(key, "narrow", _NARROW, y + 22, drawn, description(stages, last, count))
 
 
@@ -161,8 +147,8 @@ def _head(x: float, count: int, what: str, *, stage_end: bool) -> list[Html]:
     anchored = "end" if stage_end else None
     place = x + _NODE if stage_end else x
     return [
-        _text(place, 16, number(count), "big", anchored),
-        _text(place, 36, what, "muted", anchored),
+        label(place, 16, number(count), "big", anchored),
+        label(place, 36, what, "muted", anchored),
     ]
 
 
@@ -177,17 +163,6 @@ def _ribbon(
         f" {x:.1f} {y + tall:.1f}Z"
     )
     return tag("path", class_=kind, d=curve)
-
-
-def _box(kind: str, x: float, y: float, width: float, height: float) -> Html:
-    return tag(
-        "rect", class_=kind, x=round(x, 1), y=round(y, 1), width=round(max(width, 1), 1),
-        height=round(height, 1),
-    )  # fmt: skip
-
-
-def _text(x: float, y: float, what: str, kind: str, anchored: str | None = None) -> Html:
-    return tag("text", plain(what), class_=kind, x=round(x, 1), y=round(y, 1), text_anchor=anchored)
 
 
 def _svg(key: str, kind: str, width: float, height: float, drawn: list[Html], desc: str) -> Html:
