@@ -33,18 +33,12 @@ CODES = (
 class _Tool:
     """Counts of a tool; `parameters` are the defined ones, `used` those that occur in calls."""
 
-    defined: int = 0
-    calls: int = 0
-    errors: int = 0
-    violations: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
     parameters: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
 
     def merge(self, other: _Tool) -> None:
-        self.calls += other.calls
-        self.errors += other.errors
-        self.violations += other.violations
-        self.defined += other.defined
+        self.counts += other.counts
         self.parameters |= other.parameters
         self.used |= other.used
 
@@ -54,7 +48,6 @@ class CallAudit:
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
-        self.calls = 0
         self._tools: dict[str, _Tool] = {}
         self._paths: Counter[tuple[str, str]] = Counter()
         self._sources: Counter[str] = Counter()
@@ -68,7 +61,7 @@ class CallAudit:
             if isinstance(name, str):
                 definitions[name] = text
                 known = self._tool(name)
-                known.defined += 1
+                known.counts["defined"] += 1
                 properties = as_dict(as_dict(function.get("parameters")).get("properties"))
                 known.parameters.update(list(properties)[:1000])
         self._sources[row.meta_text("tools_source") or "unknown"] += 1
@@ -88,7 +81,6 @@ class CallAudit:
     def merge(self, later: CallAudit) -> None:
         """Adds the counts of the samples that follow."""
         self.notes.merge(later.notes)
-        self.calls += later.calls
         self._sources += later._sources
         for name, other in later._tools.items():
             self._tool(name).merge(other)
@@ -100,11 +92,10 @@ class CallAudit:
         self, row: AuditRow, part: str, call: Call, answer: str, definitions: dict[str, str]
     ) -> None:
         tool = self._tool(call.name)
-        tool.calls += 1
-        self.calls += 1
+        tool.counts["calls"] += 1
         tool.used.update(list(call.arguments)[:1000])
         if is_error(answer):
-            tool.errors += 1
+            tool.counts["errors"] += 1
             self.notes.add("error_result", row, part, call.name[:80])
         if call.name not in definitions:
             if row.sample.tools:
@@ -116,7 +107,7 @@ class CallAudit:
             self.notes.add("broken_schema", row, part, call.name[:80])
             return
         if broken:
-            tool.violations += 1
+            tool.counts["violations"] += 1
             paths = sorted({text.partition(":")[0] for text in broken})
             for path in paths:
                 if (call.name, path) in self._paths or len(self._paths) < MAX_TOOLS:
@@ -125,10 +116,11 @@ class CallAudit:
 
     def tables(self) -> list[AuditTable]:
         """Returns calls by tool, violations by path, and samples by source of definitions."""
-        order = sorted(self._tools.items(), key=lambda item: (-item[1].calls, item[0]))
+        order = sorted(self._tools.items(), key=lambda item: (-item[1].counts["calls"], item[0]))
+        counted = [(name, tool.counts) for name, tool in order[:SHOWN]]
         rows = tuple(
-            (name, tool.calls, tool.errors, tool.violations, tool.defined)
-            for name, tool in order[:SHOWN]
+            (name, counts["calls"], counts["errors"], counts["violations"], counts["defined"])
+            for name, counts in counted
         )
         note = f"{len(order)} tools; the {SHOWN} called most" if len(order) > SHOWN else ""
         heads = ("tool", "calls", "error results", "schema violations", "samples that define it")
@@ -155,15 +147,15 @@ class CallAudit:
         }
         for code in self.notes.codes():
             yield self.notes.finding("calls", code, messages[code])
-        never = [name for name, tool in self._tools.items() if not tool.calls]
+        never = [name for name, tool in self._tools.items() if not tool.counts["calls"]]
         if never:
-            samples = sum(self._tools[name].defined for name in never)
+            samples = sum(self._tools[name].counts["defined"] for name in never)
             message = f"tools that are defined and never called: {_some(never)}"
             yield AuditFinding("calls", "tool_never_called", message, len(never), samples)
         unused = [
             f"{name}.{parameter}"
             for name, tool in self._tools.items()
-            if tool.calls
+            if tool.counts["calls"]
             for parameter in sorted(tool.parameters - tool.used)
         ]
         if unused:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -84,28 +84,24 @@ class TurnAudit:
 
     def __init__(self) -> None:
         self.notes = FindingNotes()
-        self.patterns: Counter[str] = Counter()
         self._turns = array("I")
         self._calls = array("I")
-        self._edges: Counter[str] = Counter()
-        self._scripts: Counter[str] = Counter()
-        self._languages: Counter[str] = Counter()
-        self._parity: Counter[str] = Counter()
-        self._trained = 0
-        self._trained_chars = 0
-        self._chars = 0
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """{table: counts}; "totals" has trained turns, code points, and trained code points."""
 
     def add(self, row: AuditRow) -> str:
         """Counts a sample; returns its class of behaviour, or "unread" if it cannot be parsed."""
         for edge in _edges(row):
-            self._edges[edge] += 1
+            self._counts["edges"][edge] += 1
         self._count_parity(row)
         messages = row.sample.messages
         asked = (text for role, text in messages if role == "user" and not is_response(text))
-        self._language(next(asked, "")[:4000])
+        script, language = script_and_language(next(asked, "")[:4000])
+        self._counts["scripts"][script] += 1
+        self._counts["languages"][language] += 1
         if row.dialogue is None:
             self.notes.add("unread", row)
-            self.patterns["unread"] += 1
+            self._counts["patterns"]["unread"] += 1
             return "unread"
         seen: set[str] = set()
         answers = 0
@@ -122,7 +118,7 @@ class TurnAudit:
         self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
         name = row.meta_text("pattern")
         name = name if name in PATTERNS else pattern(row.dialogue)
-        self.patterns[name] += 1
+        self._counts["patterns"][name] += 1
         return name
 
     def _answer(self, row: AuditRow, part: str, text: str, has_more: bool, seen: set[str]) -> None:
@@ -138,52 +134,36 @@ class TurnAudit:
             self.notes.add("refusal", row, part)
 
     def _count_parity(self, row: AuditRow) -> None:
+        totals = self._counts["totals"]
         parity, trained = row.meta.get("parity"), row.meta.get("assistant_turns")
         if isinstance(parity, dict) and isinstance(trained, int):
-            self._trained += trained
+            totals["turns"] += trained
             for mode in MODES:
-                self._parity[mode] += as_int(parity.get(mode))
+                self._counts["parity"][mode] += as_int(parity.get(mode))
         spans = row.meta.get("spans")
         if isinstance(spans, list):
-            self._chars += row.chars
+            totals["chars"] += row.chars
             for span in spans:
                 match span:
                     case [int(start), int(end)]:
-                        self._trained_chars += end - start
-
-    def _language(self, text: str) -> None:
-        script = _script(text)
-        self._scripts[script] += 1
-        if script == "Latin":
-            known = (_LANGUAGES_OF.get(word, ()) for word in _WORD.findall(text.lower()))
-            scores = Counter(chain.from_iterable(known))
-            best = max(_LANGUAGES, key=lambda name: scores[name])
-            script = best if scores[best] >= 2 else "Latin script, too short to tell"
-        self._languages[script] += 1
+                        totals["trained chars"] += end - start
 
     def merge(self, later: TurnAudit) -> None:
         """Adds the counts of the samples that follow."""
         self.notes.merge(later.notes)
         self._turns += later._turns
         self._calls += later._calls
-        self._trained += later._trained
-        self._trained_chars += later._trained_chars
-        self._chars += later._chars
-        for ours, theirs in (
-            (self.patterns, later.patterns),
-            (self._edges, later._edges),
-            (self._scripts, later._scripts),
-            (self._languages, later._languages),
-            (self._parity, later._parity),
-        ):
-            ours.update(theirs)
+        for table, counts in later._counts.items():
+            self._counts[table].update(counts)
 
     def tables(self, mix: Mapping[str, float]) -> list[AuditTable]:
         """Returns behaviour with its target `mix`, edge cases, parity, scripts and languages."""
-        samples = max(self.patterns.total(), 1)
-        names = [*PATTERNS, *(["unread"] if self.patterns["unread"] else [])]
+        patterns, edges = self._counts["patterns"], self._counts["edges"]
+        scripts, spoken = self._counts["scripts"], self._counts["languages"]
+        samples = max(patterns.total(), 1)
+        names = [*PATTERNS, *(["unread"] if patterns["unread"] else [])]
         behaviour = tuple(
-            (name, self.patterns[name], round(self.patterns[name] / samples, 4)) for name in names
+            (name, patterns[name], round(patterns[name] / samples, 4)) for name in names
         )
         parity = tuple(
             (mode, count.in_parity, count.trained, round(count.in_parity / count.trained, 4))
@@ -196,45 +176,43 @@ class TurnAudit:
                 target=target,
             ),
             AuditTable(
-                "edges", "Edge cases of the template", ("case", "samples"), ranked(self._edges)
+                "edges", "Edge cases of the template", ("case", "samples"), ranked(edges)
             ),
             AuditTable(
                 "parity", "Turns in parity with inference", ("mode", "turns", "trained", "share"),
                 parity, bars="share",
             ),
             AuditTable(
-                "scripts", "Scripts of user turns", ("script", "samples"), ranked(self._scripts)
+                "scripts", "Scripts of user turns", ("script", "samples"), ranked(scripts)
             ),
             AuditTable(
                 "languages", "Languages of user turns", ("language", "samples"),
-                ranked(self._languages), "by common words of seven languages", "samples",
+                ranked(spoken), "by common words of seven languages", "samples",
             ),
         ]  # fmt: skip
 
     @property
     def languages(self) -> dict[str, int]:
         """Returns {language or script of the first query: samples}, most frequent first."""
-        return dict(ranked(self._languages))
+        return dict(ranked(self._counts["languages"]))
 
     @property
     def parity(self) -> dict[str, ParityCount]:
         """Returns {mode: count of trained turns}; {} if no sample has meta/."""
-        if not self._trained:
-            return {}
-        return {mode: ParityCount(self._parity[mode], self._trained) for mode in MODES}
+        trained, counts = self._counts["totals"]["turns"], self._counts["parity"]
+        return {mode: ParityCount(counts[mode], trained) for mode in MODES} if trained else {}
 
     @property
     def trained_share(self) -> float | None:
         """Returns the share of the code points that is trained; None if no sample has spans."""
-        return self._trained_chars / self._chars if self._chars else None
+        totals = self._counts["totals"]
+        return totals["trained chars"] / totals["chars"] if totals["chars"] else None
 
     def with_edges(self, facts: Facts) -> Facts:
         """Returns the facts with the counts of the edge cases that matter to trainers."""
+        edges = self._counts["edges"]
         return replace(
-            facts,
-            bare=self._edges[BARE],
-            following=self._edges[FOLLOWING],
-            thinking=self._edges[THINKING],
+            facts, bare=edges[BARE], following=edges[FOLLOWING], thinking=edges[THINKING]
         )
 
     def histograms(self) -> list[Histogram]:
@@ -248,6 +226,17 @@ class TurnAudit:
         """Yields the findings."""
         for code in self.notes.codes():
             yield self.notes.finding("turns", code, MESSAGES[code])
+
+
+def script_and_language(text: str) -> tuple[str, str]:
+    """Returns the script of most letters, and the language if the script is Latin."""
+    script = _script(text)
+    if script != "Latin":
+        return script, script
+    known = (_LANGUAGES_OF.get(word, ()) for word in _WORD.findall(text.lower()))
+    scores = Counter(chain.from_iterable(known))
+    best = max(_LANGUAGES, key=lambda name: scores[name])
+    return script, best if scores[best] >= 2 else "Latin script, too short to tell"
 
 
 def _script(text: str) -> str:

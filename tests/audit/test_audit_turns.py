@@ -28,7 +28,4 @@ def test_every_refusal_contains_one_of_the_cues(text):
     ],
 )
 def test_script_and_language_of_a_query(text, script, language):
-    audit = turns.TurnAudit()
-    audit._language(text)
-    assert audit._scripts == {script: 1}
-    assert audit._languages == {language: 1}
+    assert turns.script_and_language(text) == (script, language)
