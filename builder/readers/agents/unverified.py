@@ -16,6 +16,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
+_CODE = "unverified_format"
 _COPILOT_EVENTS = frozenset(
     {
         "session.start", "session.model_change", "user.message", "assistant.message",
@@ -51,13 +52,11 @@ def read(source: Source) -> Iterator[Event]:
     document = source.document() if source.peek.kind == "json" else None
     if isinstance(document, dict) and _is_chat(document):
         for record in source.counted(as_list(document["requests"])):
-            yield Problem("unverified_format", record.where, "a request of VS Code's chat")
+            yield Problem(_CODE, record.where, "a request of VS Code's chat")
         return
     detail = "a format known only from third-party descriptions"
     for item in source.records():
-        yield (
-            item if isinstance(item, Problem) else Problem("unverified_format", item.where, detail)
-        )
+        yield item if isinstance(item, Problem) else Problem(_CODE, item.where, detail)
 
 
 _BUBBLES = """
@@ -69,7 +68,7 @@ def _cursor(source: Source) -> Iterator[Event]:
     with open_sqlite(source) as connection:
         for row in rows(connection, _BUBBLES):
             source.count_records()
-            yield Problem("unverified_format", f"key {row.get('key')}"[:200], "a row of Cursor's")
+            yield Problem(_CODE, f"key {row.get('key')}"[:200], "a row of Cursor's")
 
 
 READER = Reader(

@@ -5,7 +5,6 @@ Source: claude-code.md "Line envelope", "Errors / synthetic".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,8 +35,6 @@ class SessionLine:
               or link (part of the tree, but nothing that was sent)
     agent     the sub-agent that the line belongs to; "" for the session itself
     response  assistant: the id of the response that the line is a block of
-    results   user: the tool results in it
-    is_typed  user: it contains text or images of the user
     is_answer assistant: it is the model's own, not an error or placeholder of the program
     value     the line as logged
     """
@@ -50,8 +47,6 @@ class SessionLine:
     session: str
     agent: str
     response: str
-    results: tuple[ToolResult, ...]
-    is_typed: bool
     is_answer: bool
     value: dict[str, Json]
 
@@ -63,7 +58,29 @@ class SessionLine:
     @cached_property
     def blocks(self) -> list[dict[str, Json]]:
         """Returns the content blocks; a string becomes one text block."""
-        return _blocks(self.value)
+        content = as_dict(self.value.get("message")).get("content")
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}]
+        return [as_dict(block) for block in as_list(content)]
+
+    @cached_property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results of a user line, as the model saw them (not `toolUseResult`)."""
+        if self.kind != "user":
+            return ()
+        denial = as_str(self.value.get("toolDenialKind"))
+        blocks: list[Json] = [block for block in self.blocks if block.get("type") == "tool_result"]
+        parts = read_parts(blocks)
+        return tuple(mark_result(part, denial) for part in parts if isinstance(part, ToolResult))
+
+    @cached_property
+    def is_typed(self) -> bool:
+        """Returns whether it is a user line with text or images of the user."""
+        if self.kind != "user" or self.is_meta:
+            return False
+        texts = (as_str(block.get("text")) for block in self.blocks if block.get("type") == "text")
+        has_media = any(block.get("type") in ("image", "document") for block in self.blocks)
+        return has_media or any(self.is_summary or not is_by_program(text) for text in texts)
 
     @property
     def attachment(self) -> dict[str, Json]:
@@ -111,8 +128,6 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
         kind = "link"
     uuid = uuid or f"#{at}"
     sidechain = value.get("isSidechain") is True
-    blocks = _blocks(value) if kind == "user" else []
-    is_summary = value.get("isCompactSummary") is True
     synthetic = message.get("model") == "<synthetic>" or value.get(NOT_SENT) is True
     return SessionLine(
         at=at,
@@ -123,37 +138,9 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
         session=as_str(value.get("sessionId")),
         agent=(as_str(value.get("agentId")) or "sidechain") if sidechain else "",
         response=as_str(message.get("id")) or uuid,
-        results=tuple(_results(blocks, value)),
-        is_typed=value.get("isMeta") is not True and any(_typed(b, is_summary) for b in blocks),
         is_answer=kind == "assistant" and not synthetic,
         value=value,
     )
-
-
-def _blocks(value: dict[str, Json]) -> list[dict[str, Json]]:
-    content = as_dict(value.get("message")).get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [as_dict(block) for block in as_list(content)]
-
-
-def _typed(block: dict[str, Json], is_summary: bool) -> bool:
-    match block.get("type"):
-        case "text":
-            return is_summary or not is_by_program(as_str(block.get("text")))
-        case "image" | "document":
-            return True
-    return False
-
-
-def _results(blocks: list[dict[str, Json]], line: dict[str, Json]) -> Iterator[ToolResult]:
-    """Yields the tool results as the model saw them; `toolUseResult` is never read."""
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            denial = as_str(line.get("toolDenialKind"))
-            for part in read_parts([block]):
-                if isinstance(part, ToolResult):
-                    yield mark_result(part, denial)
 
 
 def mark_result(result: ToolResult, denial: str = "") -> ToolResult:

@@ -1,4 +1,4 @@
-"""Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
+"""Reads Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
 
 Source: claude-code.md. The rules in short:
 

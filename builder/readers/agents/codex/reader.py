@@ -1,4 +1,4 @@
-"""OpenAI Codex CLI rollouts: one JSONL file of events for each session, from 2025 to 0.169.
+"""Reads OpenAI Codex CLI rollouts: one JSONL file of events for each session, from 2025 to 0.169.
 
 All content is read from `response_item` lines (in the oldest layout: bare items without a
 `payload`). `event_msg` lines repeat it for the screen and are used only for facts that the items

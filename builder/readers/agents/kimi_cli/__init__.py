@@ -1,1 +1,1 @@
-"""Reader of Kimi CLI sessions."""
+"""Kimi CLI."""
