@@ -78,20 +78,16 @@ def with_session_keys(
     keys = CallKeys(format_name)
     ordinal = 0
     for message in messages:
-        if not calls(message):
-            yield message
-            continue
         parts: list[Part] = []
         for part in message.parts:
-            if not isinstance(part, ToolCall):
-                parts.append(part)
-                continue
-            if part.id is not None and looks_random(part.id):
-                parts.append(replace(part, key=keys.of(part.id)))
+            if isinstance(part, ToolCall):
+                is_random = part.id is not None and looks_random(part.id)
+                key = keys.of(part.id) if is_random else f"{scope}/{part.key or ordinal}"
+                parts.append(replace(part, key=key))
+                ordinal += 1
             else:
-                parts.append(replace(part, key=f"{scope}/{part.key or ordinal}"))
-            ordinal += 1
-        yield replace(message, parts=tuple(parts))
+                parts.append(part)
+        yield replace(message, parts=tuple(parts)) if calls(message) else message
 
 
 def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:

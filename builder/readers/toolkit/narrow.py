@@ -20,6 +20,11 @@ def as_list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
+def one_or_many(value: Json) -> list[Json]:
+    """Returns the value if it is a list, else a list of the value."""
+    return value if isinstance(value, list) else [value]
+
+
 def as_str(value: Json) -> str:
     """Returns the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
