@@ -37,6 +37,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
+from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
 _Parts = tuple[Content, ...]
@@ -91,13 +92,12 @@ def read(source: Source) -> Iterator[Event]:
     requests = _Requests()
     steps: list[dict[str, Json]] = []
     places: list[str] = []
-    for record in source.records():
-        step = record.value if not isinstance(record, Problem) else None
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(step, dict):
-            yield Problem("not_object", record.where, f"a step is a {type(step).__name__}")
-        elif code := _ignored(step):
+    for item in objects(source.records(), "a step is "):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        where, step = item
+        if code := _ignored(step):
             yield Ignored(code)
         else:
             requests.add(step)
@@ -105,7 +105,7 @@ def read(source: Source) -> Iterator[Event]:
                 :1
             ]  # all messages would take quadratic memory
             steps.append({**step, "model_input_messages": first})
-            places.append(record.where)
+            places.append(where)
     messages: list[Message] = []
     differs = False
     for step in steps:
@@ -114,11 +114,10 @@ def read(source: Source) -> Iterator[Event]:
         differs = requests.differs if "step_number" in step else differs
         messages += _step(step, requests)
     if messages:
-        where = span(places[0], places[-1])
         missing = _missing(steps, messages, differs=differs)
         yield Conversation(
             id="memory",
-            record=where,
+            record=span(places[0], places[-1]),
             messages=tuple(_as_sent(messages)),
             records=len(places),
             complete=steps[-1].get("is_final_answer") is True,

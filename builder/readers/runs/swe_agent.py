@@ -33,8 +33,11 @@ from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span, unique_name
-from builder.sources.source import Record, Source
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Source
 
+_Item = tuple[str, dict[str, Json]]
+"""An item of a history with its place."""
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
 _EXITS = ("Exit due to ", "Exiting due to ")
@@ -89,21 +92,20 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
     history, where = _history(run)
     if not history:
         source.count_records()
-        yield Problem("no_messages", f"{prefix or 'file'}".rstrip("."), "the run has no history")
+        yield Problem("no_messages", (prefix or "file").rstrip("."), "the run has no history")
         return
-    by_agent: dict[str, list[Record]] = {}
-    for record in source.counted(history, f"{prefix}{where}[{{}}]"):
-        if isinstance(record.value, dict):
-            agent = as_str(record.value.get("agent")) or "main"
-            by_agent.setdefault(agent, []).append(record)
+    by_agent: dict[str, list[_Item]] = {}
+    for item in objects(source.counted(history, f"{prefix}{where}[{{}}]")):
+        if isinstance(item, Problem):
+            yield item
         else:
-            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
+            by_agent.setdefault(as_str(item[1].get("agent")) or "main", []).append(item)
     facts = _facts(run)
     inputs = _inputs(run) if len(by_agent) == 1 and where == "history" else []
-    for agent, records in by_agent.items():
+    for agent, items in by_agent.items():
         name = f"attempt {prefix[9:-2]} {agent}" if prefix else agent
-        yield from _agent(unique_name(name[:200], names), records, facts, inputs)
-    answers = sum(as_dict(item).get("role") == "assistant" for item in history)
+        yield from _agent(unique_name(name[:200], names), items, facts, inputs)
+    answers = sum(item.get("role") == "assistant" for item in as_dicts(history))
     steps = len(as_list(run.get("trajectory"))) if where == "history" else 0
     if steps > answers:  # blocked or malformed actions, which the agent requested again
         source.count_records(steps - answers)
@@ -138,19 +140,15 @@ def _facts(run: dict[str, Json]) -> _Facts:
     )
 
 
-def _agent(
-    name: str, records: list[Record], facts: _Facts, inputs: Sequence[Json]
-) -> Iterator[Event]:
+def _agent(name: str, items: list[_Item], facts: _Facts, inputs: Sequence[Json]) -> Iterator[Event]:
     """Yields the conversation of one agent, and another for a demonstration with several roles."""
-    items = [(record, as_dict(record.value)) for record in records]
     steps = _Steps.compare([item for _, item in items], inputs)
-    demo = [(record, item) for record, item in items if item.get("is_demo") is True]
+    demo = [entry for entry in items if entry[1].get("is_demo") is True]
     if any(item.get("role") != "user" for _, item in demo):
-        problem = Problem(
-            "demonstration", demo[0][0].where, "shown to the model, not its own work", 0
-        )
+        detail = "shown to the model, not its own work"
+        problem = Problem("demonstration", demo[0][0], detail, records=0)
         yield _conversation(f"{name} demonstration", demo, facts, _Steps(), (problem,))
-        items = [(record, item) for record, item in items if item.get("is_demo") is not True]
+        items = [entry for entry in items if entry[1].get("is_demo") is not True]
     exit_at = _harness_exit(items, facts)
     if exit_at < len(items):
         yield Ignored("exit_message", len(items) - exit_at)
@@ -189,7 +187,7 @@ def _text_of(item: dict[str, Json]) -> tuple[str, str]:
     return as_str(item.get("role")), "".join(p.text for p in parts if isinstance(p, Text))
 
 
-def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) -> int:
+def _harness_exit(items: list[_Item], facts: _Facts) -> int:
     """Returns the index of the last answer if SWE-agent wrote it itself, else `len(items)`."""
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
@@ -200,12 +198,11 @@ def _harness_exit(items: list[tuple[Record, dict[str, Json]]], facts: _Facts) ->
 
 def _conversation(
     name: str,
-    items: list[tuple[Record, dict[str, Json]]],
+    items: list[_Item],
     facts: _Facts,
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    where = span(items[0][0].where, items[-1][0].where)
     messages = [_message(item) for _, item in items]
     has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
@@ -218,7 +215,7 @@ def _conversation(
             messages[at] = replace(messages[at], context=context)
     return Conversation(
         id=name,
-        record=where,
+        record=span(items[0][0], items[-1][0]),
         messages=tuple(messages),
         tools=None if has_calls else (),
         model=facts.model,

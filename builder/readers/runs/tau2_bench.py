@@ -32,6 +32,7 @@ from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.tags import call_of
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
@@ -107,12 +108,11 @@ def _simulations(
         source.count_records()
         yield Ignored("run")
         records = source.counted(as_list(run.get("simulations")), "simulations[{}]")
-    for record in records:
-        where = prefix + record.where
-        if isinstance(record, Problem):
-            yield replace(record, where=where)
+    for item in objects(records, "a simulation is "):
+        if isinstance(item, Problem):
+            yield replace(item, where=prefix + item.where)
         else:
-            yield _simulation(Record(where, record.value), facts, names)
+            yield _simulation(prefix + item[0], item[1], facts, names)
 
 
 def _facts(info: dict[str, Json]) -> _Facts:
@@ -135,10 +135,9 @@ def _definition(signature: Json) -> Json:
     }
 
 
-def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
-    run = record.value
-    if not isinstance(run, dict):
-        return Problem("not_object", record.where, f"a simulation is a {type(run).__name__}")
+def _simulation(
+    where: str, run: dict[str, Json], facts: _Facts, names: Counter[str]
+) -> Conversation | Problem:
     changes: Counter[str] = Counter()
     problems: tuple[Problem, ...] = ()
     if isinstance(run.get("messages"), list) and run["messages"]:
@@ -150,16 +149,17 @@ def _simulation(record: Record, facts: _Facts, names: Counter[str]) -> Event:
             changes["policy_as_system"] += 1
     else:
         messages = _voice_calls(as_dicts(run.get("ticks")))
-        problems = (Problem("voice", record.where, "speech in chunks, without its words", 0),)
+        problem = Problem("voice", where, "speech in chunks, without its words")
         if not messages and run.get("ticks"):
-            return Problem("voice", record.where, "speech in chunks, without its words")
+            return problem
+        problems = (replace(problem, records=0),)
     if not messages:
         reason = as_str(run.get("termination_reason"))
-        return Problem("no_messages", record.where, reason[:80] or "the simulation is empty")
+        return Problem("no_messages", where, reason[:80] or "the simulation is empty")
     name = as_str(run.get("id")) or f"task {run.get('task_id')} trial {run.get('trial')}"
     return Conversation(
         id=unique_name(name[:200], names),
-        record=record.where,
+        record=where,
         messages=tuple(messages),
         tools=facts.tools,
         model=facts.model,

@@ -129,7 +129,7 @@ def _kind(part: Part) -> str:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the candidates of a response by index; () if it is an error or blocked."""
-    if exchange.status is not None and exchange.status >= 400:
+    if (exchange.status or 0) >= 400:
         return ()
     first = as_dict((exchange.events or (exchange.response,))[0])
     if is_interaction(first):

@@ -27,7 +27,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, one_or_many
 
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
@@ -53,8 +53,7 @@ _WIRE_KEYS = {
 
 def part_list(content: Json) -> list[Json]:
     """Returns the parts of a PartListUnion: a string, one part, or a list of either."""
-    items = content if isinstance(content, list) else [content]
-    return [{"text": item} if isinstance(item, str) else item for item in items]
+    return [{"text": item} if isinstance(item, str) else item for item in one_or_many(content)]
 
 
 def wire_part(part: Json) -> dict[str, Json]:

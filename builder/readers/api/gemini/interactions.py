@@ -35,6 +35,7 @@ from builder.readers.toolkit.narrow import (
     as_list,
     as_str,
     name_or_none,
+    one_or_many,
     tuple_or_none,
 )
 
@@ -48,8 +49,7 @@ def history(body: dict[str, Json]) -> History:
     messages: list[Message] = []
     if system := as_str(body.get("system_instruction")):
         messages.append(Message("system", (Text(system),)))
-    given = body.get("input")
-    messages += _messages(given if isinstance(given, list) else [given])
+    messages += _messages(one_or_many(body.get("input")))
     problems: tuple[Problem, ...] = ()
     if body.get("previous_interaction_id") or body.get("cached_content"):
         detail = "the service keeps the history"
@@ -86,8 +86,7 @@ def _parts_by_role(item: Json) -> Iterator[tuple[str, Part]]:
     kind = as_str(step.get("type"))
     if "role" in step and not kind:
         role = {"model": "assistant"}.get(as_str(step["role"]), as_str(step["role"])[:40])
-        inner = step.get("content")
-        for piece in inner if isinstance(inner, list) else [inner]:
+        for piece in one_or_many(step.get("content")):
             for part_role, part in _parts_by_role(piece):
                 yield part_role if part_role == "tool" else role, part
     elif kind == "user_input":
@@ -119,7 +118,7 @@ def _model_parts(step: dict[str, Json]) -> Iterator[Part]:
 
 
 def _contents(value: Json) -> Iterator[Text | Media | Unparsed]:
-    for item in value if isinstance(value, list) else [value]:
+    for item in one_or_many(value):
         content = _typed(item)
         kind = as_str(content.get("type"))
         if kind in _MEDIA:

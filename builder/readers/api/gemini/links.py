@@ -16,7 +16,7 @@ from builder.readers.api.capture.api import ServerStep
 from builder.readers.api.capture.dialect import is_interaction
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.gemini import interactions
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, one_or_many
 
 MAX_KEPT = 10_000
 """Maximum number of interactions kept for later ones; the oldest are dropped."""
@@ -78,8 +78,7 @@ class _Links:
         sent = exchange.request if exchange.request is not None else self._waiting.get(own_id)
         if sent is None:
             return exchange
-        given = sent.get("input")
-        items = given if isinstance(given, list) else [given]
+        items = one_or_many(sent.get("input"))
         previous = name_or_none(sent.get("previous_interaction_id"))
         before = self._steps.get(previous) if previous else None
         step = ServerStep.after(before, previous, items)

@@ -71,9 +71,7 @@ def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the answer, or () if the response is an error or not complete yet."""
-    if exchange.status is not None and exchange.status >= 400:
-        return ()
-    body = response_of(exchange)
+    body = exchange.answer_body(whole_response)
     output = as_list(body.get("output"))
     status = as_str(body.get("status"))
     if status in _UNANSWERED or not output:

@@ -26,6 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.repeats import without_key
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
@@ -105,11 +106,8 @@ def _numbered(turn: str | None, position: int) -> str | None:
 
 
 def _content(value: Json, texts: Texts) -> list[Part]:
-    if value is None or isinstance(value, str):
-        text = texts.text(value)
-        return [Text(text)] if text else []
     parts: list[Part] = []
-    for item in as_list(value):
+    for item in [value] if isinstance(value, str) else as_list(value):
         part = as_dict(item)
         kind = as_str(part.get("type"))
         if kind == "text" or isinstance(item, str):
@@ -171,9 +169,9 @@ def digests(messages: list[Message]) -> list[bytes]:
     running = hashlib.blake2b(digest_size=16)
     found = [running.digest()]
     for message in messages:
-        parts = [part for part in message.parts if not isinstance(part, Reasoning | Unparsed)]
-        parts = [replace(part, key=None) if isinstance(part, ToolCall) else part for part in parts]
-        plain = replace(message, parts=tuple(parts), turn=None, untrained=None)
+        kept = (part for part in message.parts if not isinstance(part, Reasoning | Unparsed))
+        parts = tuple(map(without_key, kept))
+        plain = replace(message, parts=parts, turn=None, untrained=None)
         running.update(repr(plain).encode("utf-8", "surrogatepass"))
         found.append(running.digest())
     return found
