@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 
 from builder.build.convert import Task, sole_reader
@@ -110,13 +110,11 @@ def _runs(
     number = min(total, UNPACKED * status.st_size) // WINDOW_BYTES
     if number < 2:
         return []
-    starts: list[int] = []
-    share = -1
-    for index, at in enumerate(before[:-1]):
-        due = min(at * number // total, number - 1)  # the last one may be empty
-        if due > share:
-            share = due
-            starts.append(index)
+
+    def chunk_of(index: int) -> int:
+        return min(before[index] * number // total, number - 1)  # the last item may be empty
+
+    starts = [next(items) for _, items in groupby(range(len(sizes)), chunk_of)]
     if len(starts) < 2:
         return []
     firsts = list(accumulate(rows, initial=1))

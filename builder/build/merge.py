@@ -38,7 +38,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
@@ -226,10 +226,10 @@ def _entry(
         longest,
         tuple((key, None) for key in calls),
         str(meta.get("tools_source")),
-        _text(meta.get("model")),
+        name_or_none(meta.get("model")),
         session,
-        _text(meta.get("license")),
-        _text(meta.get("format")),
+        name_or_none(meta.get("license")),
+        name_or_none(meta.get("format")),
     )
 
 
@@ -296,7 +296,3 @@ def _dropped(folder: BuiltFolder, number: int) -> Iterator[tuple[bytes, str]]:
     names = (code for code, count in codes.items() for _ in range(count))
     for at, code in enumerate(names):
         yield b"\x00" + hashlib.blake2b(b"%d %d" % (number, at), digest_size=15).digest(), code
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) else None

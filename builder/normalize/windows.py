@@ -71,9 +71,8 @@ def plan_windows(
         if not fits(first, new):
             no_room.append(begins[wanted.pop(0)])
             continue
-        while history and first and sums[new] - sums[first - 1] <= limit // HISTORY_SHARE:
-            if not fits(first - 1, new):
-                break
+        room = limit // HISTORY_SHARE
+        while history and first and sums[new] - sums[first - 1] <= room and fits(first - 1, new):
             first -= 1
         last = new
         while last + 1 < len(steps) and fits(first, last + 1):

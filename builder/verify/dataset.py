@@ -33,7 +33,7 @@ from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
 from builder.problem import UsageError
 from builder.qwen3.parity import counts
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 from builder.sample import Sample
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
@@ -360,22 +360,17 @@ def _manifest(path: Path) -> _Manifest:
         decoded = loads(path.read_bytes())
     except (OSError, JsonFault) as error:
         detail = error.strerror if isinstance(error, OSError) else str(error)
-        fault = Finding("changed", f"no readable manifest: {detail}"[:200])
-        return _Manifest({}, fault=fault)
+        return _Manifest({}, fault=Finding("changed", f"no readable manifest: {detail}"[:200]))
     manifest = as_dict(decoded)
-    template = as_dict(manifest.get("tokenizer")).get("template_sha256")
-    mode = as_dict(as_dict(manifest.get("config")).get("verify")).get("mode")
+    template = name_or_none(as_dict(manifest.get("tokenizer")).get("template_sha256"))
+    mode = name_or_none(as_dict(as_dict(manifest.get("config")).get("verify")).get("mode"))
     files = {
         str(item.get("path")): str(item.get("sha256"))
         for item in as_list(manifest.get("files"))
         if isinstance(item, dict)
     }
-    return _Manifest(
-        files,
-        template if isinstance(template, str) else None,
-        mode if isinstance(mode, str) else None,
-        None if files else Finding("changed", "the manifest lists no files"),
-    )
+    fault = None if files else Finding("changed", "the manifest lists no files")
+    return _Manifest(files, template, mode, fault)
 
 
 def _sha256(path: Path) -> str | None:
