@@ -15,11 +15,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from targets import TEMPLATE
 
 CACHE = Path(__file__).parents[1] / ".cache" / "packages"
 LARGE = "BUILDER_CONFORMANCE"
-"""Set by scripts/conformance.sh to fetch packages of tens of megabytes too."""
+"""Set by .ci/run and scripts/conformance.sh to fetch packages of tens of megabytes too."""
 
 TRL = "trl-1.16.0-py3-none-any.whl"
 LLAMA = "llama_cpp_python-0.3.36.tar.gz"
@@ -91,7 +92,7 @@ def _archive(name):
     path = CACHE / name
     if not path.is_file():
         if name not in _SMALL and not os.environ.get(LARGE):
-            pytest.skip(f"{name} is large: scripts/conformance.sh fetches it")
+            pytest.skip(f"{name} is large: {LARGE}=1 fetches it")
         if fault := _fetch(name):
             pytest.skip(f"the package registry gives no {name}: {fault}")
     return path
@@ -99,11 +100,14 @@ def _archive(name):
 
 @functools.cache
 def _fetch(name):
-    """Puts a package into CACHE atomically, for concurrent tests; returns the error, if any."""
+    """Puts a package into CACHE, once for all test processes; returns the error, if any."""
     package, version = name.removesuffix(".tar.gz").removesuffix("-py3-none-any.whl").split("-")
     kind = "--no-binary" if name.endswith(".tar.gz") else "--only-binary"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+    lock = FileLock(CACHE / f"{name}.lock")
+    with lock, tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        if (CACHE / name).is_file():
+            return None
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
         command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "10"]
         command += [kind, package, "-d", folder, f"{package}=={version}"]
@@ -112,9 +116,10 @@ def _fetch(name):
         if made.is_file():
             made.replace(CACHE / name)
             return None
-    return (done.stderr.strip().splitlines() or ["no word"])[-1]
+    return (done.stderr.strip().splitlines() or ["pip printed nothing"])[-1]
 
 
+@functools.cache
 def _member(path, member):
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as archive:

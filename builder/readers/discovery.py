@@ -43,7 +43,7 @@ def find_sources(
     source's name is its path relative to the named folder, or the file's own name. A folder that a
     reader recognises as a store is one source. Symbolic links are followed: a folder that is
     reached twice is read once, and a link to a parent folder is a Problem `directory_loop`. Raises
-    UsageError if nothing is there.
+    UsageError if nothing is there or the named folder cannot be listed.
     """
     if not spec:  # probably an unset variable of the shell; it must not mean the current folder
         raise UsageError("input '': names nothing")
@@ -72,6 +72,8 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
         seen.add(local_listing(without).identity)
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
+        if is_folder:
+            os.scandir(path).close()  # raises if the folder cannot be listed
     except (FileNotFoundError, NotADirectoryError):
         if not glob.has_magic(str(pattern)):
             if path.is_symlink():
