@@ -73,8 +73,8 @@ class Unparsed:
     """Something that could not be understood: its text, and why (`code`).
 
     If it is in an assistant message, the sample ends before that turn. Code `unknown_part` (its
-    text names the type) may occur in any message and result: the part is left out, and the context
-    of the answers after it lacks `unknown_part`.
+    text names the type) may occur in any message and result: the part is left out, and
+    `unknown_part` is missing from the context of the answers after it.
     """
 
     text: str

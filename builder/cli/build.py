@@ -57,7 +57,7 @@ def run_build(
     progress = BuildProgress(visible=not (quiet or as_json))
     out = local_path(out)
     remote = RemoteOutput(out) if is_url(out) else None
-    here = remote.here if remote is not None else Path(out)
+    here = remote.local_folder if remote is not None else Path(out)
     with engine as running:
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")

@@ -41,7 +41,7 @@ class DataFile:
 
     @property
     def foreign(self) -> bool:
-        """Returns whether its rows may be in another form than that of `build`."""
+        """Returns whether its rows may be in a form other than that of `build`."""
         return self.meta is None and not self.built
 
 

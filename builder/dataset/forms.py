@@ -73,7 +73,7 @@ class RowReading:
 def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowReading:
     """Reads a row of a dataset that `build` did not make.
 
-    `encoded_tools` has the meaning that it has in `read_sample`; `reader` recognised the file.
+    For `encoded_tools` see `read_sample`; `reader` is the one that recognised the row's file.
     """
     found = read_sample(value)
     row = as_dict(value)

@@ -34,7 +34,7 @@ class RemoteOutput:
     shares: bool = False
 
     @property
-    def here(self) -> Path:
+    def local_folder(self) -> Path:
         """Returns the local folder in which the dataset is made.
 
         Raises UsageError if there is no home folder.

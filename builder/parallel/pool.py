@@ -200,7 +200,7 @@ class SharedPool:
     """An `OpenPool` that keeps its workers, and their caches, for the next step of a job.
 
     A step that needs other workers, or that follows an exception or a killed worker, gets new ones.
-    It is a context manager, at whose end the workers stop.
+    The workers stop when its context ends.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Applies a budget of tokens to the whole dataset: selects conversations, drawn by a seed.
 
 Conversations are kept or dropped as a whole, in the order of a digest of the seed and their
-content. Each stratum gets a part of the budget in proportion to its tokens; a rest into which none
-of its conversations fits goes to the others.
+content. Each stratum gets a part of the budget in proportion to its tokens; what remains because
+none of its conversations fits goes to the other strata.
 """
 
 from __future__ import annotations

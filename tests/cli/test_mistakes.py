@@ -277,9 +277,9 @@ def test_a_user_without_a_home_is_asked_for_a_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(pwd, "getpwuid", no_entry)
     with pytest.raises(UsageError, match="no home folder for a cache: set XDG_CACHE_HOME"):
-        _ = RemoteOutput("memory://out").here
+        _ = RemoteOutput("memory://out").local_folder
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert RemoteOutput("memory://out").here.is_relative_to(tmp_path)
+    assert RemoteOutput("memory://out").local_folder.is_relative_to(tmp_path)
 
 
 @pytest.mark.parametrize("named", [".", "*", "**/*.jsonl"])
