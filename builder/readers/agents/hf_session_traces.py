@@ -29,6 +29,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.tags import call_of
 from builder.sources.source import Source
 
 _CONVERTED = frozenset({"harness", "session_id", "file_path"})
@@ -86,13 +87,10 @@ class _Session:
             self.messages.append(Message(role, tuple(parts)))
 
     def _call(self, value: Json) -> Part:
-        item = as_dict(value)
-        body = as_dict(item["function"]) if "function" in item else item
-        name = name_or_none(body.get("name"))
-        if name is None:
+        call = call_of(value)
+        if call is None:
             return Unparsed(dumps(value), "bad_call")
-        call_id = name_or_none(item.get("id"))
-        return ToolCall(name, body.get("arguments"), call_id, self.keys.of(call_id))
+        return replace(call, key=self.keys.of(call.id))
 
     def _is_called(self, call_id: str | None) -> bool:
         """Returns whether the last turn of the assistant contains the call."""
