@@ -37,7 +37,8 @@ from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span
-from builder.sources.source import Record, Source
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Source
 
 _MARKS = (
     "```mswea_bash_command",
@@ -79,8 +80,8 @@ def read(source: Source) -> Iterator[Event]:
         yield Problem("no_messages", "file", "no list of messages")
         return
     run = _Run()
-    for record in source.counted(items, where):
-        yield from run.take(record)
+    for item in objects(source.counted(items, where), "a message is "):
+        yield from [item] if isinstance(item, Problem) else run.take(*item)
     if run.messages:
         config = as_dict(info.get("config"))
         model = as_dict(config.get("model"))
@@ -112,12 +113,8 @@ class _Run:
     where: str = ""
     exit_status: str | None = None
 
-    def take(self, record: Record) -> Iterator[Event]:
+    def take(self, where: str, item: dict[str, Json]) -> Iterator[Event]:
         """Adds a message; yields events for records outside the conversation."""
-        item = record.value
-        if not isinstance(item, dict):
-            yield Problem("not_object", record.where, f"a message is a {type(item).__name__}")
-            return
         if item.get("role") == "exit":
             status = as_dict(item.get("extra")).get("exit_status")
             self.exit_status = name_or_none(status) or self.exit_status
@@ -126,11 +123,11 @@ class _Run:
         extra = as_dict(item.get("extra"))
         interrupted = "interrupt_type" in extra
         if interrupted:
-            yield from _malformed(as_dict(extra.get("response")), record.where)
+            yield from _malformed(as_dict(extra.get("response")), where)
         self.messages += _messages(item, extra, harness=interrupted)
         self.records += 1
-        self.first = self.first or record.where
-        self.where = span(self.first, record.where)
+        self.first = self.first or where
+        self.where = span(self.first, where)
 
 
 def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:

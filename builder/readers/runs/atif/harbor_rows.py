@@ -15,7 +15,6 @@ from builder.readers.toolkit import function_text, tags
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, name_or_none
-from builder.sources.source import Record
 
 ENDING = frozenset({"finish", "mark_task_complete"})
 """Tools with which Harbor's agents end their run; nothing answers these calls."""
@@ -34,11 +33,11 @@ def extends(later: dict[str, Json], earlier: dict[str, Json]) -> bool:
     return len(messages) > len(before) and messages[: len(before)] == before
 
 
-def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | Problem:
+def read_row(where: str, row: dict[str, Json], name: str) -> Conversation | Problem:
     """Returns the conversation of a row."""
     items = as_dicts(row.get("conversations"))
     if not items:
-        return Problem("no_messages", record.where, "the row contains no messages")
+        return Problem("no_messages", where, "the row contains no messages")
     changes: Counter[str] = Counter()
     tools: tuple[Json, ...] | None = None
     texts = [as_str(item.get("content")) for item in items]
@@ -63,7 +62,7 @@ def read_row(record: Record, row: dict[str, Json], name: str) -> Conversation | 
             messages.append(Message(role, content(item.get("content"))))
     return Conversation(
         id=name,
-        record=record.where,
+        record=where,
         messages=tuple(messages),
         tools=tools,
         model=name_or_none(row.get("model")),

@@ -29,8 +29,9 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
-from builder.sources.source import Record, Source
+from builder.sources.source import Source
 
 _MEMBER = re.compile(r"result\.json|agent/trajectory(?:\.[^/]+)?\.json")
 _DERIVED = re.compile(r"-(?:cont|summarization)-\d+.*")
@@ -64,29 +65,26 @@ def read(source: Source) -> Iterator[Event]:
         yield from _trial(source)
         return
     names: Counter[str] = Counter()
-    pending: tuple[Record, dict[str, Json]] | None = None  # a row that the next may extend
-    for record in source.records():
-        row = as_dict(record.value) if isinstance(record, Record) else {}
+    pending: tuple[str, dict[str, Json]] | None = None  # a row that the next may extend
+    for item in objects(source.records(), "a trajectory is "):
+        row = {} if isinstance(item, Problem) else item[1]
         if pending is not None:
             extended = is_row(row) and extends(row, pending[1])
             yield Used() if extended else _row(*pending, names)
             pending = None
-        if isinstance(record, Problem):
-            yield record
-        elif not isinstance(record.value, dict):
-            kind = type(record.value).__name__
-            yield Problem("not_object", record.where, f"a trajectory is a {kind}")
+        if isinstance(item, Problem):
+            yield item
         elif is_row(row):
-            pending = record, row
+            pending = item
         else:
-            yield from _Trajectories(source.name, names).events([(record.where, row)])
+            yield from _Trajectories(source.name, names).events([item])
     if pending is not None:
         yield _row(*pending, names)
 
 
-def _row(record: Record, row: dict[str, Json], names: Counter[str]) -> Event:
-    name = as_str(row.get("trial_name")) or as_str(row.get("run_id")) or "trial"
-    return read_row(record, row, unique_name(name[:200], names))
+def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Event:
+    name = name_of(row, "trial_name", "run_id") or "trial"
+    return read_row(where, row, unique_name(name[:200], names))
 
 
 def _trial(source: Source) -> Iterator[Event]:
@@ -111,7 +109,7 @@ def _trial(source: Source) -> Iterator[Event]:
 
 
 def _outcome(result: dict[str, Json]) -> Mapping[str, Json] | None:
-    """Returns the outcome of a trial (harbor 0.25.0 models/trial/result.py, verifier/result.py).
+    """Returns the outcome of a trial; source: harbor 0.25.0 models/{trial,verifier}/result.py.
 
     reward     the only reward if it is named `reward`, else the object of all rewards
     error      type of the exception that ended the run
