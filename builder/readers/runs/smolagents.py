@@ -157,7 +157,7 @@ def _system(step: dict[str, Json]) -> list[Message]:
 def _as_sent(messages: list[Message]) -> Iterator[Message]:
     """Yields the system message first and joins consecutive user texts with newlines, as sent.
 
-    The dump contains the system message only in the request that follows the task.
+    A logged request, which may contain the only system message, follows the task in the dump.
     """
     ordered = sorted(messages, key=lambda message: message.role != "system")
     for joins, group in groupby(ordered, key=_is_text):

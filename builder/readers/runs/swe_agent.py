@@ -141,7 +141,7 @@ def _facts(run: dict[str, Json]) -> _Facts:
 
 
 def _agent(name: str, items: list[_Item], facts: _Facts, inputs: Sequence[Json]) -> Iterator[Event]:
-    """Yields the conversation of one agent, and another for a demonstration with several roles."""
+    """Yields the conversation of one agent, and a separate one for a demonstration with turns."""
     steps = _Steps.compare([item for _, item in items], inputs)
     demo = [entry for entry in items if entry[1].get("is_demo") is True]
     if any(item.get("role") != "user" for _, item in demo):

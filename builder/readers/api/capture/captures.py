@@ -56,7 +56,7 @@ class _Form:
     history   parses a row
     is_list   returns whether values are the messages of one conversation; None: lists are not read
     key       of the messages in a row
-    read_row  reads a row, if it may contain more than one conversation
+    read_row  reads a row instead of `history`; None: a row contains only one conversation
     """
 
     name: str
