@@ -15,7 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import collected
+from builder.readers.toolkit.rows import collected, objects
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.platforms.langfuse_calls import read_step
 from builder.readers.traces.platforms.steps import TraceBuffer
@@ -117,8 +117,9 @@ class _Collector(TraceBuffer):
             facts.add("labels", [tag for tag in as_list(decoded(trace.get("tags"))) if tag])
             inside = as_list(value.get("observations"))
             if not all(isinstance(item, str) for item in inside):  # ids of top-level records
-                for item in self.source.counted(inside, f"{where}[{{}}]"):
-                    yield from self._inside(item)
+                counted = self.source.counted(inside, f"{where}[{{}}]")
+                for found in objects(counted, "an observation is "):
+                    yield from [found] if isinstance(found, Problem) else self._observation(*found)
         elif kind == "page":
             yield Ignored("page")
             for item in self.source.counted(as_list(value.get("data")), f"{where}[{{}}]"):
@@ -131,14 +132,6 @@ class _Collector(TraceBuffer):
             yield Ignored("score")
         else:
             yield Ignored(unknown_code(value.get("type", "record")))
-
-    def _inside(self, record: Record) -> Iterator[Event]:
-        """Yields an observation inside its trace."""
-        if not isinstance(record.value, dict):
-            found = type(record.value).__name__
-            yield Problem("not_object", record.where, f"an observation is a {found}")
-            return
-        yield from self._observation(record.where, record.value)
 
     def _observation(self, where: str, value: dict[str, Json]) -> Iterator[Event]:
         name, kind = name_of(value, "id"), as_str(value.get("type"))

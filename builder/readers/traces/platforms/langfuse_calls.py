@@ -30,16 +30,13 @@ from builder.readers.traces.any_vendor.requests import (
     tools_of,
     with_system,
 )
+from builder.readers.traces.otel.span_values import branch, listed
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 
 _ENCLOSING = frozenset({"SPAN", "CHAIN"})
 """Types of enclosing steps that may log a model call's answer as their own output."""
 _SYSTEMS = ("gen_ai.system_instructions", "gen_ai.request.instructions", "instructions")
-_FLAT = re.compile(
-    r"llm\.input_messages\.(\d{1,5})\.message\."
-    r"(?:tool_calls\.(\d{1,4})\.tool_call\.)?"
-    r"(role|content|name|tool_call_id|id|function\.name|function\.arguments)"
-)
+_LEAVES = frozenset({"content", "arguments"})
 _TOOL = re.compile(r"llm\.tools\.\d+\.tool\.json_schema")
 
 
@@ -110,25 +107,13 @@ def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
 
     Instrumentations that log a Python repr as input (Agno) also log these attributes.
     """
-    found: dict[int, dict[str, Json]] = {}
-    calls: dict[tuple[int, int], dict[str, Json]] = {}
-    for name, value in attributes.items():
-        if not (match := _FLAT.fullmatch(name)):
-            continue
-        at, call, key = int(match[1]), match[2], match[3]
-        message = found.setdefault(at, {})
-        if call is None:
-            message[key] = value
-        else:
-            calls.setdefault((at, int(call)), {})[key] = value
-    for (at, _), call_fields in sorted(calls.items()):
-        function: Json = {
-            "name": call_fields.get("function.name"),
-            "arguments": call_fields.get("function.arguments"),
-        }
-        made: Json = {"id": call_fields.get("id"), "function": function}
-        found[at]["tool_calls"] = [*as_list(found[at].get("tool_calls")), made]
-    return [found[at] for at in sorted(found)]
+    found: list[Json] = []
+    for entry in listed(branch(attributes, "llm.input_messages", _LEAVES)):
+        if message := as_dict(as_dict(entry).get("message")):
+            entries = map(as_dict, listed(message.get("tool_calls")))
+            made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
+            found.append({**message, "tool_calls": list(made)})
+    return found
 
 
 def _tools(
@@ -141,14 +126,14 @@ def _tools(
     answer_notes: PartNotes,
 ) -> tuple[Json, ...] | None:
     """Returns the tool definitions, from the first field that has any."""
-    offered = as_dict(decoded(attributes.get("model_request_parameters")))
-    pydantic = [*as_list(offered.get("function_tools")), *as_list(offered.get("output_tools"))]
+    logged = as_dict(decoded(attributes.get("model_request_parameters")))
+    pydantic = [*as_list(logged.get("function_tools")), *as_list(logged.get("output_tools"))]
     numbered = sorted(
         (key for key in attributes if _TOOL.fullmatch(key)), key=lambda key: (len(key), key)
     )
     parameters = as_dict(decoded(first_of(row, "modelParameters", "model_parameters")))
-    listed: Json
-    for listed in (
+    offer: Json
+    for offer in (
         list(request.tools or ()),
         [*notes.tools, *answer_notes.tools],
         list(outcome.tools or ()),
@@ -159,7 +144,7 @@ def _tools(
         [attributes[key] for key in numbered],
         first_of(row, "toolDefinitions", "tool_definitions"),
     ):
-        if found := definitions(listed):
+        if found := definitions(offer):
             return tuple(found)
     none = request.tools if request.tools is not None else outcome.tools
     return tools_of(parameters) or none

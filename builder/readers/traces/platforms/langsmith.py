@@ -15,7 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, unknown_code
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import collected
+from builder.readers.toolkit.rows import collected, objects
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
 from builder.readers.traces.any_vendor.requests import (
@@ -127,12 +127,12 @@ class _Collector(TraceBuffer):
             yield from self.add(trace_id, session, step)
         children = as_list(decoded(run.get("child_runs")))
         inside = where.replace("{", "{{").replace("}", "}}")
-        for item in self.source.counted(children, f"{inside} child_runs[{{}}]"):
-            if isinstance(item.value, dict):
-                yield from self._run(item.where, item.value, trace_id, name)
+        counted = self.source.counted(children, f"{inside} child_runs[{{}}]")
+        for item in objects(counted, "a run is "):
+            if isinstance(item, Problem):
+                yield item
             else:
-                found = type(item.value).__name__
-                yield Problem("not_object", item.where, f"a run is a {found}")
+                yield from self._run(*item, trace_id, name)
 
 
 def _id(dotted: str, at: int) -> str:
