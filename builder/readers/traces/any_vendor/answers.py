@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
-from builder.jsonio import JsonFault, loads
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import (
@@ -124,15 +124,7 @@ def _from_json(raw: Json, value: Json) -> Outcome:
 
 def _unquoted(raw: Json, value: Json) -> str:
     """Returns a logged text without the JSON quotes that platforms put around it."""
-    text = raw
-    for _ in range(MAX_DECODED):
-        try:
-            inner = loads(text) if isinstance(text, str) else None
-        except JsonFault:
-            inner = None
-        if not isinstance(inner, str):
-            break
-        text = inner
+    text = json_in_text(raw, beginnings='"', levels=MAX_DECODED)
     return text if isinstance(text, str) else str(value)
 
 

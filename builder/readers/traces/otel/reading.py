@@ -131,7 +131,8 @@ def history_of(
     """
     problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
     if cut:
-        problems.append(_cut(span.where, "the messages that were sent are truncated"))
+        detail = "the messages that were sent are truncated"
+        problems.append(Problem("truncated", span.where, detail, records=0))
     return History(tuple(sent), tools, model, tuple(problems))
 
 
@@ -157,7 +158,8 @@ def _answer(
 def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span) -> list[Problem]:
     found = []
     if span.dropped:
-        found.append(_cut(span.where, f"{span.dropped} attributes were dropped by a limit"))
+        detail = f"{span.dropped} attributes were dropped by a limit"
+        found.append(Problem("truncated", span.where, detail, records=0))
     texts = [
         part.text
         for message in (*sent, *(answer.message for answer in answers))
@@ -167,7 +169,3 @@ def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span)
     if any(mark in text for text in texts for mark in _REDACTED):
         found.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
     return found
-
-
-def _cut(where: str, detail: str) -> Problem:
-    return Problem("truncated", where, detail, records=0)

@@ -152,9 +152,8 @@ class _Log:
             elif key[0] in self._run_traces:
                 yield Ignored("logged_by_agent")
             else:
-                yield Problem(
-                    "no_content", where, "the log did not capture the content of messages"
-                )
+                detail = "the log did not capture the content of messages"
+                yield Problem("no_content", where, detail)
         yield from self._tools.events(self._logged_traces)
 
     # -- requests --------------------------------------------------------------------------------
