@@ -33,10 +33,10 @@ def training(found: Audit | None, splits: Sequence[str], targets: Targets, style
         return LOADS
     hybrid = style.thoughts is Thoughts.hybrid
     known = replace(found.facts.training, targets=targets, hybrid=hybrid)
-    chosen = {item.name: item.variant_for(targets) for item in TRAINERS.values()}
+    chosen = [(item, item.variant_for(targets)) for item in TRAINERS.values()]
     names = [
         (item.title, f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE)
-        for item, variant in zip(TRAINERS.values(), chosen.values(), strict=True)
+        for item, variant in chosen
     ]
     lengths = (
         f"The longest sample has {number(known.longest)} tokens: set the length to at least"
@@ -46,8 +46,7 @@ def training(found: Audit | None, splits: Sequence[str], targets: Targets, style
         " tokens of `meta.spans`:"
     )
     parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]
-    for item in TRAINERS.values():
-        variant = chosen[item.name]
+    for item, variant in chosen:
         if variant is None:
             continue
         parts.append(f"### {item.title}")

@@ -12,7 +12,7 @@ from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.report.facts import whole
-from builder.report.html import EMPTY, Html, cut, facts_list, join, number, shorten, tag, text
+from builder.report.html import Html, cut, facts_list, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
 from builder.report.store import as_stored, content
@@ -50,66 +50,57 @@ def sample_html(
     """Returns origin, conversation and rendering of a sample, in at most `most` bytes."""
     chosen = limits or Limits()
     sample = picked.row.sample
-    display = _Display(picked, target, chosen)
-    rendered = display.rendered(sample) if isinstance(sample, Sample) else None
-    page = EMPTY
+    rendered, note = None, ""
+    if isinstance(sample, Sample):
+        rendered, note = _render(picked, sample, target, chosen)
     for _ in range(12):
-        page = _body(picked, sample, rendered, display.note, chosen, reading)
+        page = _body(picked, sample, rendered, note, chosen, reading)
         if len(page.encode()) <= most:
             return page
         chosen = chosen.reduced()
     return tag("p", text("This sample is too large for this page."), class_="note")
 
 
-@dataclass(slots=True)
-class _Display:
-    """Renders a sample; `note` explains whether and how."""
+def _render(
+    picked: Picked, sample: Sample, target: Target, limits: Limits
+) -> tuple[Rendered | None, str]:
+    """Returns the rendering (None if it cannot be shown), and a note about it."""
+    try:
+        rendering = target.render_sample(sample)
+    except Exception as error:  # whatever a template raises is a fault of the sample
+        reason = shorten(f"{type(error).__name__}: {error}", 200)
+        return None, f"The chat template rejects it: {reason}"
+    if len(rendering) > MAX_CHARS:
+        return None, f"The rendering has {number(len(rendering))} characters: too long to show."
+    note, same = "", False
+    digest, count = map(picked.row.meta.get, ("render_sha256", "tokens"))
+    if isinstance(digest, str):
+        same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
+        are = "are" if same else "are NOT"
+        note = f"Rendered again for this page: these {are} the bytes that the build proved."
+    ours = render_sample(sample, target.style)
+    known = ours if ours.text == rendering else Rendering(rendering, (), ())
+    control = [(offset, offset + len(token)) for offset, token in known.control]
+    proven = count if same and known is ours and isinstance(count, int) else None
+    spans = _spans(picked, known, sample, target)
+    return encode(rendering, spans, target, limits, control, proven), note
 
-    picked: Picked
-    target: Target
-    limits: Limits
-    note: str = ""
 
-    def rendered(self, sample: Sample) -> Rendered | None:
-        try:
-            rendering = self.target.render_sample(sample)
-        except Exception as error:  # whatever a template raises is a fault of the sample
-            reason = shorten(f"{type(error).__name__}: {error}", 200)
-            self.note = f"The chat template rejects it: {reason}"
-            return None
-        if len(rendering) > MAX_CHARS:
-            self.note = f"The rendering has {number(len(rendering))} characters: too long to show."
-            return None
-        digest, count = map(self.picked.row.meta.get, ("render_sha256", "tokens"))
-        same = False
-        if isinstance(digest, str):
-            same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
-            self.note = (
-                "Rendered again for this page: the bytes are those that the build proved."
-                if same
-                else "Rendered again for this page: these are NOT the bytes that the build proved."
-            )
-        ours = render_sample(sample, self.target.style)
-        known = ours if ours.text == rendering else Rendering(rendering, (), ())
-        control = [(offset, offset + len(token)) for offset, token in known.control]
-        proven = count if same and known is ours and isinstance(count, int) else None
-        spans = self._spans(known, sample)
-        return encode(rendering, spans, self.target, self.limits, control, proven)
-
-    def _spans(self, rendering: Rendering, sample: Sample) -> list[Span]:
-        noted = self.picked.row.meta.get("spans")
-        if isinstance(noted, list):
-            return [span for item in noted if (span := _span(item)) is not None]
-        found = trained_spans(rendering, self.target.generation_prompts["non-thinking"])
-        trained = set(self.picked.row.targets(sample))
-        return [span for at, span in enumerate(found) if at in trained]
+def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target) -> list[Span]:
+    """Returns the trained spans in meta/, or else those of the row's trained turns."""
+    noted = picked.row.meta.get("spans")
+    if isinstance(noted, list):
+        return [span for item in noted if (span := _span(item)) is not None]
+    found = trained_spans(rendering, target.generation_prompts["non-thinking"])
+    trained = set(picked.row.targets(sample))
+    return [span for at, span in enumerate(found) if at in trained]
 
 
 def _span(value: Json) -> Span | None:
-    if not isinstance(value, list) or len(value) != 2:
-        return None
-    start, end = value
-    return (start, end) if isinstance(start, int) and isinstance(end, int) else None
+    match value:
+        case [int(start), int(end)]:
+            return start, end
+    return None
 
 
 def _body(
@@ -146,14 +137,11 @@ def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
     if note:
         parts.append(tag("p", text(note), class_="note"))
     if rendered is not None:
-        parts += [rendered_html(rendered, limits), _tokens(rendered, limits)]
+        count = f" ({number(rendered.count)})" if rendered.count else ""
+        head = tag("summary", text(f"Token ids{count}"))
+        tokens = tag("details", head, tokens_html(rendered, limits))
+        parts += [rendered_html(rendered, limits), tokens]
     return tag("section", *parts)
-
-
-def _tokens(rendered: Rendered, limits: Limits) -> Html:
-    count = f" ({number(rendered.count)})" if rendered.count else ""
-    head = tag("summary", text(f"Token ids{count}"))
-    return tag("details", head, tokens_html(rendered, limits))
 
 
 def _source(picked: Picked, *, is_folded: bool) -> Html:
