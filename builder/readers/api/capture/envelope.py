@@ -27,7 +27,7 @@ from builder.readers.api.capture.dialect import (
     request_dialect,
     response_dialect,
 )
-from builder.readers.api.capture.gateway_logs import cloudwatch_records, gateway_record
+from builder.readers.api.capture.gateway_logs import gateway_record, gateway_records
 from builder.readers.toolkit.narrow import as_dict, as_str, first_of, name_or_none, unknown_code
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
@@ -156,7 +156,7 @@ def _listed_exchanges(document: Json | Problem) -> list[Json] | None:
     lists = (
         as_dict(document.get("log")).get("entries"),
         *map(document.get, LIST_KEYS),
-        cloudwatch_records(document),
+        gateway_records(document),
     )
     return next((found for found in lists if isinstance(found, list)), None)
 

@@ -47,7 +47,7 @@ def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
     return _invocation(value) or _litellm(value)
 
 
-def cloudwatch_records(document: dict[str, Json]) -> list[Json] | None:
+def gateway_records(document: dict[str, Json]) -> list[Json] | None:
     """Returns the records in a document of CloudWatch or LiteLLM's proxy, or None.
 
     CloudWatch: the output of get-log-events, a delivery to a subscription, or the rows of a query.
