@@ -81,7 +81,7 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
 
 
 def _reward(items: list[dict[str, Json]]) -> Json:
-    """Returns the logged reward, or the list of rewards if there is not exactly one."""
+    """Returns the logged reward, or a list if there are several or none."""
     rewards = [item["reward"] for item in items if item.get("reward") is not None]
     return rewards[0] if len(rewards) == 1 else rewards
 

@@ -34,7 +34,7 @@ _PEEKED = 20
 
 
 def recognise(source: Source) -> str | None:
-    """Claims messages with LangChain's types, alone, in lists, in states, or in its databases."""
+    """Claims LangChain messages, single or in lists, states or databases."""
     found = tables(source)
     if found.get("checkpoints", frozenset()) >= COLUMNS:
         return "table checkpoints of LangGraph"

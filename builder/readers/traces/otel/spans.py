@@ -295,17 +295,17 @@ def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> 
     )
     parent = parent or as_dict(value.get("parentSpanContext")).get("spanId")
     return Span(
-        f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
-        place,
-        identifier(trace or first_of(context, "trace_id", "traceId")),
-        own,
-        identifier(parent),
-        name,
-        inner,
-        events,
-        sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
-        _failed(value),
-        log,
+        where=f"{where} span {own}" if _PLAIN.fullmatch(own) and not log else where,
+        place=place,
+        trace=identifier(trace or first_of(context, "trace_id", "traceId")),
+        id=own,
+        parent=identifier(parent),
+        name=name,
+        attributes=inner,
+        events=events,
+        dropped=sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
+        failed=_failed(value),
+        log=log,
     )
 
 
@@ -337,7 +337,7 @@ def _attributes_of(value: dict[str, Json]) -> dict[str, Json]:
     found = decoded(first_of(value, "attributes", "tags", "SpanAttributes"))
     if isinstance(found, dict | list):
         result = attributes(found)
-    else:  # rows of a data frame, or the attributes alone
+    else:  # rows of a data frame, or bare attributes
         result = {key.removeprefix("attributes."): item for key, item in value.items()}
     if isinstance(result.get("gen_ai"), dict):
         result = {**result, **dotted("gen_ai", result["gen_ai"])}

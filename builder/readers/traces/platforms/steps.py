@@ -147,7 +147,7 @@ class Traces:
 
 
 class TraceBuffer:
-    """Buffers the steps of traces, since exports are unordered."""
+    """Buffers steps until their trace is complete, since exports are unordered."""
 
     def __init__(self) -> None:
         self._traces = Traces()
