@@ -112,10 +112,6 @@ class FindingNotes:
             note.samples += other.samples
             note.examples += other.examples[: EXAMPLES - len(note.examples)]
 
-    def __getitem__(self, code: str) -> int:
-        """Returns the number of samples with the code."""
-        return self._notes[code].samples if code in self._notes else 0
-
     def __contains__(self, code: str) -> bool:
         """Returns whether the code was found."""
         return code in self._notes

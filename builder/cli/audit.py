@@ -90,9 +90,9 @@ def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
 
 def _fires(finding: AuditFinding, gates: set[str]) -> bool:
     """Returns whether a finding fails a gate: one of its code, or of its audit if unresolved."""
-    if f"{finding.audit}.{finding.code}" in gates:
+    if finding.code in gates or f"{finding.audit}.{finding.code}" in gates:
         return True
-    return finding.code in gates or (finding.audit in gates and finding.gate is GateAction.report)
+    return finding.audit in gates and finding.gate is GateAction.report
 
 
 def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:

@@ -18,6 +18,7 @@ from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import target_for
 from builder.readers import read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
+from builder.readers.toolkit.narrow import as_dict, as_int
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
 from builder.verify.verifier import Verifier
@@ -197,11 +198,9 @@ def _conversation(
 
 def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
     print(escaped(f"{result['source']}: {result['format']} ({result['reason']})"))
-    copy_records = int(str(result["records"]))
-    print(
-        f"{counted(copy_records, 'record')}, {counted(contents.conversations, 'conversation')},"
-        f" {counted(contents.calls, 'call')}"
-    )
+    records, conversations = as_int(result["records"]), contents.conversations
+    print(f"{counted(records, 'record')}, {counted(conversations, 'conversation')},"
+          f" {counted(contents.calls, 'call')}")  # fmt: skip
     for code, count in sorted(contents.ignored.items()):
         print(escaped(f"  ignored {code}: {count}"))
     for problem in contents.problems[:20]:
@@ -210,11 +209,9 @@ def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
 
 def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
     print(escaped(f"conversation {summary['id']} ({summary['record']}), model {summary['model']}"))
-    changes = summary["changes"]
-    if isinstance(changes, dict) and changes:
+    if changes := as_dict(summary["changes"]):
         print("  changes: " + ", ".join(f"{code} {n}" for code, n in changes.items()))
-    rejected = summary["rejected"]
-    if isinstance(rejected, dict):
+    if rejected := as_dict(summary["rejected"]):
         print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
         if rejected["remedy"]:
             print(f"  to keep it: {rejected['remedy']}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from builder.cli.masks import as_json, compare_masks, print_masks, trainers_named
 from builder.cli.terminal import conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
-from builder.finding import Finding
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
@@ -145,7 +144,7 @@ def _proven(result: dict[str, Json]) -> str:
 
 
 def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
-    from builder.verify.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only where asked for
+    from builder.verify.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only for --as-loaded
 
     path = expand_home(dataset)
     return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
@@ -172,19 +171,15 @@ def _print_summary(summary: Summary, bad_lines: int, show_all: bool) -> None:
 
 
 def _as_json(report: LineReport) -> Json:
-    return {
-        "file": report.file,
-        "line": report.line,
-        "findings": [_finding(finding) for finding in report.findings],
-    }
-
-
-def _finding(finding: Finding) -> Json:
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "message_index": finding.turn,
-        "offset": finding.offset,
-        "expected": finding.expected,
-        "found": finding.found,
-    }
+    findings: list[Json] = [
+        {
+            "code": finding.code,
+            "message": finding.message,
+            "message_index": finding.turn,
+            "offset": finding.offset,
+            "expected": finding.expected,
+            "found": finding.found,
+        }
+        for finding in report.findings
+    ]
+    return {"file": report.file, "line": report.line, "findings": findings}

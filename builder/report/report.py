@@ -130,7 +130,7 @@ def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int
         if most < 2_000:
             lost += 1
             continue
-        item = _item(picked, sample_html(picked, target, most=most))
+        item = _item(picked, sample_html(picked, target, most))
         items.append(item)
         size += len(item.encode())
     message = (

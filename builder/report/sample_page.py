@@ -26,6 +26,7 @@ RECORDS = "records"
 
 _LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
 _MAX_SAMPLE = 6_000_000
+"""Bytes of a sample on its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class SamplePage:
                     hidden="",
                 ),
                 legend(),
-                sample_html(picked, self.target, _LIMITS, _MAX_SAMPLE, self._reading()),
+                sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, self._reading()),
             )
         )
 

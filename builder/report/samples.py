@@ -20,8 +20,7 @@ from builder.report.turns import IN_A_LIST, Reading, as_written, outline_html, t
 from builder.sample import Sample
 from builder.verify.verifier import MAX_CHARS
 
-MAX_HTML = 150_000
-"""Bytes of one sample on a page; a longer one is shown with smaller limits."""
+_LIMITS = Limits()
 
 _SHOWN_FIRST = ("source", "record", "conversation", "model", "format", "license")
 
@@ -43,21 +42,23 @@ class Picked:
 def sample_html(
     picked: Picked,
     target: Target,
-    limits: Limits | None = None,
-    most: int = MAX_HTML,
+    most: int,
+    limits: Limits = _LIMITS,
     reading: Reading = IN_A_LIST,
 ) -> Html:
-    """Returns origin, conversation and rendering of a sample, in at most `most` bytes."""
-    chosen = limits or Limits()
+    """Returns origin, conversation and rendering of a sample, in at most `most` bytes.
+
+    Reduces the limits until the sample fits.
+    """
     sample = picked.row.sample
     rendered, note = None, ""
     if isinstance(sample, Sample):
-        rendered, note = _render(picked, sample, target, chosen)
+        rendered, note = _render(picked, sample, target, limits)
     for _ in range(12):
-        page = _body(picked, sample, rendered, note, chosen, reading)
+        page = _body(picked, sample, rendered, note, limits, reading)
         if len(page.encode()) <= most:
             return page
-        chosen = chosen.reduced()
+        limits = limits.reduced()
     return tag("p", text("This sample is too large for this page."), class_="note")
 
 
