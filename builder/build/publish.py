@@ -84,9 +84,8 @@ def publish(
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
-    is_worthwhile = workers > 1 and is_much(
-        sum(result.sizes[0] for result in results)
-    )  # the samples
+    sample_bytes = sum(result.sizes[0] for result in results)
+    is_worthwhile = workers > 1 and is_much(sample_bytes)
     with in_background(preloading(config.verify.target), is_worthwhile=is_worthwhile) as start:
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
@@ -95,22 +94,12 @@ def publish(
         if not _is_publishable(built, run.out):
             built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
             return built, False
-        resolved = map_strings(config.resolved(), run.hidden)
-        made: dict[str, Json] = {"config": without_folders(resolved), "versions": versions()}
-        describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
-        about: dict[str, Json] = {
-            **run.origin,
-            "config": resolved,
-            "versions": made["versions"],
-            "tokenizer": _tokenizer(config, target),
-            "ledger": built.ledger.to_json(),
-            "preferences": {
-                "pairs": built.pairs,
-                "left_out": dict(sorted(built.pairs_left_out.items())),
-            },
+        about = _about(built, run)
+        made: dict[str, Json] = {
+            "config": without_folders(about["config"]),
+            "versions": about["versions"],
         }
-        if run.review is not None:
-            about["review"] = run.review.counts()
+        describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
         folder = built.writer.folder
         found = surveyed = None
         if built.data_files:
@@ -135,6 +124,24 @@ def publish(
         built.writer.write("report.html", [page()])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True
+
+
+def _about(built: Built, run: Run) -> dict[str, Json]:
+    """Returns the part of the manifest that is known before the audits."""
+    about: dict[str, Json] = {
+        **run.origin,
+        "config": map_strings(run.config.resolved(), run.hidden),
+        "versions": versions(),
+        "tokenizer": _tokenizer(run.config, run.target),
+        "ledger": built.ledger.to_json(),
+        "preferences": {
+            "pairs": built.pairs,
+            "left_out": dict(sorted(built.pairs_left_out.items())),
+        },
+    }
+    if run.review is not None:
+        about["review"] = run.review.counts()
+    return about
 
 
 def _manifest(about: Mapping[str, Json], built: Built, run: Run) -> dict[str, Json]:
