@@ -380,6 +380,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
         return has_letter and is_free and (setting or (quoted and is_unpronounceable(value)))
+    if quoted and not value.isascii():
+        return False  # the label of a field in another language
     if len(value) >= 8 and not is_wordlike(value):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

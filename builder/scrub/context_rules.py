@@ -97,7 +97,7 @@ CONTEXT_RULES = (
     context_rule(r"password (?:elastic|kibana\w{0,12}|logstash\w{0,12}|beats\w{0,12}|apm\w{0,12}) = (?P<v>[^\s\"'\\]{8,64})", "password ", "PASSWORD elastic = «{A20}»"),
     context_rule(r"\]:(?:25|465|587|2525)[ \t]{1,8}[^\s:]{1,100}:(?P<v>[^\s\"'\\]{4,200})", "]:25|]:465|]:587|]:2525", "[smtp.example.org]:587 me@example.org:«{p}»"),
     context_rule(rf"(?:(?<![a-z])(?:rootpw|rootdnpw)[ \t]{{1,8}}(?=\S{{1,60}}(?:\r|\n|\\|$))|(?:authtok|rootpw|rootdnpw)[ \t]{{0,4}}[:=][ \t]{{0,4}}){_Q}{_WORD}", "authtok|rootpw|rootdnpw", "ldap_default_authtok = «{p}»", "olcRootPW: «{p}»", misses=("pam_sm_chauthtok that fails", "olcRootPW only. (Closes")),
-    context_rule(r"password\\{0,7}\"[ \t]{0,4}>(?!\w{0,20}password<)(?P<v>[^<>\s\"'{$]{4,200})</", "password", '<property name="hibernate.connection.password">«{p}»</property>', misses=('<a href="#PMA_PASSWORD">PMA_PASSWORD</a>',)),
+    context_rule(r"password\\{0,7}\"[ \t]{0,4}>(?!\w{0,20}password<)(?P<v>[^<>\s\"'{$]{4,200})</(?!a>)", "password", '<property name="hibernate.connection.password">«{p}»</property>', misses=('<a title="Master Password">next</a>', '<a href="#PMA_PASSWORD">PMA_PASSWORD</a>',)),
     context_rule(r"password[ \t]{0,20}=[ \t]{1,4}\\{0,7}\"[^\"\n]{0,100}\"[ \t]->[ \t]\\{0,7}\"(?P<v>[^\"\\\n]{4,200})", "password", '~ db_password = "old" -> "«{p}»"'),
     context_rule(r"master\.key(?:\s|\\{1,4}n){1,4}(?:\d{1,5}\t)?(?P<v>[0-9a-f]{32})\b", "master.key", "$ cat config/master.key\n«{h32}»"),
     context_rule(r"(?:recovery|backup|scratch) codes?(?: is| are)?:?(?P<v>(?:(?:\s|\\{1,4}n){1,6}(?:[-*] )?(?=[0-9a-z-]{0,12}\d)[0-9a-z]{4,8}-[0-9a-z]{4,8}){1,20})", "recovery code|backup code|scratch code", "backup codes:«\n35a06-68ea8\n1f4b2-77c0d»"),

@@ -12,11 +12,11 @@ _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
 _CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]")
 """The rest of a call or of an indexed value."""
 _EXPRESSION = re.compile(
-    r"!![A-Za-z_$][\w$.]*|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
+    r"!![A-Za-z_$][\w$.]*|return\b.+|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
     r"|[\w$.]+(?:\.length\b|[!=]==).*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
 )
 """Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
-_BETWEEN = re.compile(r"[ ,;:?+=.][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
+_BETWEEN = re.compile(r"[ ,;:?+=.)][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
 """Code between two strings, which then seems to be one."""
 _NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
 
@@ -28,11 +28,13 @@ def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
     """
     sep = match["sep"].strip()
     if match["quote"] is not None:
-        if sep == "," and (value.startswith("--") or _is_name_like(value, name)):
+        is_name = "_" in value and is_variable(value)
+        if sep == "," and (value.startswith("--") or is_name or _is_name_like(value, name)):
             return True  # ["--disabled-password", "--group"], ("password1", "password2")
         if sep == "==" and value.isalpha() and value == value.lower():
             return True  # if self.update_password == "always"
-        return sep in (",", "") and _BETWEEN.fullmatch(value) is not None
+        is_open = sep == ":" and text[match.start("sep") - 1] not in "\"'`"
+        return (sep in (",", "") or is_open) and _BETWEEN.fullmatch(value) is not None
     end = match.end("bare")
     if _ATTRIBUTE.fullmatch(value) and text.startswith(('"', "'"), end):
         return True

@@ -45,6 +45,8 @@ _STAND_IN = re.compile(
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
     r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|/[a-z][a-z_.-]*/|\.|~/"
     r"|(?:client|api|app|access)[_-](?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
+    r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
+    r"|/[\w./-]{0,80}\{|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
     r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
