@@ -31,7 +31,7 @@ def run(*arguments: object, cwd: Path | str = ".") -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def run_apart(*arguments: object, cwd: Path | str = ".") -> Ran:
+def run_separately(*arguments: object, cwd: Path | str = ".") -> Ran:
     """Runs a command in a separate process without access to the Hub."""
     done = subprocess.run(
         [sys.executable, "-m", "builder", *map(str, arguments)],

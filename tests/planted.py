@@ -11,20 +11,20 @@ from builder.scrub.redact import Scrubber
 ALNUM = string.ascii_letters + string.digits
 
 
-def made(length, alphabet=ALNUM, seed=1):
+def invented(length, alphabet=ALNUM, seed=1):
     """Returns an invented value: assembled here, so that no scanner finds it in this file."""
     return "".join(random.Random(f"{seed}/{length}").choices(alphabet, k=length))
 
 
-GITHUB = "ghp" + "_" + made(36)
-AWS = "AK" + "IA" + made(16, string.ascii_uppercase + "234567")
-AWS_SECRET = made(40, ALNUM + "+/", seed=5)
-PEM_LINES = [made(64, ALNUM + "+/", seed=n) for n in range(5)]
+GITHUB = "ghp" + "_" + invented(36)
+AWS = "AK" + "IA" + invented(16, string.ascii_uppercase + "234567")
+AWS_SECRET = invented(40, ALNUM + "+/", seed=5)
+PEM_LINES = [invented(64, ALNUM + "+/", seed=n) for n in range(5)]
 PEM = "\n".join(
     ["-----BEGIN RSA PRIV" + "ATE KEY-----", *PEM_LINES, "-----END RSA PRIV" + "ATE KEY-----"]
 )
-BEARER = made(40)
-PASSWORD = "p4ss" + made(8) + "!"
+BEARER = invented(40)
+PASSWORD = "p4ss" + invented(8) + "!"
 
 SECRETS = {
     "a form": (f"use {GITHUB}.", GITHUB),
@@ -62,15 +62,15 @@ NO_SECRETS = (
     'token = get_token("svc1"), secret: self.secret2',
     '{"password": {"type": "string", "minLength": 8}}',
     'password: "********" token: "<your-token-1>" api_key: "your_api_key_123"',
-    "sha256: " + made(64, "0123456789abcdef"),
-    "commit " + made(40, "0123456789abcdef"),
-    "integrity sha512-" + made(86, ALNUM + "+/") + "==",
-    '"next_page_token": "CAUQ' + made(20) + '"',
+    "sha256: " + invented(64, "0123456789abcdef"),
+    "commit " + invented(40, "0123456789abcdef"),
+    "integrity sha512-" + invented(86, ALNUM + "+/") + "==",
+    '"next_page_token": "CAUQ' + invented(20) + '"',
     "-----BEGIN PUBLIC KEY-----\n" + PEM_LINES[0] + "\n-----END PUBLIC KEY-----",
     "grep -r 'BEGIN RSA PRIV" + "ATE KEY' .",
     "https://user@example.org:8080/path git@github.com:me/repo.git",
     "REDACTED_GITHUB_TOKEN_123456789012 api_key=REDACTED_SECRET_123456789012",
-    "task-" + made(36) + " risk-" + made(20, string.ascii_lowercase),
+    "task-" + invented(36) + " risk-" + invented(20, string.ascii_lowercase),
     "the secret: keep it simple 100%",
     "PASS: test_login_2 (0.01s)\nPASS  tests/test_b_2.py",
     "postgres://user:password@localhost/x mysql://root:root@db",

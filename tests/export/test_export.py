@@ -133,11 +133,13 @@ def test_the_template_renders_the_loaded_row_to_the_recorded_sha256(
 
 
 def test_labels_are_the_spans(built, exported, verifier):
-    rows = exported("tokenized")[1]["train"]
+    splits = exported("tokenized")[1]
+    rows = [row for split in splits.values() for row in split]
     about = {row["render_sha256"]: row for row in meta(built)}
+    assert len(rows) == len(about)
     for row in rows:
         text = verifier.target.decode(row["input_ids"])
-        spans = about[hashlib.sha256(text.encode()).hexdigest()]["spans"]
+        spans = about.pop(hashlib.sha256(text.encode()).hexdigest())["spans"]
         pieces, last = [], IGNORED
         for number, label in zip(row["input_ids"], row["labels"], strict=True):
             if label != IGNORED:

@@ -29,7 +29,7 @@ PREFERRED = {
 ABSOLUTE = call("Bash", "t1", command="cat b", description="Show b")
 
 
-def made(tmp_path, *logs, config=None):
+def built(tmp_path, *logs, config=None):
     """Builds logs, one session each; returns the folder and the manifest's facts about pairs."""
     (tmp_path / "in").mkdir(parents=True)
     for number, log in enumerate(logs):
@@ -80,7 +80,7 @@ PAIRS = {
 def pairs(tmp_path_factory):
     """Builds all logs of `PAIRS` together: (folder, exported folder, rows)."""
     folder = tmp_path_factory.mktemp("pairs")
-    out, counts = made(folder, *(log for log, *_ in PAIRS.values()))
+    out, counts = built(folder, *(log for log, *_ in PAIRS.values()))
     assert counts == {"pairs": len(PAIRS), "left_out": {}}
     code, rows = exported(out, folder / "pairs")
     assert code == 0
@@ -161,7 +161,7 @@ LEFT_OUT = {
 
 
 def test_uncertain_pairs_are_left_out_and_counted(tmp_path, capsys):
-    out, counts = made(tmp_path, *(log for log, _ in LEFT_OUT.values()))
+    out, counts = built(tmp_path, *(log for log, _ in LEFT_OUT.values()))
     wanted = sum((Counter(codes) for _, codes in LEFT_OUT.values()), Counter())
     assert counts == {"pairs": 0, "left_out": wanted}
     assert exported(out, tmp_path / "pairs") == (1, [])
@@ -171,7 +171,7 @@ def test_uncertain_pairs_are_left_out_and_counted(tmp_path, capsys):
 
 def test_a_third_answer_with_two_kept_ones_gives_no_pair(tmp_path):
     rows = [PREFERRED, {**PREFERRED, "preferred_output": [{"role": "assistant", "content": "2"}]}]
-    _, counts = made(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    _, counts = built(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
     assert counts == {"pairs": 0, "left_out": {"several_answers": 2}}
 
 
@@ -181,22 +181,22 @@ def test_a_pair_needs_the_same_tools(tmp_path):
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     again["request"]["tools"] = [tool]
     log = "".join(json.dumps(row) + "\n" for row in (first, again, later))
-    _, counts = made(tmp_path, log)
+    _, counts = built(tmp_path, log)
     assert counts["pairs"] == 0
 
 
 def test_an_abandoned_answer_with_a_secret_is_in_no_pair_under_reject(tmp_path):
     log, (secret,) = expand("Use «ghp_{A36}».")
     config = {"audit": {"secrets": "reject"}}
-    out, counts = made(tmp_path, rewound(text(log)), config=config)
+    out, counts = built(tmp_path, rewound(text(log)), config=config)
     assert counts == {"pairs": 0, "left_out": {"secret": 1}}
     assert not [name for name, data in files(out).items() if secret.encode() in data]
 
 
 def test_the_samples_are_those_of_the_log_without_the_left_branch(tmp_path):
-    out, _ = made(tmp_path / "one", rewound())
+    out, _ = built(tmp_path / "one", rewound())
     kept = [line for line in rewound().splitlines(keepends=True) if '"a2"' not in line]
-    other, _ = made(tmp_path / "two", "".join(line for line in kept if '"uuid": "u2"' not in line))
+    other, _ = built(tmp_path / "two", "".join(line for line in kept if '"uuid": "u2"' not in line))
     (path,), (same,) = out.glob("data/*"), other.glob("data/*")
     assert path.read_bytes() == same.read_bytes()
 
@@ -204,14 +204,14 @@ def test_the_samples_are_those_of_the_log_without_the_left_branch(tmp_path):
 def test_pairs_of_samples_that_are_not_selected_are_left_out(tmp_path):
     config = {"select": {"where": {"model": {"not": ["toy-1"]}}}}
     logs = (rewound(), corrected(EDIT, EDIT_AGAIN), json.dumps(PREFERRED))
-    _, counts = made(tmp_path, *logs, config=config)
+    _, counts = built(tmp_path, *logs, config=config)
     assert counts == {"pairs": 1, "left_out": {"no_successor": 1, "not_selected": 1}}
 
 
 @pytest.mark.parametrize("unit", ["query", "turn"])
 def test_each_unit_gives_the_same_pairs(tmp_path, unit):
     logs = (rewound(), corrected(EDIT, EDIT_AGAIN), captured(["It is noon.", "It is late."]))
-    _, counts = made(tmp_path, *logs, config={"normalize": {"unit": unit}})
+    _, counts = built(tmp_path, *logs, config={"normalize": {"unit": unit}})
     assert counts == {"pairs": 3, "left_out": {}}
 
 
@@ -245,7 +245,7 @@ HOSTILE = [
 
 
 def test_entries_that_are_not_pairs_are_left_out(tmp_path, capsys):
-    out, _ = made(tmp_path, rewound())
+    out, _ = built(tmp_path, rewound())
     (path,) = out.glob("meta/*")
     path.write_text(json.dumps({**lines(path)[0], "preferences": HOSTILE}) + "\n")
     command = ["export", str(out), "--to", "preference", "-o", str(tmp_path / "p"), "--json"]
@@ -267,7 +267,7 @@ HOSTILE_TEXTS = [
 
 def test_both_answers_are_exported_as_they_were_logged(tmp_path):
     logs = [rewound(text(f"x{one}x"), text(f"y{one}y")) for one in HOSTILE_TEXTS]
-    out, _ = made(tmp_path, *logs)
+    out, _ = built(tmp_path, *logs)
     _, rows = exported(out, tmp_path / "pairs")
     found = {(row["rejected"][0]["content"], row["chosen"][0]["content"]) for row in rows}
     assert found >= {(f"x{one}x", f"y{one}y") for one in HOSTILE_TEXTS[1:]}

@@ -64,7 +64,7 @@ def test_no_output_contains_a_token(outcomes):
         assert "signature=" not in found["text"], wanted.name
 
 
-class Told(list):
+class Messages(list):
     def retries(self):
         self.slept = []
         return Retries(self.append, self.slept.append)
@@ -79,7 +79,7 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
     files, faults = listed_files(out, read_manifest(out))
     assert not faults
     files = as_published(files, read_manifest(out), [])
-    reported = Told()
+    reported = Messages()
     with Hub() as hub:
         api, place = HfApi(hub.url, token=WRITER), Place("team/d")
         if lost is not None:
@@ -111,7 +111,7 @@ def test_a_bug_is_not_retried():
     def act():
         raise TypeError("ours")
 
-    reported = Told()
+    reported = Messages()
     with pytest.raises(TypeError):
         with_retries(act, reported.retries(), what="push")
     assert not reported
@@ -128,7 +128,7 @@ def test_a_full_disk_ends_the_push_immediately(error):
     def act():
         raise error
 
-    reported = Told()
+    reported = Messages()
     with pytest.raises(PushFault, match="No space left"):
         with_retries(act, reported.retries(), what="read back")
     assert not reported
@@ -155,7 +155,7 @@ def test_waits_are_as_long_as_requested(headers, wait):
             error.response = response
             raise error
 
-    reported = Told()
+    reported = Messages()
     with_retries(act, reported.retries(), what="push")
     assert reported.slept == [wait]
 

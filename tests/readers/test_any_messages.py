@@ -101,7 +101,9 @@ def changed(value, pick):
 @pytest.mark.parametrize("reader", [langfuse, langsmith, langchain, vercel_ai_sdk])
 def test_records_with_foreign_values_are_accounted_for(reader):
     pick = random.Random(0)
-    for path in sorted((CASES / reader.READER.name).glob("*/input/*.json*")):
+    paths = sorted((CASES / reader.READER.name).glob("*/input/*.json*"))
+    assert paths
+    for path in paths:
         text = path.read_text(encoding="utf-8").splitlines()
         lines = text if path.suffix == ".jsonl" else ["".join(text)]
         values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]

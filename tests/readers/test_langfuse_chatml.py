@@ -134,7 +134,9 @@ def test_conversations_agree_with_the_platform(shared, stem):
 
 
 def test_the_files_of_the_platform_are_recognised_and_counted(shared):
-    for path in sorted((shared / "corpus" / "langfuse").glob("*.chatml.json")):
+    paths = sorted((shared / "corpus" / "langfuse").glob("*.chatml.json"))
+    assert paths
+    for path in paths:
         source = Source(path.name, path)
         assert langfuse.recognise(source)
         assert [event.code for event in langfuse.read(source)] == ["chatml_view"]

@@ -28,10 +28,10 @@ def observed(tmp_path, output, folder):
         "metadata": {"exit_code": 0},
         "full_output_save_dir": folder,
     }
-    return shown(tmp_path, observation)
+    return built_result(tmp_path, observation)
 
 
-def shown(tmp_path, observation, **fields):
+def built_result(tmp_path, observation, **fields):
     """Returns the result with this observation in the built sample."""
     call = {
         "id": "c",
@@ -90,7 +90,7 @@ SENT = LONG[:24_944] + NOTICE.format("") + LONG[-24_943:]
 
 def test_a_long_text_of_any_tool_is_sent_without_its_middle(tmp_path):
     observation = {"kind": "GrepObservation", "content": [text(LONG), text("x")], "is_error": True}
-    found = shown(tmp_path, observation, extended_content=[text(LONG)])
+    found = built_result(tmp_path, observation, extended_content=[text(LONG)])
     header = "[An error occurred during execution.]\n"
     assert found == "\n".join([header, SENT, "x", SENT])
     assert len(SENT) == 50_000
@@ -98,13 +98,15 @@ def test_a_long_text_of_any_tool_is_sent_without_its_middle(tmp_path):
 
 def test_a_page_of_the_browser_is_one_text_with_its_screenshot(tmp_path):
     page = {"kind": "BrowserObservation", "content": [text(LONG[:30_000]), text(LONG[30_000:])]}
-    assert shown(tmp_path, {**page, "full_output_save_dir": None}) == SENT
+    assert built_result(tmp_path, {**page, "full_output_save_dir": None}) == SENT
     digests = [hashlib.sha256(data.encode()).hexdigest()[:8] for data in (LONG, "/9j/4AAQ")]
     kept = (
         f" The complete output has been saved to /o/browser_output_{digests[0]}.txt - you can use"
         " other tools to view the full content (truncated part starts around line 2496)."
     )
-    found = shown(tmp_path, {**page, "full_output_save_dir": "/o", "screenshot_data": "/9j/4AAQ"})
+    found = built_result(
+        tmp_path, {**page, "full_output_save_dir": "/o", "screenshot_data": "/9j/4AAQ"}
+    )
     assert found == "\n".join(
         [
             LONG[:24_944] + NOTICE.format(kept) + LONG[-(24_943 - len(kept)) :],
@@ -118,4 +120,4 @@ def test_the_result_of_a_task_begins_with_its_state(tmp_path):
     task = {"task_id": "t1", "subagent": "general", "status": "done"}
     observation = {"kind": "TaskObservation", "content": [text("Three.")], **task}
     about = "Task ID: t1\nSubagent: general\nStatus: done"
-    assert shown(tmp_path, observation) == f"{about}\nThree."
+    assert built_result(tmp_path, observation) == f"{about}\nThree."

@@ -106,7 +106,7 @@ NAMES = st.one_of(
     st.sampled_from(["gen_ai.x", "attributes.llm", "attributes.gen_ai.x", "attributes.llm.a.b"]),
     st.text(max_size=4),
 )
-TOLD = st.recursive(
+LOGGED = st.recursive(
     st.one_of(st.none(), st.sampled_from(["LLM", "gen_ai.event", "x"]), st.integers(0, 3)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, min_size=1, max_size=3)
@@ -115,7 +115,7 @@ TOLD = st.recursive(
 )
 
 
-@given(st.dictionaries(NAMES, TOLD, min_size=1, max_size=4))
+@given(st.dictionaries(NAMES, LOGGED, min_size=1, max_size=4))
 def test_values_ignored_by_recognition_identify_no_instrumentation(value):
     if not spans_module._may_be_spans(tuple(value)):
         for _, inner, log in spans_module._items(value):

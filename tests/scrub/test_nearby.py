@@ -39,6 +39,7 @@ CLEAN = [
 def test_found(template):
     text, secrets = expand(template)
     hits = find_secrets(text)
+    assert secrets
     for secret in secrets:
         start = text.index(secret)
         assert any(hit.start <= start and start + len(secret) <= hit.end for hit in hits), text

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import run, run_apart
+from commands import run, run_separately
 from places import TESTS
 
 from builder.parallel import pool
@@ -126,7 +126,7 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
     (folder / "loop").symlink_to(folder, target_is_directory=True)
     os.mkfifo(folder / "pipe")
-    done, ledger, rejects = build(tmp_path, run=run_apart)
+    done, ledger, rejects = build(tmp_path, run=run_separately)
     assert done.returncode == 0, done.stderr
     assert ledger["samples"] >= 1
     codes = {reject["source"]: reject["code"] for reject in rejects}
@@ -205,7 +205,7 @@ def test_a_folder_of_another_program_is_left_alone(tmp_path):
 )
 def test_the_users_mistakes_are_one_clear_line(tmp_path, arguments):
     apart = "--tokenizer" in arguments  # a name that is not a folder is looked up on the Hub
-    done = (run_apart if apart else run)(*arguments, cwd=tmp_path)
+    done = (run_separately if apart else run)(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
