@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
@@ -52,17 +51,7 @@ def run_inspect(
     For a folder, prints the formats of its files, and shows the first one that a reader recognises.
     Raises UsageError if no reader recognises anything.
     """
-    overview: dict[str, int] | None = None
-    unknown = 0
-    if len(sources := list(islice(find_sources(path), FILES))) > 1:
-        source, overview, unknown = _survey(sources)
-    else:
-        found = sources[0] if sources else None
-        if not isinstance(found, Source):
-            raise UsageError(f"{path}: {found.detail if found else 'no file'}")
-        source = found
-    if source is None:
-        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
+    source, overview, unknown = _survey(path)
     with local_copy(source) as copy:
         name, reason = _format(copy, format)
         contents = _read(copy, name, index)
@@ -85,7 +74,7 @@ def run_inspect(
         ],
     }
     if overview is not None:
-        result["files"] = {"formats": dict(overview), "unknown": unknown}
+        result["files"] = {"formats": {**overview}, "unknown": unknown}
     if not as_json:
         if overview is not None:
             print_overview(path, overview, unknown)
@@ -100,8 +89,18 @@ def run_inspect(
     return 0
 
 
-def _survey(sources: Sequence[Source | Problem]) -> tuple[Source | None, dict[str, int], int]:
-    """Returns the first recognised source, {reader: sources}, and the number of other sources."""
+def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
+    """Returns the source to show, {reader: files}, and how many files no reader recognises.
+
+    For a folder, the source is the first recognised one. For a single file there are no counts, and
+    the file may be unrecognised. Raises UsageError if there is nothing to show.
+    """
+    sources = list(islice(find_sources(path), FILES))
+    if len(sources) < 2:
+        found = sources[0] if sources else None
+        if not isinstance(found, Source):
+            raise UsageError(f"{path}: {found.detail if found else 'no file'}")
+        return found, None, 0
     first: Source | None = None
     formats: Counter[str] = Counter()
     for source in sources:
@@ -112,8 +111,9 @@ def _survey(sources: Sequence[Source | Problem]) -> tuple[Source | None, dict[st
         if len(claims) == 1:
             formats[next(iter(claims))] += 1
             first = first or source
-    known = sum(formats.values())
-    return first, dict(sorted(formats.items())), len(sources) - known
+    if first is None:
+        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
+    return first, dict(sorted(formats.items())), len(sources) - formats.total()
 
 
 def _format(source: Source, forced: str | None) -> tuple[str, str]:

@@ -62,29 +62,27 @@ class Survey:
 def survey(dataset: str) -> Survey:
     """Surveys a dataset. Raises UsageError if there is no such dataset."""
     found = Survey()
-    by_length: dict[tuple[str, str], dict[int, int]] = {}
-    sizes: dict[tuple[str, str], Counter[int]] = {}
+    lengths: dict[str, dict[int, tuple[int, int]]] = {"": {}}
     first: dict[str, int] = {}
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
         _add(found, meta, split, length)
-        for group in (("", ""), ("format", as_str(meta.get("format")))):
-            if group in sizes or len(sizes) < _NAMES:
-                sizes.setdefault(group, Counter())[length] += 1
-                by_length.setdefault(group, {}).setdefault(length, number)
+        name = as_str(meta.get("format"))
+        for group in ("", name) if name else ("",):
+            if group in lengths or len(lengths) < _NAMES:
+                known = lengths.setdefault(group, {})
+                count, at = known.get(length, (0, number))
+                known[length] = (count + 1, at)
         for reason, count in _extremes(meta, length):
             if count > most.get(reason, (0, 0))[0]:
                 most[reason] = (count, number)
         for reason in _firsts(meta):
             if len(first) < _NAMES:
                 first.setdefault(reason, number)
-    typical = [Pick("typical", _median(sizes, by_length, ("", "")))] if sizes else []
+    whole_set = lengths.pop("")
+    typical = [Pick("typical", _median(whole_set))] if whole_set else []
     extremes = [Pick(reason, number) for reason, (_, number) in sorted(most.items())]
-    formats = [
-        Pick(f"typical of {group[1]}", _median(sizes, by_length, group))
-        for group in sorted(sizes)
-        if group[1]
-    ]
+    formats = [Pick(f"typical of {name}", _median(lengths[name])) for name in sorted(lengths)]
     rare = [Pick(reason, number) for reason, number in sorted(first.items())]
     spread = [Pick("of a spread", number) for number in _doubling_numbers(found.samples)]
     found.picks = (*typical, *extremes, *rare, *formats, *spread)
@@ -126,17 +124,13 @@ def _count(counter: Counter[str], value: str, count: int) -> None:
     counter[name if name in counter or len(counter) < _NAMES else _OTHERS] += count
 
 
-def _median(
-    sizes: dict[tuple[str, str], Counter[int]],
-    by_length: dict[tuple[str, str], dict[int, int]],
-    group: tuple[str, str],
-) -> int:
-    """Returns the number of the first sample of the median length of a group."""
-    half = (sizes[group].total() + 1) // 2
-    for length in sorted(sizes[group]):
-        half -= sizes[group][length]
+def _median(lengths: dict[int, tuple[int, int]]) -> int:
+    """Returns the first sample of the median length, from {length: (samples, first sample)}."""
+    half = (sum(count for count, _ in lengths.values()) + 1) // 2
+    for _, (count, number) in sorted(lengths.items()):
+        half -= count
         if half <= 0:
-            return by_length[group][length]
+            return number
     raise AssertionError("the median is one of the lengths")
 
 
