@@ -95,10 +95,9 @@ PROSE_RULES = (
     context_rule(r"(?:get secrets?[ \t][^\n]{0,200}?jsonpath|secrets? versions access|get-secret-value|vault kv get[^\n]{0,100}-field|op read|pass show|secret get)[^\n]{0,200}?(?<!\\)(?:\r?\n|\\{1,2}n)(?:[ ]{0,6}\d{1,6}[\t\u2192])?(?P<v>(?=[^\s]{0,60}[\d=])[^\s\"'\\{}<>()$]{8,400})(?=[ \t]{0,8}(?:\r?\n|\\{1,2}[rn]|$))", "get secret|secret versions access|secrets versions access|get-secret-value|vault kv get|op read|pass show|secret get", "$ kubectl get secret db -o jsonpath='{.data.password}' | base64 -d\n«{p}»\n", misses=("kubectl get secret db -o jsonpath='{.data}'\nError from server\n", "$ vault kv get secret/db\n2024-05-01T12:00:00Z created this version\n",)),
     context_rule(r"(?:pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase)[ \t]{0,2}\([^()\n]{0,100}?(?:,[ \t]{0,4})?\\{0,7}'(?P<v>(?![\w-]{1,40}=\S)[^'\\\n]{4,200})\\{0,7}'[ \t]{0,4}\)", "pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase", "SELECT pgp_sym_encrypt(x, '«{p}»')", misses=("pgp_sym_decrypt(c, k, 'ignore-cipher-failure=1')",)),
 )
-_WORDS = "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord"
 OTHER_SCRIPT_RULES = (
-    context_rule(rf"{FOREIGN}(?<=[\"'`\u300c(])(?P<v>(?=[^\s\u300d]{{0,40}}\d)(?=[^\s\u300d]{{0,40}}[a-z])[!-~]{{6,64}}?)[\"'`\u300d)]", _WORDS, "パスワードは「«Canyon=41=river»」です", misses=("パスワードは「password_hash」列にある",)),
-    context_rule(rf"{FOREIGN}{CHOSEN}", _WORDS, "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
+    context_rule(rf"{FOREIGN}(?<=[\"'`\u300c(])(?P<v>(?=[^\s\u300d]{{0,40}}\d)(?=[^\s\u300d]{{0,40}}[a-z])[!-~]{{6,64}}?)[\"'`\u300d)]", "密码|密碼|口令|パスワード|비밀번호", "パスワードは「«Canyon=41=river»」です", misses=("パスワードは「password_hash」列にある",)),
+    context_rule(rf"{FOREIGN}{CHOSEN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
 )
 """Rules whose literals are not ASCII: RE2 cannot select them."""
 # fmt: on
