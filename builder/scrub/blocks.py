@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 
 from builder.scrub.assignments import named_secret
+from builder.scrub.escapes import string_end
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter
-from builder.scrub.values import is_stand_in
+from builder.scrub.values import is_stand_in, looks_random
 
 CONDITION = r"(?i:insert[ \t]+into)|kind\\*[\"']?:[ \t]*\\*[\"']?Secret"
 """A pattern for RE2 that matches in every text with such a block."""
@@ -24,16 +25,30 @@ _KIND = re.compile(r"kind\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?Secret(?![A-Za-z])
 MAX_MANIFEST = 8000
 """Maximum code points before and after `kind: Secret` that belong to the same manifest."""
 _DOCUMENT = re.compile(rf"(?:\A|{_BREAK})[^\S\n]{{0,8}}(?:\d{{1,6}}[\t\u2192])?---")
-_DATA = re.compile(r"(?:string)?data\\{0,7}[\"']?:[ \t]{0,4}(?:\{|(?=[\r\n\\]))", re.IGNORECASE)
+_DATA = re.compile(
+    r"(?<![A-Za-z])(?:string)?data\\{0,7}[\"']?:[ \t]{0,4}(?:\{|(?=[\r\n\\]))", re.IGNORECASE
+)
 _LINE = r"[ \t]{0,24}(?:\d{1,6}[\t\u2192]|[+-](?=[ \t]))?[ \t]{1,24}"
 _ENTRY = re.compile(
-    rf"{_BREAK}{_LINE}\\{{0,7}}[\"']?[\w.-]{{1,120}}\\{{0,7}}[\"']?:[ \t]{{1,4}}(?P<q>\\{{0,7}}[\"'])?"
+    rf"{_BREAK}{_LINE}\\{{0,7}}[\"']?(?P<k>[\w.-]{{1,120}})\\{{0,7}}[\"']?:[ \t]{{1,4}}(?P<q>\\{{0,7}}[\"'])?"
     r"(?P<v>[^\s\"'\\{}|>][^\n\"'\\]{2,8000}?)(?(q)\\{0,7}[\"'])(?=[ \t]{0,40}(?:,|#|\r|\n|\\{1,4}[nr]|$|\}))"
 )
-_SECTION = re.compile(rf"{_BREAK}(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?:[A-Za-z-]|\}})")
-"""The next key of the manifest itself."""
+_BEFORE = re.compile(
+    rf"(?:\A|{_BREAK})(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?P<sign>[+-])?(?P<indent>[ \t]*(?:- )?)"
+    r"\\{0,7}[\"']?\Z"
+)
+_NEXT = re.compile(
+    rf"(?P<break>{_BREAK})(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?P<sign>[+-](?=[ \t]))?"
+    r"(?P<indent>[ \t]*)(?=[^\s\\])"
+)
+_OPEN_KEY = re.compile(
+    r"(?:[\w.-]*[_.-])?(?:user(?:[_-]?name)?|login|host(?:[_-]?name)?|port|database|db(?:[_-]?name)?"
+    r"|type|engine|driver|scheme|protocol|email|region|namespace|name|endpoint)",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_.@:-]{0,100}")
 _MEMBER = re.compile(
-    r"[{,]\s{0,40}\\{0,7}\"[\w.-]{1,120}\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
+    r"[{,]\s{0,40}\\{0,7}\"(?P<k>[\w.-]{1,120})\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
 )
 _WORD = re.compile("insert", re.IGNORECASE)
 _INSERT = re.compile(
@@ -72,11 +87,31 @@ def _manifest(text: str, start: int, end: int) -> Iterator[Hit]:
             stop = text.find("}", data.end(), last)
             entries = _MEMBER.finditer(text, data.end() - 1, stop if stop >= 0 else last)
         else:
-            section = _SECTION.search(text, data.end(), last)
-            entries = _ENTRY.finditer(text, data.end(), section.start() if section else last)
+            entries = _ENTRY.finditer(text, data.end(), _section_end(text, data, last))
         for entry in entries:
-            if not is_stand_in(entry["v"]):
+            if not is_stand_in(entry["v"]) and not _is_open(entry["k"], entry["v"]):
                 yield Hit(*entry.span("v"), "secret", certain=False)
+
+
+def _section_end(text: str, data: re.Match[str], last: int) -> int:
+    """Returns where the lines below `data:` end: with their indentation, hunk or string."""
+    before = _BEFORE.search(text, max(0, data.start() - 60), data.start())
+    is_diff = before is not None and before["sign"] is not None
+    least = len(before["indent"]) if before is not None else 0
+    at_break = _NEXT.search(text, data.end(), last)
+    if at_break is not None:
+        last = string_end(text, at_break["break"], data.end(), last)
+    for line in _NEXT.finditer(text, data.end(), last):
+        indent = len(line["indent"]) - (is_diff and line["sign"] is None)
+        if indent <= least:
+            return line.start()
+    return last
+
+
+def _is_open(key: str, value: str) -> bool:
+    """Returns whether it is a plain word under a name such as `username`, and no secret."""
+    is_word = _PLAIN.fullmatch(value) is not None and not looks_random(value)
+    return is_word and _OPEN_KEY.fullmatch(key) is not None
 
 
 def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:

@@ -23,6 +23,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
 from builder.scrub.answers import find_answers
+from builder.scrub.escapes import outside_escapes
 from builder.scrub.hits import Find, Hit, apart
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal, pseudonym
@@ -274,7 +275,8 @@ class _Finder:
         """Returns the secrets in the value of a member, or in a text without a name ("")."""
         if name and text in self.known and named_secret(name, text):
             return (Hit(0, len(text), self.known[text], certain=False),)
-        return apart([*self._found.get(text, ()), *self._again(text)])
+        again = outside_escapes(text, self._again(text))
+        return apart([*self._found.get(text, ()), *again])
 
     def _again(self, text: str) -> Iterator[Hit]:
         if not any(begin in text for begin in self._begins):
@@ -295,4 +297,5 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     if end - start >= 16:
         return True
     before, after = text[start - 1 : start], text[end : end + 1]
-    return not (before.isalnum() or after.isalnum())
+    is_escape = before in ("n", "r", "t") and text[start - 2 : start - 1] == "\\"
+    return not ((before.isalnum() and not is_escape) or after.isalnum())

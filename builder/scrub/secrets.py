@@ -26,6 +26,7 @@ from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.encoded import find_encoded
+from builder.scrub.escapes import outside_escapes
 from builder.scrub.hits import Hit, apart, found_in, remembering
 from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import (
@@ -78,7 +79,7 @@ MAX_PEM = 20_000
 @remembering
 def find_secrets(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, in order, none overlapping."""
-    hits = apart(_all(text))
+    hits = apart(outside_escapes(text, _all(text)))
     return tuple(hit for hit in hits if MARK not in text[hit.start : hit.end])
 
 

@@ -272,7 +272,7 @@ TOKEN_RULES = (
     _rule("keystore", rf"(?:/u3\+7QAAAAI|zs7OzgAAAAI|A9mimmf7S7U){_BASE64}", "/u3+7QAAAAI zs7OzgAAAAI A9mimmf7S7U", "«/u3+7QAAAAIAAAAB{B400}»"),
     _rule("private_key", rf"MI[I-L][A-Za-z0-9+/]{{2}}[AQgw]IBA(?:AKC|DANBgkqhkiG9w0BAQEFAASC){_BASE64}", "IBAAKC IBADANBgkqhkiG9w0BAQEFAASC", "«MIIEpAIBAAKCAQEA{B400}»", "«MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{B400}»", lead=(6, 6)),
     _rule("private_key", rf"(?:MHcCAQEEI|MHQCAQEEI|MIGkAgEBBD|MIGHAgEAMBMGByqGSM49|MIGEAgEAMBAGByqGSM49|MC4CAQAwBQYDK2V|MFECAQEwBQYDK2V|b3BlbnNzaC1rZXktdjEA)[A-Za-z0-9+/]{_BASE64}", "MHcCAQEEI MHQCAQEEI MIGkAgEBBD MIGHAgEAMBMGByqGSM49 MIGEAgEAMBAGByqGSM49 MC4CAQAwBQYDK2V MFECAQEwBQYDK2V b3BlbnNzaC1rZXktdjEA", "«MHcCAQEEI{B120}»", "«MC4CAQAwBQYDK2VwBCIE{B44}»"),
-    _rule("jwt", r"ey[A-Z](?<![-_].{3})[\w-]{8,4000}\.ey[\w/\\-]{8,8000}\.[\w/\\-]{8,2000}", "ey", "«eyJ{A30}.eyJ{A60}.{W43}»"),
+    _rule("jwt", r"ey[A-Z](?<![-_].{3})[\w-]{8,4000}\.ey[\w/-]{8,8000}\.[\w/-]{8,2000}", "ey", "«eyJ{A30}.eyJ{A60}.{W43}»"),
     _rule("jwt", r"eyJ(?<![-_]eyJ)[\w-]{40,4000}\.[\w-]{0,800}\.[\w-]{8,100}\.[\w-]{8,8000}\.[\w-]{16,100}", "eyJ", "«eyJ{A60}..{A16}.{A120}.{A22}»"),
     _rule("age_key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "AGE-SECRET-KEY-1", "«AGE-SECRET-KEY-1{U58}»"),
     _rule("password_hash", r"\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}", "$2a$ $2b$ $2x$ $2y$", "«$2b$12${A53}»"),
