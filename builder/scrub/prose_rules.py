@@ -7,7 +7,14 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import CHOSEN, LINE, NO_NAME, context_rule
+from builder.scrub.secret_rule import (
+    CHOSEN,
+    DRAWN,
+    LINE,
+    NO_NAME,
+    SecretRule,
+    context_rule,
+)
 
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
@@ -26,21 +33,35 @@ _NO_NOUN = (
     r"|generat|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page))"
 )
 """No noun follows that makes a password the attribute of another thing."""
-FOREIGN = (
+_FOREIGN_WORD = (
     r"(?:contrase.{1,2}as?|mot de passe|\bmdp|passwort|kennwort|zugangsdaten|senha|palavra[ -]passe|\bclave"
     r"|wachtwoord|has[l\u0142]o|lozinka|heslo|jelsz.|passord|adgangskode|kodeord|l.senord|salasana|parola|sifre"
     r"|geslo|kata sandi|\u043f\u0430\u0440\u043e\u043b[\u0430-\u044f]{1,2}"
     r"|\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638|\uc554\ud638"
     r"|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2|\u05e1\u05d9\u05e1\u05de\u05d4|\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631"
     r"|\u0643\u0644\u0645\u0629 \u0627\u0644\u0633\u0631|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u015fifre"
-    r"|m\u1eadt kh\u1ea9u)[a-z]{0,4}(?![A-Za-z_])[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+    r"|m\u1eadt kh\u1ea9u)[a-z]{0,4}(?![A-Za-z_])"
 )
-"""Words for passwords in other languages, and the text up to the value."""
+"""Words for passwords in other languages."""
+FOREIGN = _FOREIGN_WORD + (
+    r"[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+)
+"""A password in another language, and the text up to the value."""
+_IS = (
+    r"[^\n.;?!/<>{}]{0,40}?(?:[:=\uff1a]|\u662f|\u4e3a|\u70ba|\u306f|\uc740|\ub294"
+    r"|[ \t](?:is|ist|lautet|hei\u00dft|es|est|\u00e9|\u00e8|e|jest|to|je|er|\u00e4r|on|este|\u0434\u043b\u044f|-|\u2014))"
+    rf":?{_OPEN}(?<=[ \t:=\"'`*(\[\uff1a\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+)
+"""The text between a password's name and its value, with a verb or a sign at its end."""
+_PARTS = r"(?P<v>(?-i:(?=\S{0,60}[A-Z])(?=\S{0,60}[a-z])(?=\S{0,60}\d)[A-Za-z0-9]{2,30}(?:[!#$%^*+=@:][A-Za-z0-9]{1,30}){2,6}))(?=[\s\"',;`)]|\\|[.!?](?:\s|$)|$)"
+"""A password of parts with signs between them: `Harbour:Sun:6`."""
 
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]@]{5,100})"
 )
 """A value with letters and digits."""
+
+_TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
 
 # fmt: off
@@ -62,7 +83,14 @@ PROSE_RULES = (
     context_rule(r"\bpassphrase(?:[ \t](?:of|for)[ \t][^\n.:,]{1,40}?)?[ \t](?:is|was)[ \t](?P<v>[a-z]{3,12}(?:[_-][a-z]{3,12}){2,9}\d{0,4})(?=[\s.,;!]|$)", "passphrase", "the passphrase of the backup is «{l7}-{l6}-{l6}-{l6}» and"),
     context_rule(r"\b(?:new|root|admin|wi-?fi|my|our|current|login|guest|vpn|db|database|server|ssh|sudo|default)(?: \w{2,10})? password is:? (?P<v>" + _NO_ADJECTIVE + r"(?-i:[a-z]{10,24}))(?=[ \t]and[ \t](?:the|its|my)|[.,;!]|\s{0,2}$|\r?\n|[ \t]\()", " password is", "the new admin password is: «thistlebarley»", "ok, the new password is «sparrowribbon» and the ssid is lab", lead=(2, 8), misses=("the new password is insufficient, try", "the root password is hardcoded.", "my password is everything")),
     context_rule(rf"{FOREIGN}{CHOSEN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "Zugangsdaten: Benutzer wartung, Passwort «Otter!maple043». Bitte", "das Passwort lautet «pelican-barley-53», bitte", "le mot de passe est «RIBBONanchor2023!x» pour", "contraseña del servidor: «Juniper2010!cactus» y usuario", misses=("a senha precisa de 8 caracteres", "das Passwort muss in sha256_hash stehen", "mot de passe oublié: page_2_de_3x/y")),
+    context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "La contraseña de la base de datos es «xLpOwJZ7mNxMC»", "Das Passwort für die Datenbank lautet «eMloIxFE4keDRMtKPAIh»", "usuario: root contraseña: «FsRQsz0bqoFj»", "a senha do banco é «kWqXzVbTnJpLd»", drawn=True, misses=("la contraseña es obligatoria", "das Passwort ist abgelaufen", "a senha é longa2", "das Passwort lautet: BenutzerKennwort2")),
+    context_rule(rf"{_FOREIGN_WORD}{_IS}{_PARTS}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "heslo k databázi je «Lednacek:Tun:6»", misses=("heslo je v souboru: app:Config:6x/y", "la clave es user:name:6")),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),
+    context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){DRAWN}", "password ", "la password del server è «V5yjKSKyF-1U»", drawn=True, misses=("la password del server è obbligatoria", "la password est changePasswordFormAction2")),
+    context_rule(rf"\b(?:use|using|with|as|are)[ \t]{{1,2}}{_OPEN}{_USER}[ \t]?/[ \t]?{_OPEN}{NO_NAME}{CHOSEN}[`'\"*)]{{0,3}},?[ \t]to (?:log[ \t]?[io]n|sign[ \t]?in|authenticate)\b", _TO_LOG_IN, "use orders / «fLjQGaPPLtBKl8!v» to log in at https://cache.example.com", "you can use etl / «walnut-Kestrel-lantern14» to sign in", lead=(14, 140), misses=("use GET / step2_of_33 to log in", "use oauth / oidc-connect to log in at https://h")),
+    context_rule(rf"\b(?:use|using|with|as|are)[ \t]{{1,2}}{_OPEN}{_USER}[ \t]?/[ \t]?{_OPEN}{DRAWN}[`'\"*)]{{0,3}},?[ \t]to (?:log[ \t]?[io]n|sign[ \t]?in|authenticate)\b", _TO_LOG_IN, "use orders / «qlopDvZG5qXHQ» to log in", lead=(14, 140), drawn=True, misses=("use session / loginWithToken to log in",)),
+    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b[^\n/]{{0,30}}?[ \t]{_OPEN}{_USER}[ \t]/[ \t]{_OPEN}{DRAWN}", "credentials|creds are|creds: |creds for |login: |login is|login with|log in |sign in ", "log in with etl / «qlopDvZG5qXHQ»", "login: admin / «kWqXzVbTnJpLd»", drawn=True, misses=("login: username / passwordHash", "log in with GitHub / BitBucket")),
+    context_rule(rf"(?:log|sign)(?:ged|ed|ging|ing)?[ -]?in(?:[ \t]to[ \t]\S{{1,60}})?[ \t]as[ \t]{_OPEN}{_USER}[ \t](?:with|using|and|/)[ \t]{{1,2}}(?:(?:the[ \t])?{_NAME}[ \t]{{1,2}})?{_OPEN}{NO_NAME}(?=\S{{0,60}}(?-i:[A-Z!#$%^*@]))(?!(?:RS|ES|HS|EC|PS|SHA|TLS|SSH|ED)\d){CHOSEN}", "log in |login as |sign in |logged in |signed in |logging in |signing in |log-in as |sign-in as ", "sign in as orders with «fLjQGaPPLtBKl8!v» at https://cache.example.com", "I logged in as etl using «NX6KCyTRF06VUZ»", misses=("log in as deploy with ed25519-key-2", "sign in as user1 with step2_of_33")),
     context_rule(rf"(?:credentials?|creds|logins?)(?:[ \t](?:are|is))?:?[ \t]{_USER}/{NO_NAME}(?P<v>(?=[^\s]{{0,60}}[!#$%^*~@])(?=[^\s]{{0,60}}\d)[^\s\"'`,;()<>/]{{8,64}})", "credentials|creds|logins", "Here are the creds: admin/«Canyon!river41»", misses=("credentials in config/app2024",)),
     context_rule(rf"password:?{LINE}{CHOSEN}(?={LINE}|$)", "password\n|password:\n|password\r|password\\n", "Username\nme\nPassword\n«velvet!violet32»\n", near=("user", "login", "mail"), misses=("username\nand password\nstep2_of3/x",)),
     context_rule(rf"password:[ \t]{{1,4}}(?P<v>{_NO_ADJECTIVE}(?-i:[a-z]{{9,24}}))(?={LINE}|$)", "password:", "Username: me\nPassword: «thistlebarley»\n", near=("username:", "user:", "login:", "e-mail:", "email:"), misses=("username: string\npassword: encrypted\n",)),
@@ -74,6 +102,7 @@ PROSE_RULES = (
     context_rule(rf"\b{_NAME}\b(?:[ \t](?:of|for|on|to|in|at)[ \t](?:[\w.@'-]{{1,40}}[ \t]){{1,5}}?|[ \t])(?:is now|is|was)[ \t]`(?P<v>(?=[^\s`]{{0,60}}\d)(?=[^\s`]{{0,60}}[!#$%^*~@=+?])[A-Za-z0-9][^\s`&]{{7,63}})`", "passw|passphrase|passcode|pwd", "The database password in the compose file is `«Tu81f4YAGx=3Sg»`, which", misses=("the password in the query is `user=1&password=2`",)),
     context_rule(r"new value:[ \t]{1,4}(?P<v>(?=[^\s]{0,60}\d)[^\s\"'`\\<>]{8,64})(?=\s|\\|$)", "new value:", "Password for the [elastic] user successfully reset.\nNew value: «uj=ApF2hXjZqYxqKH4+H»\n", near=("password",), misses=("field changed, new value: 12345678",)),
     context_rule(r"secret: \\{0,7}[\"'](?P<v>(?=[^\"'\\\n]{0,40}\d)[a-z0-9]{2,12}(?: [a-z0-9]{2,12}){2,7})\\{0,7}[\"']", "secret: '|secret: \"|secret: \\", "session({ secret: '«canyon river 91»' })", near=("session", "cookie", "jwt"), misses=("jwt secret: 'rotated'",)),
+    SecretRule("secret", r"(?<![_-])PIN[ \t]{1,2}(?:(?:for|of)[ \t](?:[\w'-]{1,20}[ \t]){1,4}?)?(?:is|was|enter|type|use)[ \t]{1,2}[\"'`*]{0,3}(?P<v>\d{4,12})(?![\w.:/-]{0,9}[\w%])", ("PIN ",), hits=("If it asks for a PIN enter «482913» (the PIN for the HSM)", "the PIN is «4821».", "The PIN of the smart card is «902117»"), misses=("pin is 4821", "PIN is 4821.5 mm", "PIN is 12", "the PIN has 4821 pulses", "GPIO_PIN is 4821", "PIN is 2024-05-01")),
     # Code
     context_rule(r"pass(?:wor)?d?\[\d{0,3}\][ \t]{0,2}=[ \t]{0,2}\\{0,7}\"(?P<v>[^\"\\\n]{5,100})\\{0,7}\"", "pass[|password[", 'char pass[] = "«{p}»";'),
     context_rule(rf"(?:env\.fetch|getenv|env::var|get_env|getenvironmentvariable)\(\\{{0,7}}[\"']\w{{0,40}}pass(?:word|wd|phrase)?\\{{0,7}}[\"']\){{1,2}}[^\n\"']{{1,40}}\\{{0,7}}[\"']{CHOSEN}", "env.fetch(|getenv(|env::var(|get_env(|getenvironmentvariable(", 'ENV.fetch("DB_PASSWORD") {{ "«velvet!violet32»" }}'.replace("{{", "{").replace("}}", "}")),
@@ -98,6 +127,7 @@ PROSE_RULES = (
 OTHER_SCRIPT_RULES = (
     context_rule(rf"{FOREIGN}(?<=[\"'`\u300c(])(?P<v>(?=[^\s\u300d]{{0,40}}\d)(?=[^\s\u300d]{{0,40}}[a-z])[!-~]{{6,64}}?)[\"'`\u300d)]", "密码|密碼|口令|パスワード|비밀번호", "パスワードは「«Canyon=41=river»」です", misses=("パスワードは「password_hash」列にある",)),
     context_rule(rf"{FOREIGN}{CHOSEN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
+    context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "Пароль от базы: «V44NAdaM3pfIpjE9»", "数据库密码是 «qFSeNZfaVN2SgK»", drawn=True, misses=("密码是 userNameField2", "Пароль: обязательное поле")),
 )
 """Rules whose literals are not ASCII: RE2 cannot select them."""
 # fmt: on

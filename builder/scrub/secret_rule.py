@@ -21,7 +21,7 @@ from builder.scrub.hits import Hit
 from builder.scrub.nearby import is_generated
 from builder.scrub.prefilter import ascii_lower, necessary
 from builder.scrub.rules import ESCAPE, behind_none_of
-from builder.scrub.values import DOCUMENTED, is_stand_in, looks_random
+from builder.scrub.values import DOCUMENTED, is_stand_in, is_unpronounceable, looks_random
 
 REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """The text between a command and its option, on one line and in one command."""
@@ -38,6 +38,15 @@ CHOSEN = (
     r"(?:(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\"'`),;|*])|(?<=\d[!*])(?=\s|$))"
 )
 """A password as people choose them: a word or more with two digits, or a digit and a sign."""
+_HUMPS = (
+    r"[^\sa-z]{0,60}[a-z][^\sA-Z]{0,60}[A-Z][^\sa-z]{0,60}[a-z][^\sA-Z]{0,60}[A-Z]"
+    r"|[^\s0-9]{1,60}(?<=[A-Za-z])\d{1,4}[A-Za-z]"
+)
+DRAWN = (
+    rf"(?P<v>(?-i:(?={_HUMPS}))"
+    r"[a-z0-9][a-z0-9!#$%^*+=?@_.~-]{6,62}[a-z0-9!#$%^*+?~-])(?=[\s\"'.,:;!?`)*\\\]\u3002\uff0c]|$)"
+)
+"""A generated password, for rules that are `drawn`: it has humps, or a digit between letters."""
 NO_NAME = r"(?![a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,8}(?:[^\w!#$%^*~@-]|$))"
 """No snake_case name follows, such as that of a test."""
 
@@ -76,6 +85,7 @@ class SecretRule:
     lead       (least, most) code points of a match before the literal; (0, 0): it starts with it
     near       words of which one must occur within `NEAR` code points; (): none is needed
     generated  the secret must look random (entropy, no words): for patterns that could match code
+    drawn      the secret must be unpronounceable: letters in both cases that form no words
     token      the text itself shows what it is: case matters, and no letter or digit is next to it.
                If False, case is ignored, and placeholders of documentation are not secrets
     decoded    a pattern that the text in the secret's base64 matches: `user:password`
@@ -89,6 +99,7 @@ class SecretRule:
     lead: tuple[int, int] = (0, 0)
     near: tuple[str, ...] = ()
     generated: bool = False
+    drawn: bool = False
     token: bool = True
     decoded: str = ""
     hits: tuple[str, ...] = ()
@@ -180,6 +191,8 @@ class SecretRule:
             return False
         if self.generated and not looks_random(value):
             return False
+        if self.drawn and not is_unpronounceable(value):
+            return False
         if self.token and _BLOB.search(text, max(0, match.start() - BLOB), match.start()):
             before = text[match.start() - BLOB : match.start()]
             if looks_random(before) and not before.islower():
@@ -206,6 +219,7 @@ def context_rule(
     lead: tuple[int, int] = (0, 0),
     near: tuple[str, ...] = (),
     generated: bool = False,
+    drawn: bool = False,
     decoded: str = "",
     misses: tuple[str, ...] = (),
 ) -> SecretRule:
@@ -220,6 +234,7 @@ def context_rule(
         lead,
         near,
         generated=generated,
+        drawn=drawn,
         token=False,
         decoded=decoded,
         hits=hits,

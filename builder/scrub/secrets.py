@@ -6,6 +6,7 @@
 - a block that contains secrets: `builder.scrub.blocks`
 - a private key in PEM, complete or cut off
 - base64 of a text that contains one of these: `builder.scrub.encoded`
+- any of these in JSON that escapes what is not ASCII: `builder.scrub.unescaped`
 
 The search takes linear time, since every repetition is bounded. Our own placeholders are never
 secrets.
@@ -38,6 +39,7 @@ from builder.scrub.prefilter import (
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
 from builder.scrub.token_rules import TOKEN_RULES
+from builder.scrub.unescaped import unescaped
 from builder.scrub.values import entropy, looks_random
 
 MARK = "REDACTED_"
@@ -94,6 +96,11 @@ def named_secret(name: str, value: str) -> bool:
 
 
 def _may_hold(text: str) -> bool:
+    read = unescaped(text)
+    return _may_hold_as_written(text) or (read is not None and _may_hold_as_written(read.text))
+
+
+def _may_hold_as_written(text: str) -> bool:
     if not text.isascii() and _OTHER_SCRIPTS.holds(text):
         return True
     return bool(_RULES_IN(text)) or _RARE.holds(text) or may_name(text)
@@ -101,6 +108,16 @@ def _may_hold(text: str) -> bool:
 
 def _all(text: str) -> Iterator[Hit]:
     """Yields all hits, unordered."""
+    read = unescaped(text)
+    if read is None:
+        yield from _as_written(text)
+    else:
+        yield from read.whole(_as_written(text))
+        yield from read.original(_as_written(read.text))
+
+
+def _as_written(text: str) -> Iterator[Hit]:
+    """Yields the hits in the text as it is, unordered."""
     yield from _plain(text)
     if _RARE.holds(text):
         yield from _rare(text)
