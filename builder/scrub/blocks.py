@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from builder.scrub.assignments import named_secret
 from builder.scrub.escapes import string_end
@@ -66,28 +67,45 @@ MAX_ROWS = 200
 
 def find_in_blocks(text: str) -> Iterator[Hit]:
     """Yields the secrets of manifests and statements."""
+    kinds: list[re.Match[str]] = []
     for start, end in _LINES(text):
-        for kind in _KIND.finditer(text, start, end):
-            yield from _manifest(text, kind.start(), kind.end())
+        kinds += _KIND.finditer(text, start, end)
         for word in _WORD.finditer(text, start, end):
             insert = _INSERT.match(text, word.start())
             if insert is not None:
                 yield from _rows(text, insert)
+    for first, last in _manifests(text, kinds):
+        yield from _values(text, first, last)
 
 
-def _manifest(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields the values of the manifest around `kind: Secret`."""
-    first = max(0, start - MAX_MANIFEST)
-    for rule in _DOCUMENT.finditer(text, first, start):
-        first = rule.end()
-    rule_after = _DOCUMENT.search(text, end, end + MAX_MANIFEST)
-    last = rule_after.start() if rule_after else min(len(text), end + MAX_MANIFEST)
+def _manifests(text: str, kinds: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
+    """Returns [start, end) of the manifests around `kind: Secret`, none overlapping."""
+    found: list[tuple[int, int]] = []
+    rules = list(_DOCUMENT.finditer(text)) if kinds else []
+    starts, ends = [0, *(rule.end() for rule in rules)], [rule.start() for rule in rules]
+    ends.append(len(text))
+    for kind in kinds:
+        first = max(kind.start() - MAX_MANIFEST, starts[bisect_right(starts, kind.start()) - 1])
+        last = min(kind.end() + MAX_MANIFEST, ends[bisect_left(ends, kind.end())])
+        if found and first < found[-1][1]:
+            first = found.pop()[0]
+        found.append((first, last))
+    return found
+
+
+def _values(text: str, first: int, last: int) -> Iterator[Hit]:
+    """Yields the values of the sections `data` and `stringData` in a manifest."""
+    done = first
     for data in _DATA.finditer(text, first, last):
+        if data.start() < done:
+            continue  # inside a section that was examined
         if data[0].endswith("{"):
             stop = text.find("}", data.end(), last)
-            entries = _MEMBER.finditer(text, data.end() - 1, stop if stop >= 0 else last)
+            done = stop if stop >= 0 else last
+            entries = _MEMBER.finditer(text, data.end() - 1, done)
         else:
-            entries = _ENTRY.finditer(text, data.end(), _section_end(text, data, last))
+            done = _section_end(text, data, last)
+            entries = _ENTRY.finditer(text, data.end(), done)
         for entry in entries:
             if not is_stand_in(entry["v"]) and not _is_open(entry["k"], entry["v"]):
                 yield Hit(*entry.span("v"), "secret", certain=False)
@@ -98,14 +116,14 @@ def _section_end(text: str, data: re.Match[str], last: int) -> int:
     before = _BEFORE.search(text, max(0, data.start() - 60), data.start())
     is_diff = before is not None and before["sign"] is not None
     least = len(before["indent"]) if before is not None else 0
-    at_break = _NEXT.search(text, data.end(), last)
-    if at_break is not None:
-        last = string_end(text, at_break["break"], data.end(), last)
+    line_break = ""
     for line in _NEXT.finditer(text, data.end(), last):
+        line_break = line_break or line["break"]
         indent = len(line["indent"]) - (is_diff and line["sign"] is None)
         if indent <= least:
-            return line.start()
-    return last
+            last = line.start()
+            break
+    return string_end(text, line_break, data.end(), last)
 
 
 def _is_open(key: str, value: str) -> bool:

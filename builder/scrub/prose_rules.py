@@ -49,7 +49,7 @@ FOREIGN = _FOREIGN_WORD + (
 """A password in another language, and the text up to the value."""
 _IS = (
     r"[^\n.;?!/<>{}]{0,40}?(?:[:=\uff1a]|\u662f|\u4e3a|\u70ba|\u306f|\uc740|\ub294"
-    r"|[ \t](?:is|ist|lautet|hei\u00dft|es|est|\u00e9|\u00e8|e|jest|to|je|er|\u00e4r|on|este|\u0434\u043b\u044f|-|\u2014))"
+    r"|[ \t](?:is|ist|lautet|hei\u00dft|es|est|\u00e9|\u00e8|e|jest|to|je|er|\u00e4r|on|este|-|\u2014))"
     rf":?{_OPEN}(?<=[ \t:=\"'`*(\[\uff1a\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
 )
 """The text between a password's name and its value, with a verb or a sign at its end."""

@@ -5,6 +5,7 @@ import json
 import runpy
 from dataclasses import replace
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from builds import build, files, lines
@@ -296,3 +297,15 @@ def test_recall_on_the_invented_set(capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "432 secrets of 72 kinds: recall 0.998" in out  # an Airtable token in bare prose
     assert "162 hard negatives: 0 false positives" in out
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["kind: Secret\ndata:\n", "kind: Secret\\ndata:\\n  a: b\\n", 'kind: Secret\ndata: {"a": "'],
+)
+def test_a_text_full_of_manifests_takes_linear_time(piece):
+    text = piece * (100_000 // len(piece))
+    begun = process_time()
+    hits = find_secrets(f"{text}\n---\nkind: Secret\nstringData:\n  key: walnut4granite\n")
+    assert process_time() - begun < 10  # a quarter of a second; all pairs of lines took 40
+    assert any(hit.end - hit.start == len("walnut4granite") for hit in hits)
