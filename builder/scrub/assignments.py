@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
+from builder.scrub.letters import has_drawn_letters
 from builder.scrub.prefilter import LinePrefilter, ascii_lower, necessary
 from builder.scrub.rules import by_first
 from builder.scrub.values import (
@@ -382,6 +383,6 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return has_letter and is_free and (setting or (quoted and is_unpronounceable(value)))
     if quoted and not value.isascii():
         return False  # the label of a field in another language
-    if len(value) >= 8 and not is_wordlike(value):
+    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_letters(value)):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

@@ -18,7 +18,7 @@ _EXPRESSION = re.compile(
 """Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
 _BETWEEN = re.compile(r"[ ,;:?+=.)][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
 """Code between two strings, which then seems to be one."""
-_NUMBERED = re.compile(r"\w*_(?:0\d|\d{3,})")
+_NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6})")
 
 
 def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:

@@ -21,7 +21,7 @@ from builder.scrub.hits import Hit
 from builder.scrub.nearby import is_generated
 from builder.scrub.prefilter import ascii_lower, necessary
 from builder.scrub.rules import ESCAPE, behind_none_of
-from builder.scrub.values import DOCUMENTED, is_stand_in, is_unpronounceable, looks_random
+from builder.scrub.values import DOCUMENTED, is_drawn, is_stand_in, looks_random
 
 REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """The text between a command and its option, on one line and in one command."""
@@ -38,15 +38,11 @@ CHOSEN = (
     r"(?:(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\"'`),;|*])|(?<=\d[!*])(?=\s|$))"
 )
 """A password as people choose them: a word or more with two digits, or a digit and a sign."""
-_HUMPS = (
-    r"[^\sa-z]{0,60}[a-z][^\sA-Z]{0,60}[A-Z][^\sa-z]{0,60}[a-z][^\sA-Z]{0,60}[A-Z]"
-    r"|[^\s0-9]{1,60}(?<=[A-Za-z])\d{1,4}[A-Za-z]"
-)
 DRAWN = (
-    rf"(?P<v>(?-i:(?={_HUMPS}))"
+    r"(?P<v>(?-i:(?=[^\sa-z]{0,60}[a-z])(?=[^\sA-Z]{0,60}[A-Z]))"
     r"[a-z0-9][a-z0-9!#$%^*+=?@_.~-]{6,62}[a-z0-9!#$%^*+?~-])(?=[\s\"'.,:;!?`)*\\\]\u3002\uff0c]|$)"
 )
-"""A generated password, for rules that are `drawn`: it has humps, or a digit between letters."""
+"""A generated password with letters in both cases, for rules that are `drawn`."""
 NO_NAME = r"(?![a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,8}(?:[^\w!#$%^*~@-]|$))"
 """No snake_case name follows, such as that of a test."""
 
@@ -85,7 +81,7 @@ class SecretRule:
     lead       (least, most) code points of a match before the literal; (0, 0): it starts with it
     near       words of which one must occur within `NEAR` code points; (): none is needed
     generated  the secret must look random (entropy, no words): for patterns that could match code
-    drawn      the secret must be unpronounceable: letters in both cases that form no words
+    drawn      the secret must look drawn at random: letters in both cases that form no words
     token      the text itself shows what it is: case matters, and no letter or digit is next to it.
                If False, case is ignored, and placeholders of documentation are not secrets
     decoded    a pattern that the text in the secret's base64 matches: `user:password`
@@ -191,7 +187,7 @@ class SecretRule:
             return False
         if self.generated and not looks_random(value):
             return False
-        if self.drawn and not is_unpronounceable(value):
+        if self.drawn and not is_drawn(value):
             return False
         if self.token and _BLOB.search(text, max(0, match.start() - BLOB), match.start()):
             before = text[match.start() - BLOB : match.start()]

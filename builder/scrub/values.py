@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from builder.scrub.letters import has_drawn_letters
+
 LOOKED_AT = 200
 """Code points of a value that are examined: a hostile text may have a long one at every word."""
 
@@ -32,6 +34,7 @@ _HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MEAN_HUMP = 2.7
 """Average letters per hump of camelCase below which the case counts as random."""
 
+_INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _WORDS = re.compile(
     r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
 )
@@ -119,7 +122,19 @@ def is_wordlike(text: str) -> bool:
 def is_unpronounceable(value: str) -> bool:
     """Returns whether it has 8 or more characters, in both cases, whose letters form no words."""
     has_cases = value != value.lower() and value != value.upper()
-    return len(value) >= 8 and has_cases and not is_wordlike(value[:LOOKED_AT])
+    begin = value[:LOOKED_AT]
+    return len(value) >= 8 and has_cases and (not is_wordlike(begin) or has_drawn_letters(begin))
+
+
+def is_drawn(value: str) -> bool:
+    """Returns whether it looks like a generated password, more strictly: for values in sentences.
+
+    Names of programs may be unpronounceable too: `xmlGetNsByHref`, `LayoutLMv3Model`.
+    """
+    return len(value) >= 8 and (
+        has_drawn_letters(value[:LOOKED_AT])
+        or (_INNER_DIGIT.search(value) is not None and is_unpronounceable(value))
+    )
 
 
 def is_chosen(value: str) -> bool:
@@ -169,7 +184,8 @@ def is_strong(value: str) -> bool:
 def looks_random(value: str) -> bool:
     """Returns whether the value looks generated: long and mixed enough for a token, not of words.
 
-    Letters alone need 16 characters and no wordlike pairs; with digits among them 12 are enough.
+    Letters alone need 16 characters and no wordlike pairs, or a part that was drawn; with digits
+    among them 12 are enough.
     """
     begin = value[:LOOKED_AT]
     has_digit = any(map(str.isdigit, begin))
@@ -177,9 +193,10 @@ def looks_random(value: str) -> bool:
     if not has_letter or len(value) < 12 or entropy(begin) < 2.8:
         return False
     if not has_digit:
-        return len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
+        is_long = len(value) >= 16 and not is_wordlike(begin)
+        return begin.isalpha() and (is_long or has_drawn_letters(begin))
     if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
         return any(not is_wordlike(run) for run in _LONG_RUN.findall(value))
     letters = sum(map(str.isalpha, begin))
     is_identifier = letters >= 0.8 * len(begin) and not _HEX.fullmatch(begin)
-    return not (is_identifier and is_wordlike(begin))
+    return not (is_identifier and is_wordlike(begin) and not has_drawn_letters(begin))
