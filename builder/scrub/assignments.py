@@ -31,7 +31,8 @@ from builder.scrub.values import (
 )
 
 PASSWORDS = (
-    "password", "passwd", "passphrase", "pass", "pwd", "passcode", "pw", "psk", "passwort",
+    "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
+    "passwort",
     "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse", "passord",
     "haslo", "heslo", "losenord", "adgangskode", "salasana",
 )  # fmt: skip
@@ -103,7 +104,8 @@ _VALUE = (
     r"|(?:\s|\\{1,4}n){0,20}string\(\d{1,4}\) (?=\\{0,7}\")"
     r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
-    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>[^\"'`\n\\]{4,4000})(?=\\{0,7}[\"'`]|\\|$)"
+    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\n\\]|\\{1,7}u00[0-9a-fA-F]{2}){4,4000})"
+    r"(?=\\{0,7}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
 _SUFFIX = (
@@ -235,7 +237,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     """Yields the value that `match` found after a name; its final keyword begins at `start`."""
     before = _BEFORE.search(text, max(0, start - 40), start)
     prefix = before[0] if before is not None else ""
-    if prefix[:1] in ("n", "r", "t") and text[start - len(prefix) - 1] == "\\":
+    if prefix[:1] in ("n", "r", "t", "0") and text[start - len(prefix) - 1] == "\\":
         prefix = prefix[1:]  # of an escaped line end
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
@@ -375,7 +377,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
         is_dotted = "." in value and _DOTTED.fullmatch(value) is not None
-        return quoted or not is_dotted or not is_wordlike(value)
+        return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():
         return setting and len(value) >= 6
     if not value.isalpha():

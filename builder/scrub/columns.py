@@ -146,8 +146,9 @@ class _Table:
 
     def secrets(self, header: str) -> tuple[list[Hit], int]:
         """Returns the secrets in the rows below a header, and the end of the rows."""
-        sign = next((sign for sign in "\t|;," if sign in header), "")
+        sign = next((sign for sign in ("\t", "||", "|", ";", ",") if sign in header), "")
         cells = [cell.strip(_EDGES).replace(" ", "_") for cell in header.split(sign or None)]
+        sign = sign[:1]  # Jira doubles those of a header
         columns = [
             number
             for number, name in enumerate(cells)

@@ -29,7 +29,7 @@ _NO_ADJECTIVE = (
 _NO_WORDS = r"(?![a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){0,7}_[a-z]{1,30}(?!\w))"
 """No snake_case name follows that ends in a word."""
 _NO_NOUN = (
-    r"(?![ _-](?:polic|rule|strength|hash|type|format|length|manager|store|field|input|prompt|reset"
+    r"(?![ _-](?:polic|rule|strength|hash|type(?!s?[ \t][`'\"])|format|length|manager|store|field|input|prompt|reset"
     r"|generat|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page))"
 )
 """No noun follows that makes a password the attribute of another thing."""
@@ -63,6 +63,23 @@ _MIXED = (
 
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
+_LINKED = (
+    r"(?:[ \t](?:is|was|be|to|as|type|enter|use|try|says|lautet|ist|est|es|\u00e8|\u00e9|jest|je|er|\u00e4r|este)"
+    r"(?:[ \t](?:now|still|currently|just|simply|always|again|jetzt|noch|nun|maintenant|ahora))?"
+    rf"|[ \t]?(?::|->|=>|\u2192)):?{_OPEN}(?<=[ \t\"'`*(\[])"
+)
+"""A verb or a sign that connects a password's name with its value."""
+_PROSE = r"[^\n;{}()=<>]"
+_NO_PATH = r"[^\n;{}()=<>/]"
+_SENTENCE = rf"{_PROSE}{{0,100}}?"
+"""The text between a password's name and the verb, with names of hosts and users."""
+_STRONG = (
+    r"(?-i:(?=\S{0,60}[A-Z])(?=\S{0,60}[a-z]))"
+    r"(?!(?-i:[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}(?![\w!#$%^*@-])))"
+    rf"(?!\w{{1,40}}\.\w{{1,8}}\b){NO_NAME}{CHOSEN}"
+)
+"""A password with letters in both cases, a digit and a sign, and no name of a program."""
+
 
 # fmt: off
 PROSE_RULES = (
@@ -85,11 +102,21 @@ PROSE_RULES = (
     context_rule(rf"{FOREIGN}{CHOSEN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "Zugangsdaten: Benutzer wartung, Passwort «Otter!maple043». Bitte", "das Passwort lautet «pelican-barley-53», bitte", "le mot de passe est «RIBBONanchor2023!x» pour", "contraseña del servidor: «Juniper2010!cactus» y usuario", misses=("a senha precisa de 8 caracteres", "das Passwort muss in sha256_hash stehen", "mot de passe oublié: page_2_de_3x/y")),
     context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "La contraseña de la base de datos es «xLpOwJZ7mNxMC»", "Das Passwort für die Datenbank lautet «eMloIxFE4keDRMtKPAIh»", "usuario: root contraseña: «FsRQsz0bqoFj»", "a senha do banco é «kWqXzVbTnJpLd»", drawn=True, misses=("la contraseña es obligatoria", "das Passwort ist abgelaufen", "a senha é longa2", "das Passwort lautet: BenutzerKennwort2")),
     context_rule(rf"(?:(?<=with )|(?<=and )|(?<=using )|(?<=use )|(?<=, )|(?<=the )|(?<=my ))(?!pass\b){_NAME}[ \t]{{1,2}}{_OPEN}{DRAWN}", "password |passwd |passphrase |pwd |pw ", "You can log in as admin with the password «kWqXzVbTnJpLd».", "use user svc and pw «CobaltFqWkXbTz»", drawn=True, misses=("and pass XMLHttpRequests.send()", "with the password PasswordHelper")),
-    context_rule(rf"(?<![\w-]){_NAME}\b{_NO_NOUN}[^\n.;?!{{}}()=<>]{{0,60}}?(?:[ \t](?:is|was|to|now|still)|:|->):?{_OPEN}(?<=[ \t\"'`*(\[]){DRAWN}", "passw|passphrase|passcode|pass |pwd|pw ", "the password for the staging db is «JuniperKfWpXbTz», please use it", 'The sudo password on that box is "«kWqXzVbTnJpLd»"', drawn=True, misses=("the password field is PasswordInputHelper", "pass the request to XmlHttpClient2.get", "the passwords are sent to LoginControllerV2")),
+    context_rule(rf"(?<![\w-]){_NAME}\b{_NO_NOUN}{_SENTENCE}{_LINKED}{DRAWN}", "passw|passphrase|passcode|pass |pwd|pw ", "the password for the staging db is «JuniperKfWpXbTz», please use it", 'The sudo password on that box is "«kWqXzVbTnJpLd»"', drawn=True, misses=("the password field is PasswordInputHelper", "pass the request to XmlHttpClient2.get", "the passwords are sent to LoginControllerV2")),
     context_rule(rf"(?<![\w-])(?:api|access|secret|license)[ _-]?(?:key|token)[^\n.;?!{{}}()=<>]{{0,40}}?(?:[ \t](?:is|was|to|now)|:|->):?{_OPEN}(?<=[ \t\"'`*(\[])(?=\S{{12}}){DRAWN}", "api key|api-key|api_key|apikey|api token|access key|access token|secret key|secret token|license key", "here is my api key: «mosaicTDCJTmix» - put it in", drawn=True, misses=("the api key is ApiKeyHeaderAuthentication", "api_key: OptionalApiKeyHeader")),
     context_rule(r"(?<=[ \t\"'])password=(?P<v>[^\s\"'`\\$<>(){}\[\],;|&]{6,100})(?=[ \t]{1,3}\w{2,20}=|\\{0,7}[\"']|[ \t]{0,8}(?:\r|\n|\\|$))", "password=", "host=db1 dbname=fin user=app password=«sunflowers» sslmode=require", "conn = 'password=«GlacierPGJHcHam» host=db1 dbname=fin'", near=("dbname=", "sslmode=", "hostaddr=", "host="), misses=("connect(host=h, password=passwd, dbname=d)", "f(host=self.host, password=self.password)")),
     context_rule(r"temporary password is generated for \S{1,80}:?[ \t](?P<v>[^\s\"'\\]{6,64})", "temporary password is generated for", "[Note] A temporary password is generated for root@localhost: «sunflowers»"),
     *(context_rule(rf"(?<=[\s|])password[ \t]{{0,24}}\|[ \t]{{1,24}}{value}(?=[ \t|]{{0,24}}(?:{LINE}|$))", "password", f" Username | admin\n Password | {example}\n", near=("user", "login", "account"), drawn=value is DRAWN, misses=(" Username | admin\n Password | PasswordHash\n", "user | password | PasswordHash\n")) for value, example in ((CHOSEN, "«velvet!violet32»"), (DRAWN, "«kWqXzVbTnJpLd»"))),
+    context_rule(rf"(?<![\w-]){_NAME}\b{_NO_NOUN}{_SENTENCE}{_LINKED}{_STRONG}", "passw|passphrase|passcode|pwd|pw ", "the admin pw on app01.example.net is still «K1t73n-15land633» (yes", "when it asks for the vault password type `«DT!62#pC9Xzu»` and", "heads up: db pw for dvries is now «oyster-Lemon-velvet-59», the", misses=("the password hasher is still Pbkdf2Sha256Hasher", "passwords are sent to https://example.net/Login-2a1", "password reset, see to App-Config2.json")),
+    context_rule(rf"{_FOREIGN_WORD}{_SENTENCE}{_LINKED}{_STRONG}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "Das Passwort für svc_backup auf ci01.example.de lautet «Autumn2024!zs», bitte", "le mot de passe root de git01.example.fr est «Dr4gon#k177en41», regarde", misses=("das Passwort für app2 ist in Config2Module",)),
+    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in|account)\b{_NO_PATH}{{0,40}}?[ \t]{_OPEN}{_USER}(?::|[ \t]/[ \t]){_OPEN}{_STRONG}", "credentials|creds |creds:|login |login:|log in |sign in |account ", "Staging login for shop: pbauer / «Silver9877violet!» (same", misses=("login for shop: see docs/Login-Guide2.md", "log in at host:8080/Path-2x")),
+    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b{_NO_PATH}{{0,30}}?[ \t]{_OPEN}{_USER}:{_OPEN}{DRAWN}", "credentials|creds |creds:|login |login:|log in |sign in ", "log in with r.lind:«DyxWEojgdyTbUTTcX» on https://h", drawn=True, misses=("log in with user:PasswordHelper",)),
+    context_rule(r"\b(?:pass(?:word|phrase)|pw)\b[^\n;{}()=<>]{0,80}?(?:[ \t](?:is|was)|:)[ \t]{0,2}[\"'`*]{0,3}(?P<v>(?-i:(?:[A-Z][a-z]{2,12}){2,6})[!?#$%&*+@]{1,3})(?=[\s\"'`,.;)*\\]|$)", "password|passphrase|pw ", "the passphrase for the backup key is «SilverWillowRibbon?» and nothing", misses=("the password is NotStored",)),
+    *(context_rule(rf"pre-?shared[ -]key\b{_PROSE}{{0,40}}?[ \t:]{_OPEN}{value}", "pre-shared key|preshared key|pre-shared-key|preshared-key", f"with pre-shared key {hit}\n", drawn=value is DRAWN, misses=("the pre-shared key is a PreSharedKeyOption",)) for value, hit in ((CHOSEN, "«velvet!violet32»"), (DRAWN, "«iiqNiLGuOuSibe»"))),
+    context_rule(r"\b(?:2fa|totp|otp|mfa|authenticator)[ _-]{0,2}(?:seed|secret|key|code)\b[^\n;{}()=<>]{0,60}?(?::|[ \t]is)[ \t]{0,2}[\"'`*]{0,3}(?P<v>(?=[a-z]{0,63}[2-7])(?-i:[A-Z2-7]{16,64}|[a-z2-7]{16,64}))(?![A-Za-z0-9])", "2fa|totp|otp |otp_|otp-|mfa|authenticator", "2FA seed for the ci account: «{U32}», generate", misses=("the otp key is: abcdefghijklmnop",)),
+    context_rule(r"cookie[ \t]{1,2}[\"'`]?[\w.-]{0,40}(?:session|sess|sid|auth|token)[\w.-]{0,20}=(?P<v>[\w.~%+/-]{16,4000})", "cookie ", "send the cookie auth_session=«{W48}» along", generated=True),
+    context_rule(r"(?:licen[cs]e|product|activation|serial)[ _-](?:key|number|code)\b[^\n;{}()=<>]{0,60}?[ \t:\"'`](?P<v>(?=[a-z-]{0,40}\d)(?-i:[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,6}))(?![\w-])", "license key|licence key|product key|activation key|activation code|serial number|license_key|license-key|serial key", "our licence key for the scanner is «{U5}-{U5}-{U5}-2{U4}-{U5}» , activate", misses=("the license key is XXXX-XXXX-XXXX-XXXX",)),
+    context_rule(r"\b(?:key|token|secret|password)\b[^\n;{}()=<>]{0,80}?[ \t](?:ours|mine|yours|hers|theirs|it)[ \t]is[ \t][\"'`]?(?P<v>[A-Za-z0-9_.-]{20,100})(?<![.])(?=[\s\"'`,.;)]|$)", " ours is | mine is | yours is | theirs is | it is ", "The sandbox wants a key in the header, ours is «{h32}» and it", lead=(3, 88), generated=True, misses=("the key exists and it is some-long-word-list",)),
     context_rule(rf"{_FOREIGN_WORD}{_IS}{_PARTS}", "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi", "heslo k databázi je «Lednacek:Tun:6»", misses=("heslo je v souboru: app:Config:6x/y", "la clave es user:name:6")),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){DRAWN}", "password ", "la password del server è «V5yjKSKyF-1U»", drawn=True, misses=("la password del server è obbligatoria", "la password est changePasswordFormAction2")),

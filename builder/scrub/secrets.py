@@ -26,6 +26,7 @@ from builder.scrub.columns import find_in_columns
 from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
+from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.escapes import outside_escapes
 from builder.scrub.hits import Hit, apart, found_in, remembering
@@ -46,12 +47,25 @@ MARK = "REDACTED_"
 """The prefix of every placeholder."""
 
 KINDS = tuple(
-    sorted({rule.kind for rule in TOKEN_RULES} | {"secret", "aws_secret_key", "private_key"})
+    sorted(
+        {rule.kind for rule in (*TOKEN_RULES, *DUMP_RULES)}
+        | {"secret", "aws_secret_key", "private_key"}
+    )
 )
 """All kinds that a hit can have."""
 
-RULES = (*TOKEN_RULES, *CONTEXT_RULES, *CONFIG_RULES, *COMMAND_RULES, *PROSE_RULES)
+RULES = (
+    *TOKEN_RULES,
+    *CONTEXT_RULES,
+    *CONFIG_RULES,
+    *COMMAND_RULES,
+    *DUMP_RULES,
+    *PROSE_RULES,
+)
 """The rules of all tables."""
+
+KINDS = tuple(sorted({rule.kind for rule in RULES} | {"secret", "aws_secret_key", "private_key"}))
+"""All kinds that a hit can have."""
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
 _OTHER_SCRIPTS = LinePrefilter(
     "|".join(sorted({
