@@ -247,6 +247,23 @@ WRITTEN = [
     "password x1y2z3w4",
     "password\nvelvet!violet32",
     "password: thistlebarley",
+    *(
+        f"{before}kWqXzVbTnJpLd"
+        for before in (
+            "8846f7eaee8fb117ad06bdd830b7586c:",
+            "me@example.org:",
+            "heslo je ",
+            "password ",
+            "password is ",
+            "api key is ",
+            "password | ",
+            "login with me:",
+            "login me / ",
+            "pre-shared key ",
+            "password est ",
+        )
+    ),
+    "use me / kWqXzVbTnJpLd to log in",
 ]
 """Matches that are never drawn, since the pattern has a condition on the text that follows."""
 
