@@ -45,7 +45,7 @@ TOKENS = (
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
 _INSIDE = re.compile(
     r"(?:^|[^a-z])(?:remote|local|db|database|root|user|my|smtp|imap|pop3?|ftp|sftp|mail|email|admin"
-    r"|ssh|key|store|trust|ldap|bind|http|https|proxy|wifi|wlan|vnc|rdp|vpn|auth|mysql|pg|postgres|sql"
+    r"|ssh|key|store|trust|keystore|truststore|ldap|bind|http|https|proxy|wifi|wlan|vnc|rdp|vpn|auth|mysql|pg|postgres|sql"
     r"|redis|mongo|login|svn|git|cert|rpc|rcon|sudo|become|srv|server|client|sys|app|web|api|nas|smb"
     r"|default|wpa|psk|enc|zip|pdf|backup|sa|new|old|master|service|account|basic|sasl|jks|p12|pfx)$",
     re.IGNORECASE,
@@ -87,21 +87,21 @@ _BREAK = (
 """White space, also across a line end, escaped, with line numbers and the marks of a diff."""
 _PAIR = (
     rf"[,;{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
-    rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}(?:,|\n){_BREAK})?"
+    rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}?(?:,|\n|\\{{1,4}}n){_BREAK})?"
     rf"\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
 """The text between a name and its value in two members, attributes or elements."""
 _SIGN = (
-    rf":=|=>|={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+    rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
     r"(?:\*\*)?[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
     r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
     r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
-    r"|(?:\s|\\{1,4}n){0,20}string\(\d{1,4}\) (?=\\{0,7}\")"
+    rf"|{_BREAK}string\(\d{{1,4}}\) (?=\\{{0,7}}\")"
     r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
     r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\n\\]|\\{1,7}u00[0-9a-fA-F]{2}){4,4000})"
@@ -109,7 +109,7 @@ _VALUE = (
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
 _SUFFIX = (
-    r"[_-]?(?:[sS]tring|STRING|[vV]alue|VALUE|[pP]rod|PROD|[sS]taging|STAGING|[dD]ev|DEV|[lL]ive|LIVE"
+    r"[_-]?(?:[pP]rivate|PRIVATE|[sS]tring|STRING|[vV]alue|VALUE|[pP]rod|PROD|[sS]taging|STAGING|[dD]ev|DEV|[lL]ive|LIVE"
     r"|[tT]est|TEST|[pP]roduction|PRODUCTION|[bB]ase64|BASE64|[bB]64|B64|[sS]andbox|SANDBOX|[pP]rimary|PRIMARY"
     r"|[sS]econdary|SECONDARY|[oO]ld|OLD|[nN]ew|NEW|[vV]?\d{1,2})|__"
 )
@@ -159,6 +159,7 @@ _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
 """`MyBicycleCamel472`: no name in a program ends in such a number."""
 _CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
 """`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
+_TWO_CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){2,5}\d{2,6}")
 _STATE_BEFORE = re.compile(
     r"(?:^|[_-])(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
     r"|generate|without|ask)[_-]?$"
@@ -171,7 +172,12 @@ _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
 _INDEXED = re.compile(r"\w+\[.*")
-_LINE_BEFORE = re.compile(r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[ \t]*(?:[+-][ \t]*)?[\w.-]{0,60}\Z")
+_LINE_BEFORE = re.compile(
+    r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{0,60}\Z"
+)
+
+_COMPARED = {"===": "==", "!=": "==", "!==": "=="}
+"""Other signs of a comparison."""
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -242,7 +248,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
         return  # ${PASSWORD:?required}
-    sep = "" if match["tab"] else match["sep"].strip()
+    sep = "" if match["tab"] else _COMPARED.get(match["sep"].strip(), match["sep"].strip())
     is_option = prefix.startswith("-")
     if sep == "|" and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(
         " \t`*"
@@ -299,7 +305,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     )
     if not quoted and (sep == ":" or (is_tight and not setting)) and keyword in PASSWORDS:
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
-        setting = _is_line_start(text, start) and ends_line and value == value.lower()
+        before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
+        at_margin = before is not None and before["indent"] == ""  # code would be indented
+        setting = before is not None and (value == value.lower() or (is_tight and at_margin))
     if sep == "," and value.isalpha():
         return  # in ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:
@@ -367,6 +375,7 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
         or (setting and _WORDS_AND_NUMBER.fullmatch(value) is not None)
         or (setting and _CAPITALISED.fullmatch(value) is not None)
+        or (quoted and _TWO_CAPITALISED.fullmatch(value) is not None)
     )
 
 

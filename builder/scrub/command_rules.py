@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from builder.scrub.secret_rule import QUOTE, REST, WORD, SecretRule, context_rule
 
-_VALUE = r"(?P<v>[^\s\"'`\\$<>|;&/@%-][^\s\"'`\\$<>|;&]{3,200})"
+_VALUE = r"(?P<v>[^\s\"'`\\$<>|;&/@%~-][^\s\"'`\\$<>|;&]{3,200})"
 """A value on a command line that is neither an option nor a path."""
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?![-/])[^\s\"'`\\$<>|;&()\[\]]{5,200})"

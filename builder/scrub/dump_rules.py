@@ -83,6 +83,8 @@ DUMP_RULES = (
     context_rule(rf"snyk config set[ \t]{{1,2}}{QUOTE}api={QUOTE}(?P<v>[0-9a-f-]{{36}})", "snyk config set", "snyk config set api=«{u}»"),
     context_rule(rf"(?:validation|decryption)key[ \t]{{0,2}}=[ \t]{{0,2}}{QUOTE}(?P<v>[0-9a-f]{{32,256}})", "validationkey|decryptionkey", '<machineKey validationKey="«{h90}»" validation="SHA1" />'),
     SecretRule("secret", r"\.eJ[\w-]{20,4000}\.[\w-]{6}\.[\w-]{20,60}", (".eJ",), hits=("cookies={'session': '«.eJ{W60}.{W5}x.{W26}x»'}",)),
+    context_rule(rf"following password to proceed[^\n\\]{{0,40}}(?:{LINE}){{1,3}}(?P<v>[^\s\"'\\]{{8,100}})", "following password to proceed", "Please use the following password to proceed to installation:\n\n«{h32}»\n"),
+    context_rule(r"\"p(?:wd|w|ass)?\\{0,7}\"[ \t]?:[ \t]?\\{0,7}\"(?P<v>[^\"\\\n]{6,100})\\{0,7}\"", "\"p\"|\"p\\|\"pw\"|\"pw\\|\"pwd\"|\"pwd\\|\"pass\"|\"pass\\", '{"query":"mutation L($p:String!){{login(password:$p){{jwt}}}}","variables":{"p":"«orbitPicklePlum#»"}}', near=("password:$p", "password: $p")),
     context_rule(r"goog-signature=(?P<v>[0-9a-f]{64,1024})", "goog-signature=", "https://storage.googleapis.com/a?X-Goog-Signature=«{h90}{h90}{h90}{h90}{h90}»"),
     context_rule(r"\.connect\([ \t]{0,4}(?:\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],[ \t]{0,4})(?:\d{1,5},[ \t]{0,4})?\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,60}\d)[^\s\"'\\]{6,100})\\{0,7}[\"']", ".connect(", "ssh.connect('192.0.2.7', 22, 'me', '«garnet.zephyr982»')", misses=("a.connect('x', 'y', 'z')", "o.connect('value-changed', 'a', 'cb_2')")),
 )

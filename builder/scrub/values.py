@@ -38,11 +38,14 @@ _INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _WORDS = re.compile(
     r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
 )
+_NO_SEPARATORS = str.maketrans("", "", "_-")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x[0-9a-f]{1,8}$|%\w+%$|%[sd(]|<|\{|@[A-Za-z_.-]+\d{0,2}$|&\w|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x[0-9a-f]{1,8}$"
+    r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&\w"
+    r"|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
@@ -193,8 +196,9 @@ def looks_random(value: str) -> bool:
     if not has_letter or len(value) < 12 or entropy(begin) < 2.8:
         return False
     if not has_digit:
-        is_long = len(value) >= 16 and not is_wordlike(begin)
-        return begin.isalpha() and (is_long or has_drawn_letters(begin))
+        is_long = len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
+        is_word = begin.translate(_NO_SEPARATORS).isalpha()
+        return is_word and (is_long or has_drawn_letters(begin))
     if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
         return any(not is_wordlike(run) for run in _LONG_RUN.findall(value))
     letters = sum(map(str.isalpha, begin))
