@@ -39,7 +39,7 @@ PASSWORDS = (
 """Keywords whose value need not look generated."""
 TOKENS = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat", "_sk", "pepper", "_salt",
+    "_pat", "_sk", "erlang_cookie", "pepper", "_salt",
 )  # fmt: skip
 """Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
@@ -86,15 +86,16 @@ _BREAK = (
 )
 """White space, also across a line end, escaped, with line numbers and the marks of a diff."""
 _PAIR = (
-    rf"[,;{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    rf"[,;:{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}?(?:,|\n|\\{{1,4}}n){_BREAK})?"
-    rf"\\{{0,7}}[\"']?(?:[vV]alue|default)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    rf"\\{{0,7}}[\"']?(?:[vV]alue|[dD]efault)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
 """The text between a name and its value in two members, attributes or elements."""
 _SIGN = (
-    rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|(?<=[\"']),(?=[ \t]?[\"'])|[ \t]is\b:?"
+    rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|[ \t]is\b:?"
+    r"|(?<=[\"']),(?=[ \t]?\\{0,7}[\"'])"
     r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
 )
 _VALUE = (
@@ -308,7 +309,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented
         setting = before is not None and (value == value.lower() or (is_tight and at_margin))
-    if sep == "," and value.isalpha():
+    if sep == "," and value.isalpha() and not has_drawn_letters(value):
         return  # in ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:
         setting = text.startswith("</", match.end("bare")) and value == value.lower()

@@ -32,7 +32,7 @@ _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[+-]|(?<=\\n)[+-]){1,24}"
 """Space and line ends, also escaped or with the numbers that a viewer puts before lines."""
 _STDIN_READERS = r"secrets? (?:set|put|create|add|versions add|bulk)|env add|kinit|cryptsetup|vncpasswd|smbpasswd"
 """Commands that read a secret from standard input."""
-_SEP = rf"{_Q}\]?[ \t]{{0,4}}[:=][ \t]{{0,4}}{_Q}"
+_SEP = rf"{_Q}\]?[ \t]{{0,4}}[:=][ \t]{{0,20}}{_Q}"
 
 
 # fmt: off
@@ -66,6 +66,7 @@ CONTEXT_RULES = (
     context_rule(r":5432:[^\s:\\]{1,63}:[^\s:\\]{1,63}:(?P<v>(?:[^\s:\"'\\]|\\{1,8}:){4,200})", ":5432:", "db.example.org:5432:shop:app:«{p}»\n", "db:5432:shop:app:«river\\\\:{p}»\n"),
     context_rule(r"(?:aws_secret_access_key|aws_session_token|secret_access_key|secretaccesskey|sessiontoken)[ \t]{1,12}(?P<v>[\w+/=]{30,2000})", "aws_secret_access_key|aws_session_token|secret_access_key|secretaccesskey|sessiontoken", "AWS_SECRET_ACCESS_KEY\t«{B40}»", "aws configure set aws_secret_access_key «{B40}»", generated=True),
     context_rule(r"(?<=client-)key-data: (?P<v>[A-Za-z0-9+/=]{40,8000})", "key-data", "    client-key-data: «{B120}»"),
+    context_rule(r"\"auth\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[A-Za-z0-9+/]{8,4000}={0,2})", '"auth', '{"auths": {"ghcr.io": {"auth": "«bWU6cml2ZXJjYW55b24=»"}}}', decoded=r"[ -9;-~]{1,80}:[ -~]{3,200}"),
     context_rule(r"\"auth\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[A-Za-z0-9+/]{12,4000}={0,2})", '"auth', '{"auths": {"ghcr.io": {"auth": "«{B40}»"}}}', generated=True),
     context_rule(r"(?:requirepass|masterauth)[ \t]{1,4}" + _WORD, "requirepass|masterauth", "requirepass «{p}»"),
     context_rule(r"mnemonic(?:\\{0,7}[\"'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,7}[\"'])?(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})", "mnemonic", 'mnemonic = "«{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»"'),
@@ -100,7 +101,7 @@ CONTEXT_RULES = (
     context_rule(rf"(?:(?<![a-z])(?:rootpw|rootdnpw)[ \t]{{1,8}}(?=\S{{1,60}}(?:\r|\n|\\|$))|(?:authtok|rootpw|rootdnpw)[ \t]{{0,4}}[:=][ \t]{{0,4}}){_Q}{_WORD}", "authtok|rootpw|rootdnpw", "ldap_default_authtok = «{p}»", "olcRootPW: «{p}»", misses=("pam_sm_chauthtok that fails", "olcRootPW only. (Closes")),
     context_rule(r"password\\{0,7}\"[ \t]{0,4}>(?!\w{0,20}password<)(?P<v>[^<>\s\"'{$\\]{4,200})</(?!a>)", "password", '<property name="hibernate.connection.password">«{p}»</property>', misses=('<a title="Master Password">next</a>', '<a href="#PMA_PASSWORD">PMA_PASSWORD</a>',)),
     context_rule(r"password[ \t]{0,20}=[ \t]{1,4}\\{0,7}\"[^\"\n]{0,100}\"[ \t]->[ \t]\\{0,7}\"(?P<v>[^\"\\\n]{4,200})", "password", '~ db_password = "old" -> "«{p}»"'),
-    context_rule(r"master\.key(?:\s|\\{1,4}n){1,4}(?:\d{1,5}\t)?(?P<v>[0-9a-f]{32})\b", "master.key", "$ cat config/master.key\n«{h32}»"),
+    context_rule(rf"master\.key(?:{LINE}){{1,2}}(?P<v>[0-9a-f]{{32}})\b", "master.key", "$ cat config/master.key\n«{h32}»"),
     context_rule(r"(?:recovery|backup|scratch) codes?(?: is| are)?:?(?P<v>(?:(?:\s|\\{1,4}n){1,6}(?:[-*] )?(?=[0-9a-z-]{0,12}\d)[0-9a-z]{4,8}-[0-9a-z]{4,8}){1,20})", "recovery code|backup code|scratch code", "backup codes:«\n35a06-68ea8\n1f4b2-77c0d»"),
     context_rule(r"\$ansible_vault;1\.\d;aes256(?:;[\w.-]{1,60})?(?P<v>(?:(?:\s|\\{1,4}[nr]){1,24}(?:\d{1,6}\t[ ]{0,12})?[0-9a-f]{4,90}){1,400})", "$ansible_vault;", "$ANSIBLE_VAULT;1.1;AES256«\n{h80}\n{h80}»\n"),
     # SQL and code
@@ -119,7 +120,7 @@ CONTEXT_RULES = (
     context_rule(rf"(?:client|algoliasearch|set_access_token){_ARGUMENTS}(?P<v>[\w+/=.-]{{20,200}})\\{{0,7}}[\"']", "client(|client (|algoliasearch(|set_access_token(", "client = Client('AC{h32}', '«{h32}»')", "algoliasearch('APPID', '«{h32}»')", generated=True),
     context_rule(r"(?:cohere|openai|anthropic|groq|mistral\w{0,6}|together|replicate|resend|exa|tavily\w{0,6}|firecrawl\w{0,4})(?:\.(?:async)?\w{0,12}client\w{0,4})?[ \t]{0,2}\([ \t]{0,4}\\{0,7}[\"'](?P<v>[\w.-]{20,200})\\{0,7}[\"']", "cohere|openai|anthropic|groq|mistral|together(|replicate(|resend(|exa(|tavily|firecrawl", "co = cohere.Client('«{A40}»')", generated=True),
     context_rule(rf"create_(?:super)?user{_ARGUMENTS}(?![^\"'\n]{{1,60}}@[\w.-]{{1,60}}\.){_MIXED}", "create_user|create_superuser", "User.objects.create_user('me', 'me@example.org', '«{p}»')"),
-    context_rule(r"(?:\.(?:fill|type|send_keys|sendkeys|setvalue|typetext|press_sequentially)|fill_in|find_element)\([^\n]{0,80}?pass(?:word|wd)?[^\n]{0,30}?(?:, |,|send_keys\()[ \t]{0,2}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,99}[\d!#$%^*_-])[^\"'\\\n]{5,100})\\{0,7}[\"']", ".fill|.type|.send_keys|.sendkeys|.setvalue|.typetext|.press_sequentially|fill_in|find_element", "await page.type('input[type=password]', '«{p}»')", near=("pass",)),
+    context_rule(r"(?:\.(?:fill|type|send_keys|sendkeys|setvalue|typetext|press_sequentially)|fill_in|find_element)\([^\n]{0,80}?pass(?:word|wd)?[^\n]{0,30}?(?:, |,|send_keys\()[ \t]{0,2}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,99}(?:[\d!#$%^*_-]|(?-i:[a-z][A-Z])))[^\"'\\\n]{5,100})\\{0,7}[\"']", ".fill|.type|.send_keys|.sendkeys|.setvalue|.typetext|.press_sequentially|fill_in|find_element", "await page.type('input[type=password]', '«{p}»')", near=("pass",)),
     # Commands
     context_rule(rf"(?:printenv|echo|print)[ \t]{{1,4}}[\"']?\$?\{{?(?-i:[A-Z0-9_]{{0,40}}(?:TOKEN|SECRET|KEY|PASSWORD|PASSWD|PASS|PWD))\}}?[\"']?(?:\\{{1,4}}r|\r)?(?:\\{{1,4}}n|\n)(?:[ ]{{0,6}}\d{{1,6}}\t|[+-])?{_MIXED}(?=[\s\"'\\\x1b]|$)", "printenv|echo|print ", "$ printenv DB_PASSWORD\n«{p}»\n", "$ echo $API_KEY\n«{A32}»\n", misses=("echo $KEY\ndone\n",)),
     context_rule(rf"rabbitmqctl[ \t][^\n|;&]{{0,60}}?(?:add_user|change_password|authenticate_user)[ \t]{{1,4}}\S{{1,60}}[ \t]{{1,4}}{_Q}{_WORD}", "rabbitmqctl", "rabbitmqctl add_user me «{p}»"),
@@ -165,7 +166,7 @@ CONTEXT_RULES = (
     context_rule(rf"{_MIXED}[`'\"]? (?:as|for) (?:the|your|my|a|its|admin|root) (?:password|passphrase|passcode)\b", " as the | for the | as your | for your | as my | for my | as a | as its | as admin | as root ", "use «{p}» as the password", lead=(5, 102), near=("password", "passphrase", "passcode"), misses=("use step2 as the name of the password policy",)),
     context_rule(rf"(?:log ?in|sign in|credentials|logins?|connect|access)\b[^\n/]{{0,30}}?[ \t]{_Q}[\w.@-]{{2,60}}{_Q}[ \t]/[ \t]{_Q}{_MIXED}", "login with|login as|log in with|log in as|sign in with|credentials|logins|connect with|connect as|access with", "login with admin / «{p}»"),
     context_rule(rf"(?:mysql|mariadb)(?:dump|admin|import)?{_REST}(?-i:-p){_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,99}})", "mysql|mariadb", "mysql -h db -uroot -p«{p}» shop", "mysqldump -ume -p«walnut-Walnut-granite24» shop > shop.sql", misses=("mysql -h db -P3306 -u root -p", "mysql -p$PASS shop")),
-    context_rule(rf"(?:docker|podman|helm registry|oras|buildah|skopeo|az|oc|cf) login{_REST}(?:-p|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,200}})", "docker login|podman login|helm registry login|oras login|buildah login|skopeo login|az login|oc login|cf login", "docker login -u bot -p «{p}» reg.example.org", "az login -u me -p «{p}»", "podman login -u a -p «{p}» quay.io"),
+    context_rule(rf"(?:docker|podman|helm registry|oras|buildah|skopeo|az|oc|cf) login{_REST}(?:-p|--password)[ \t=]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,4000}})", "docker login|podman login|helm registry login|oras login|buildah login|skopeo login|az login|oc login|cf login", "docker login -u bot -p «{p}» reg.example.org", "az login -u me -p «{p}»", "podman login -u a -p «{p}» quay.io"),
     context_rule(rf"redis-cli{_REST}(?:-a|--pass)[ \t]{_Q}{_WORD}", "redis-cli", "redis-cli -h cache -a «{p}» ping"),
     context_rule(rf"mongo(?:sh|dump|restore|export|import)?{_REST}-p[ \t]{_Q}(?P<v>[^\s\"'$\\-]{{4,99}})", "mongo", "mongosh -u root -p «{p}» admin"),
     context_rule(rf"(?:sqlcmd|bcp|isql|osql){_REST}(?-i:-P)[ \t]?{_Q}(?P<v>[^\s\"'$\\-][^\s\"'$\\]{{3,99}})", "sqlcmd|bcp|isql|osql", "sqlcmd -S db -U sa -P «{p}» -Q x"),

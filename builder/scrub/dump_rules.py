@@ -26,7 +26,7 @@ _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[+-]){1,24}"
 """Space and line ends, also escaped, with line numbers or the signs of a diff."""
 _TAB = r"[ \t]|\\{1,4}t"
 _CODE = r"(?=[0-9a-z -]{0,12}\d)[0-9a-z]{4,8}[ -][0-9a-z]{4,8}"
-_PRINTS = r"pass show|gopass show|pass ls|lpass show|admin initial-password|initial-password|get-admin-password|print-password"
+_PRINTS = r"get-login-password|auth print-access-token|auth print-identity-token|gh auth token|oc whoami -t|kubectl create token|vault print token|pass show|gopass show|pass ls|lpass show|admin initial-password|initial-password|get-admin-password|print-password"
 
 
 def _hash(pattern: str, prefilter: str, *hits: str, misses: tuple[str, ...] = ()) -> SecretRule:
@@ -59,9 +59,8 @@ DUMP_RULES = (
     # Exports of password managers, printed keys and codes
     context_rule(rf"<key>(?:password|passwd|passphrase|otp|pin|secret|hmacotp-secret)</key>(?:{LINE})?<value[^<>\n]{{0,60}}>(?P<v>[^<>\s][^<>\n]{{3,400}})</value>", "<key>", '<String><Key>Password</Key><Value ProtectInMemory="True">«{p}»</Value></String>'),
     context_rule(r"wifi:(?:[^\n;]{0,60};){0,4}?p:\\{0,7}\"?(?P<v>(?:\\.|[^\s;\"\\]){4,64})\\{0,7}\"?;", "wifi:", "WIFI:T:WPA;S:guest;P:«thfx338rl6m»;;"),
-    context_rule(rf"(?:{_PRINTS})[ \t]?[^\n|;&]{{0,120}}{LINE}(?P<v>(?![\u251c\u2514]|error|no |usage)[^\s\"'\\]{{6,100}}){_ENDS}", _PRINTS, "$ pass show infra/db\n«ShadowMagnetGarnet!»\nlogin: me", "$ argocd admin initial-password -n argocd\n«{A16}»\n\n This password", misses=("$ pass show infra\nPassword Store\n", "pass show x\nError: not in the password store\n")),
+    context_rule(rf"(?:{_PRINTS})[ \t]?[^\n|;&]{{0,120}}{LINE}(?P<v>(?![\u251c\u2514]|error|no |usage)[^\s\"'\\]{{6,4000}}){_ENDS}", _PRINTS, "$ pass show infra/db\n«ShadowMagnetGarnet!»\nlogin: me", "$ argocd admin initial-password -n argocd\n«{A16}»\n\n This password", misses=("$ pass show infra\nPassword Store\n", "pass show x\nError: not in the password store\n")),
     context_rule(rf"(?:recovery|backup|scratch|emergency|one-time) codes?\b[^\n]{{0,60}}?(?P<v>(?:(?:{LINE}){{1,2}}(?:[-*\u2022] |\d{{1,2}}[.)] )?{_CODE}(?=[ \t]{{0,4}}(?:[\r\n\\]|$))){{2,20}})", "recovery code|backup code|scratch code|emergency code|one-time code", "# GitHub recovery codes for me«\n73675-57c97\n1a2b3-4c5d6»\n", "BACKUP CODES (google account me)«\n1. 3380 1867\n2. 4411 0923»\n", misses=("the recovery code paths:\n- case 1\n- case 2\n",)),
-    SecretRule("secret", r"\d{6}(?:-\d{6}){7}", ("-",), (6, 6), ("bitlocker", "numerical password", "recovery key", "recovery password"), hits=("    Numerical Password:\n      Password:\n        «975573-324834-308522-453946-995919-571538-352982-924397»",), misses=("recovery key 1-2-3",)),
     context_rule(r"(?<![\w+/=])(?P<v>LS0tLS1CRUdJTi(?:BQUklWQVRFIEtFWS|BSU0EgUFJJVkFURSBLRVkt|BFQyBQUklWQVRFIEtFWS|BPUEVOU1NIIFBSSVZBVEUgS0VZ|BEU0EgUFJJVkFURSBLRVkt|BFTkNSWVBURUQgUFJJVkFURSBLRVkt|BQR1AgUFJJVkFURSBLRVkgQkxPQ0st)[A-Za-z0-9+/]{40,20000}={0,2})", "ls0tls1crudjti", "tls.key: «LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt{B120}»"),
     context_rule(r"(?P<v>hqlhbGdvcml0aG2m[A-Za-z0-9+/]{60,4000}={0,2})", "hqlhbgdvcml0ag2m", "[repository]\nversion = 1\nkey = «hqlhbGdvcml0aG2mc2hhMjU2{B120}»"),
     context_rule(r"(?:priv(?:ate)?[ _-]?key|wif)\b[^\n]{0,40}?(?P<v>(?-i:(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})))(?![A-Za-z0-9])", "privkey|priv_key|private key|private_key|private-key|privatekey|wif", 'bitcoin-cli importprivkey "«LVxDWARuGiRSrXJRFgnTkf8m6ssoxvTNeWMxwXVJr4DvxL25T8Rp»"'),
@@ -85,6 +84,17 @@ DUMP_RULES = (
     SecretRule("secret", r"\.eJ[\w-]{20,4000}\.[\w-]{6}\.[\w-]{20,60}", (".eJ",), hits=("cookies={'session': '«.eJ{W60}.{W5}x.{W26}x»'}",)),
     context_rule(rf"following password to proceed[^\n\\]{{0,40}}(?:{LINE}){{1,3}}(?P<v>[^\s\"'\\]{{8,100}})", "following password to proceed", "Please use the following password to proceed to installation:\n\n«{h32}»\n"),
     context_rule(r"\"p(?:wd|w|ass)?\\{0,7}\"[ \t]?:[ \t]?\\{0,7}\"(?P<v>[^\"\\\n]{6,100})\\{0,7}\"", "\"p\"|\"p\\|\"pw\"|\"pw\\|\"pwd\"|\"pwd\\|\"pass\"|\"pass\\", '{"query":"mutation L($p:String!){{login(password:$p){{jwt}}}}","variables":{"p":"«orbitPicklePlum#»"}}', near=("password:$p", "password: $p")),
+    context_rule(r"['\"]AC[0-9a-f]{32}\\{0,7}['\"],[ \t\n]{0,20}\\{0,7}['\"](?P<v>[0-9a-f]{32})\\{0,7}['\"]", "'ac|\"ac", "require('twilio')('AC{h32}', '«{h32}»')"),
+    context_rule(r"grub\.pbkdf2\.sha\d{1,3}\.\d{1,7}\.[0-9a-f]{16,256}\.(?P<v>[0-9a-f]{64,256})", "grub.pbkdf2.", "password_pbkdf2 me grub.pbkdf2.sha512.10000.{h64}.«{h90}»"),
+    context_rule(r"credentials\((?:[ \t\n]{0,8}\\{0,7}[\"'][^\"'\n]{1,100}\\{0,7}[\"'],){3}[ \t\n]{0,8}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "credentials(", 'credentials += Credentials("Nexus", "nexus.example.net", "ops", "«B1sh0p!806»")'),
+    context_rule(r"encrypt\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?(?P<v>[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])", "encrypt", '"encrypt": "«{B43}=»",'),
+    context_rule(r"\buser_[\w.-]{1,40}[ \t]{0,2}=[ \t]{0,2}\\{0,7}[\"'](?P<v>[^\"'\\\n\s]{6,100})\\{0,7}[\"']", "user_", 'KafkaServer {{ org.apache.kafka.common.security.scram.ScramLoginModule required user_me="«{p}»"; }}'.replace("{{", "{{").replace("}}", "}}"), near=("kafka", "loginmodule", "jaas")),
+    context_rule(r"\[(?P<v>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@41058", "@41058", "[«{u}»@41058 tag=a]", lead=(37, 37)),
+    SecretRule("secret", r"S[UAON][A-Z2-7]{56}", ("SU", "SA", "SO", "SN"), near=("nkey", "nats", "seed"), hits=("-----BEGIN USER NKEY SEED-----\n«SU{U56}»",)),
+    context_rule(r"certificate-key[ \t=]{1,2}(?P<v>[0-9a-f]{64})", "certificate-key", "kubeadm init phase upload-certs --certificate-key «{h64}»"),
+    context_rule(rf"(?:^|(?<=\n)|(?<=\t)|(?<=\u2192)|(?<=\n[+-])){DRAWN}[ ]{{4,40}}\([\w.@-]{{2,40}}\){_ENDS}", "    (", "«aOp5oVuNbojMWzzI»         (jtanaka)\n1g 0:00:04:12 DONE", lead=(8, 100), near=("g 0:", "cracked", "john"), drawn=True),
+    SecretRule("secret", r"AQ[A-Za-z0-9+/]{36}==", ("AQ",), near=("ceph", "client.", "keyring", "caps "), hits=("[client.me]\n\tkey = «AQ{B36}==»\n",)),
+    context_rule(rf"mosquitto_passwd[^\n|;&]{{0,60}}?[ \t]-\w{{0,3}}b\w{{0,3}}[ \t]\S{{1,200}}[ \t]\S{{1,60}}[ \t]{QUOTE}(?P<v>[^\s\"'\\$|;&]{{4,100}})", "mosquitto_passwd", "mosquitto_passwd -b /etc/mosquitto/passwd me «{A20}»"),
     context_rule(r"goog-signature=(?P<v>[0-9a-f]{64,1024})", "goog-signature=", "https://storage.googleapis.com/a?X-Goog-Signature=«{h90}{h90}{h90}{h90}{h90}»"),
     context_rule(r"\.connect\([ \t]{0,4}(?:\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],[ \t]{0,4})(?:\d{1,5},[ \t]{0,4})?\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,60}\d)[^\s\"'\\]{6,100})\\{0,7}[\"']", ".connect(", "ssh.connect('192.0.2.7', 22, 'me', '«garnet.zephyr982»')", misses=("a.connect('x', 'y', 'z')", "o.connect('value-changed', 'a', 'cb_2')")),
 )

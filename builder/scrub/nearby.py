@@ -19,13 +19,13 @@ REACH = 60
 """Maximum code points between a word and its value."""
 MAX_VALUE = 400
 MIN_VALUE = 16
-MAX_WORDS = 6
+MAX_WORDS = 8
 """Maximum number of words between a word for secrets and its value."""
 
 _STRONG = (
     r"api[ _-]?keys?|apikey|secrets?|token|bearer|credentials?|creds|passwords?|passphrase|passcode"
     r"|pass|pwd|pepper|totp|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
-    r"|(?:access|private|license|licence|signing|encryption|master|service|auth|setup|admin|shared"
+    r"|(?:access|private|license|licence|signing|encryption|master|service|auth|setup|admin|(?:pre-?)?shared|integration|routing|gossip"
     r"|webhook|account|jwt|hmac|session|gateway)[ _-]?key"
 )
 """Words after which every generated value is a secret."""
@@ -61,6 +61,7 @@ _NOT_BETWEEN = re.compile(
 """What says that the text after it is not the secret."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")
+_DIGEST = re.compile("[0-9a-f]+|[0-9A-F]+")
 _RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]")
 """Forms of ids of calls and messages."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
@@ -106,8 +107,8 @@ def _is_word(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
     if before.isalnum() and not (before.islower() and text[start].isupper()):
         return False
-    if after.isalnum():
-        return False
+    if after.isalnum() or before == after == ":":
+        return False  # part of a longer word, a part of an ARN
     return _NOT_BEFORE.search(text, max(0, start - 16), start) is None
 
 
@@ -172,4 +173,7 @@ def is_generated(value: str) -> bool:
         return False
     has_cases = begin != begin.lower() and begin != begin.upper()
     changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(begin))
-    return (len(value) >= 20 and changes >= 4) or (has_cases and changes >= 3)
+    is_long = len(value) >= 20 and changes >= 4
+    return (
+        is_long or (has_cases and changes >= 3) or (changes >= 5 and not _DIGEST.fullmatch(begin))
+    )

@@ -60,6 +60,11 @@ _IS = (
 _PARTS = r"(?P<v>(?-i:(?=\S{0,60}[A-Z])(?=\S{0,60}[a-z])(?=\S{0,60}\d)[A-Za-z0-9]{2,30}(?:[!#$%^*+=@:][A-Za-z0-9]{1,30}){2,6}))(?=[\s\"',;`)]|\\|[.!?](?:\s|$)|$)"
 """A password of parts with signs between them: `Harbour:Sun:6`."""
 
+_SIGNED = (
+    r"(?P<v>(?-i:[A-Za-z]{3,15}[!%^*~][A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){0,4}|[A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){2,4})"
+    r"\d{0,4}[!#$%^*&~]?)(?=[\s\"'`,.;)*\\]|$)"
+)
+"""A password of words with signs between them: `Puzzle!engine#Planet`."""
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)[^\s\"'`\\$<>|;&()\[\]@]{5,100})"
 )
@@ -68,7 +73,7 @@ _MIXED = (
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
 _LINKED = (
-    r"(?:[ \t](?:is|was|be|to|as|type|enter|use|try|says|lautet|ist|est|es|\u00e8|\u00e9|jest|je|er|\u00e4r|este)"
+    r"(?:[ \t](?:is|it's|its|was|be|to|as|type|enter|use|try|says|lautet|ist|est|es|\u00e8|\u00e9|jest|je|er|\u00e4r|este)"
     r"(?:[ \t](?:now|still|currently|just|simply|always|again|jetzt|noch|nun|maintenant|ahora))?"
     rf"|[ \t]?(?::|->|=>|\u2192)):?{_OPEN}(?<=[ \t\"'`*(\[])"
 )
@@ -131,6 +136,10 @@ PROSE_RULES = (
     context_rule(r"\"username\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"[\w.@-]{1,60}\\{0,7}\",(?:\s|\\{1,4}n){0,20}\\{0,7}\"key\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"(?P<v>[0-9a-f]{32})\\{0,7}\"", "\"username", '{"username":"me","key":"«{h32}»"}'),
     context_rule(r"shell input text[ \t]{1,2}\\{0,7}[\"']?(?P<v>(?=[^\s\"']{0,60}\d)(?=[^\s\"']{0,60}[a-z])[^\s\"'\\$;|&]{6,100})", "shell input text", 'adb shell input text "«salmon_CoralC0Juf10»"'),
     context_rule(r"ably[^\n]{0,60}?(?P<v>[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{6}:[A-Za-z0-9_-]{20,60})", "ably", "new Ably.Realtime({ key: '«{A6}.{A6}:{W43}»' })"),
+    context_rule(rf"(?:(?<=with )|(?<=and )|(?<=using )|(?<=use )|(?<=, )|(?<=the )|(?<=my )|(?<=typed )){_NAME}[ \t]{{1,2}}{_OPEN}(?P<v>(?-i:[A-Za-z][a-z]{{2,12}}(?:[A-Z][a-z]{{2,12}}){{1,5}})[!?#$%&*+@]{{1,3}})(?=[\s\"'`,.;)*\\]|$)", "password |passwd |passphrase |pass |pwd |pw ", "although I typed the password «puffinOtterBanjo!» exactly"),
+    context_rule(rf"(?:credentials?|creds|log ?in|sign ?in)\b{_NO_PATH}{{0,40}}?[ \t]{_OPEN}{_USER}[ \t]:[ \t]{_OPEN}(?=[^\s]{{0,60}}[!#$%^*~@])(?-i:(?=\S{{0,60}}[A-Z])(?=\S{{0,60}}[a-z]))(?=\S{{0,60}}\d)(?P<v>[^\s\"'`\\<>|;,()]{{8,64}})(?=[\s\"',;)`\\]|$)", "credentials|creds |creds:|login |login:|log in |sign in ", "creds for nexus: ops : «Ed5kDiEuH=4^%h»"),
+    *(context_rule(rf"{name}{value}", words, hit, misses=("the password is checked in User#authenticate", "log in with user / Class#method")) for value in (_SIGNED,) for name, words, hit in ((rf"(?<![\w-]){_NAME}\b{_NO_NOUN}{_SENTENCE}{_LINKED}", "passw|passphrase|passcode|pwd|pw ", "sudo password on that VM is «Puzzle!engine#Planet» btw"), (rf"(?:credentials?|creds|log ?in|sign ?in)\b{_NO_PATH}{{0,40}}?[ \t]{_OPEN}{_USER}(?::|[ \t][/:][ \t]){_OPEN}", "credentials|creds |creds:|login |login:|log in |sign in ", "log in to grafana with admin / «Raven!castle#Velvet» and"))),
+    context_rule(rf"(?:credentials?|creds|log ?in|logins?)[ \t](?:are|is)[ \t]{{1,2}}{_OPEN}{_USER}[ \t](?:and|with|&)[ \t]{_OPEN}{NO_NAME}{CHOSEN}", "credentials are|creds are|login is|logins are|log in is", "argocd admin creds are admin and «Castle_v10l3t#38», sync", misses=("the login is done and step2_of_33",)),
     context_rule(rf"{_FOREIGN_WORD}{_IS}{_PARTS}", _FOREIGN_LITERALS, "heslo k databázi je «Lednacek:Tun:6»", misses=("heslo je v souboru: app:Config:6x/y", "la clave es user:name:6")),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){DRAWN}", "password ", "la password del server è «V5yjKSKyF-1U»", drawn=True, misses=("la password del server è obbligatoria", "la password est changePasswordFormAction2")),
@@ -153,7 +162,7 @@ PROSE_RULES = (
     # Code
     context_rule(r"pass(?:wor)?d?\[\d{0,3}\][ \t]{0,2}=[ \t]{0,2}\\{0,7}\"(?P<v>[^\"\\\n]{5,100})\\{0,7}\"", "pass[|password[", 'char pass[] = "«{p}»";'),
     context_rule(rf"(?:env\.fetch|getenv|env::var|get_env|getenvironmentvariable)\(\\{{0,7}}[\"']\w{{0,40}}pass(?:word|wd|phrase)?\\{{0,7}}[\"']\){{1,2}}[^\n\"']{{1,40}}\\{{0,7}}[\"']{CHOSEN}", "env.fetch(|getenv(|env::var(|get_env(|getenvironmentvariable(", 'ENV.fetch("DB_PASSWORD") {{ "«velvet!violet32»" }}'.replace("{{", "{").replace("}}", "}")),
-    context_rule(r"pass(?:word|wd)?\\{0,7}[\"'\]][^\n()]{0,24}?\)\.(?:\w{1,20}\(\)\.){0,2}(?:fill|type|send_?keys|set_?value|setvalue|press_sequentially|clear_and_type)\(\\{0,7}[\"'](?P<v>[^\"'\\\n{}$]{5,100})\\{0,7}[\"']", "password')|password\")|password\\\")|password\\')|pass')|pass\")|password']|password\"]|passwd')|passwd\")|password]'|password]\"", "page.getByLabel('Password').fill('«{p}»')", "cy.get('#password').type('«{p}»')"),
+    context_rule(r"pass(?:word|wd)?\\{0,7}[\"'\]][^\n()]{0,24}?\)\.(?:\w{1,20}\(\)\.){0,2}(?:fill|type|send_?keys|set_?value|setvalue|press_sequentially|clear_and_type)\(\\{0,7}[\"'](?P<v>(?:[^\"'\\\n{}$]|\$(?!\{)){5,100})\\{0,7}[\"']", "password')|password\")|password\\\")|password\\')|pass')|pass\")|password']|password\"]|passwd')|passwd\")|password]'|password]\"", "page.getByLabel('Password').fill('«{p}»')", "cy.get('#password').type('«{p}»')"),
     context_rule(r"(?:client|bot|github|gitlab|stripe|login|authenticate)(?:['\"]\))?\([ \t]{0,4}(?:[\w.]{1,40},[ \t]{0,4})?\\{0,7}[\"'](?![0-9a-f]{8}-)(?P<v>[A-Za-z0-9+/_=-]{20,200})\\{0,7}[\"']\)", "client(|bot(|github(|gitlab(|stripe|login(|authenticate(", "bot = TeleBot('«{A40}»')", "require('stripe')('«{A40}»')", "mail.login(user, '«{A40}»')", generated=True, misses=("client('some-service-with-a-long-name')",)),
     # Commands
     context_rule(rf"put-parameter[ \t](?=[^\n]{{0,300}}securestring)[^\n|;&]{{0,200}}?--value[ \t=]{{1,2}}\\{{0,7}}[\"']?(?!file:){_MIXED}", "put-parameter", "aws ssm put-parameter --name x --value «{A32}» --type SecureString"),

@@ -11,7 +11,6 @@ tests/secret_examples.py).
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ WORD = r"(?P<v>[^\s\"'`\\$<>|;&]{4,200})"
 LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]{0,40}"
 """The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
 CHOSEN = (
-    r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|v|x|http|port)\d)"
+    r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|[vx]\d[\d.]{0,12}(?![a-z\d]))"
     r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
     r"(?:[^\s\"'`\\$<>|;,()\[\]{}/:=]|\$(?![A-Za-z_{(])){8,64})"
     r"(?:(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\s\"'`),;|*\\]|$))"
@@ -203,7 +202,7 @@ class SecretRule:
         body = value.rstrip("=")
         try:
             text = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # no base64, no UTF-8, or a letter that only lower case makes ASCII
             return False
         return re.fullmatch(self.decoded, text) is not None
 

@@ -44,7 +44,7 @@ _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x[0-9a-f]{1,8}$"
-    r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&\w"
+    r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
     r"|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
