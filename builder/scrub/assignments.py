@@ -178,7 +178,6 @@ _LINE_BEFORE = re.compile(
 )
 
 _COMPARED = {"===": "==", "!=": "==", "!==": "=="}
-"""Other signs of a comparison."""
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -392,7 +391,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return setting and len(value) >= 6
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
-        return has_letter and is_free and (setting or (quoted and is_unpronounceable(value)))
+        is_secret = is_unpronounceable(value) or is_phrase(value.replace("-", " "), 3)
+        return has_letter and is_free and (setting or (quoted and is_secret))
     if quoted and not value.isascii():
         return False  # the label of a field in another language
     if len(value) >= 8 and (not is_wordlike(value) or has_drawn_letters(value)):

@@ -95,6 +95,8 @@ DUMP_RULES = (
     context_rule(rf"(?:^|(?<=\n)|(?<=\t)|(?<=\u2192)|(?<=\n[+-])){DRAWN}[ ]{{4,40}}\([\w.@-]{{2,40}}\){_ENDS}", "    (", "«aOp5oVuNbojMWzzI»         (jtanaka)\n1g 0:00:04:12 DONE", lead=(8, 100), near=("g 0:", "cracked", "john"), drawn=True),
     SecretRule("secret", r"AQ[A-Za-z0-9+/]{36}==", ("AQ",), near=("ceph", "client.", "keyring", "caps "), hits=("[client.me]\n\tkey = «AQ{B36}==»\n",)),
     context_rule(rf"mosquitto_passwd[^\n|;&]{{0,60}}?[ \t]-\w{{0,3}}b\w{{0,3}}[ \t]\S{{1,200}}[ \t]\S{{1,60}}[ \t]{QUOTE}(?P<v>[^\s\"'\\$|;&]{{4,100}})", "mosquitto_passwd", "mosquitto_passwd -b /etc/mosquitto/passwd me «{A20}»"),
+    SecretRule("secret", r"base64:[A-Za-z0-9+/]{43}=(?!=)", ("base64:",), hits=("'key' => '«base64:{B43}=»',",)),
+    context_rule(r"twilio\([ \t]{0,2}[\w.]{1,40},[ \t]{0,2}\\{0,7}['\"](?P<v>[0-9a-f]{32})", "twilio(", "const client = twilio(accountSid, '«{h32}»');"),
     context_rule(r"goog-signature=(?P<v>[0-9a-f]{64,1024})", "goog-signature=", "https://storage.googleapis.com/a?X-Goog-Signature=«{h90}{h90}{h90}{h90}{h90}»"),
     context_rule(r"\.connect\([ \t]{0,4}(?:\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],[ \t]{0,4})(?:\d{1,5},[ \t]{0,4})?\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,60}\d)[^\s\"'\\]{6,100})\\{0,7}[\"']", ".connect(", "ssh.connect('192.0.2.7', 22, 'me', '«garnet.zephyr982»')", misses=("a.connect('x', 'y', 'z')", "o.connect('value-changed', 'a', 'cb_2')")),
 )

@@ -43,7 +43,7 @@ TOKEN_RULES = (
     _rule("google_oauth", r"ya29\.[\w-]{20,1000}", "ya29.", "«ya29.{W120}»"),
     _rule("google_oauth", r"1//0[\w-]{30,200}", "1//0", "«1//0{W90}»"),
     _rule("azure_secret", r"[A-Za-z0-9_~.]{3}\dQ~[A-Za-z0-9_~.-]{31,34}", "0Q~ 1Q~ 2Q~ 3Q~ 4Q~ 5Q~ 6Q~ 7Q~ 8Q~ 9Q~", "«{A3}8Q~{A34}»", lead=(3, 3)),
-    _rule("azure_storage_key", r"(?<![+/=-])[A-Za-z0-9+/]{86}==(?!=)", "==", "az storage key: «{B86}==»", lead=(86, 86), near=("account", "storage", "azure", "cosmos", "servicebus", "eventhub"), misses=('"integrity": "sha512-{B86}=="', "storage {B86}=== 1")),
+    _rule("azure_storage_key", r"(?<![+/=-])[A-Za-z0-9+/]{86}==(?!=)", "==", "az storage key: «{B86}==»", lead=(86, 86), near=("account", "storage", "azure", "cosmos", "servicebus", "eventhub", "keyname"), misses=('"integrity": "sha512-{B86}=="', "storage {B86}=== 1")),
     _rule("azure_devops_token", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "AZDO", "«{A76}AZDO{A4}»", lead=(76, 76)),
     _rule("azure_openai_key", r"[A-Za-z0-9]{52}JQQJ9[9D][A-Za-z0-9]{5}[A-Z]{4}[A-Za-z0-9]{6,20}", "JQQJ99 JQQJ9D", "«{A52}JQQJ99{A5}ACAB{A10}»", lead=(52, 52)),
     _rule("azure_function_key", r"[\w-]{44}AzFu[\w-]{5}[AQgw]==", "AzFu", "«{A44}AzFu{A5}A==»", lead=(44, 44)),

@@ -76,8 +76,11 @@ _FUNCTION_WORDS = frozenset((
     "that", "the", "this", "too", "two", "type", "use", "used", "user", "username", "using",
     "value", "was", "were", "what", "when", "where", "which", "will", "with", "word", "words",
     "wrong", "you", "your",
+    "auth", "box", "button", "class", "control", "error", "form", "group", "hint", "icon", "input",
+    "label", "message", "meter", "page", "row", "section", "strength", "text", "title", "toggle",
+    "view", "wrapper",
 ))  # fmt: skip
-"""Words of sentences and labels."""
+"""Words of sentences, labels and parts of forms."""
 
 DOCUMENTED = frozenset((
     "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
