@@ -21,10 +21,12 @@ from builder.scrub.rules import by_first
 from builder.scrub.values import (
     DOCUMENTED,
     is_chosen,
+    is_drawn,
     is_numbered,
     is_phrase,
     is_stand_in,
     is_strong,
+    is_titled,
     is_unpronounceable,
     is_wordlike,
     looks_random,
@@ -88,7 +90,7 @@ _BREAK = (
 _PAIR = (
     rf"[,;:{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}?(?:,|\n|\\{{1,4}}n){_BREAK})?"
-    rf"\\{{0,7}}[\"']?(?:[vV]alue|[dD]efault)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
+    rf"\\{{0,7}}[\"']?(?:(?:Parameter)?[vV]alue|[dD]efault)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</key>{_BREAK}<string>"
 )
@@ -156,11 +158,6 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
-_WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
-"""`MyBicycleCamel472`: no name in a program ends in such a number."""
-_CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){1,5}\d{1,6}")
-"""`My-Bicycle-90`: names of resources, which variables may hold, are in lower case."""
-_TWO_CAPITALISED = re.compile(r"(?:[A-Z][a-z]{2,15}[-_.+=!~]){2,5}\d{2,6}")
 _STATE_BEFORE = re.compile(
     r"(?:^|[_-])(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
     r"|generate|without|ask)[_-]?$"
@@ -177,6 +174,7 @@ _LINE_BEFORE = re.compile(
     r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{0,60}\Z"
 )
 
+_LIKELY = (is_strong, is_chosen, is_drawn)
 _COMPARED = {"===": "==", "!=": "==", "!==": "=="}
 
 _NO_PASSWORD = DOCUMENTED | {
@@ -372,10 +370,9 @@ def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (
         looks_random(value)
-        or ((quoted or setting) and (is_strong(value) or is_chosen(value)))
-        or (setting and _WORDS_AND_NUMBER.fullmatch(value) is not None)
-        or (setting and _CAPITALISED.fullmatch(value) is not None)
-        or (quoted and _TWO_CAPITALISED.fullmatch(value) is not None)
+        or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
+        or (setting and is_titled(value))
+        or (quoted and is_titled(value, 2))
     )
 
 

@@ -85,7 +85,7 @@ DUMP_RULES = (
     context_rule(rf"following password to proceed[^\n\\]{{0,40}}(?:{LINE}){{1,3}}(?P<v>[^\s\"'\\]{{8,100}})", "following password to proceed", "Please use the following password to proceed to installation:\n\n«{h32}»\n"),
     context_rule(r"\"p(?:wd|w|ass)?\\{0,7}\"[ \t]?:[ \t]?\\{0,7}\"(?P<v>[^\"\\\n]{6,100})\\{0,7}\"", "\"p\"|\"p\\|\"pw\"|\"pw\\|\"pwd\"|\"pwd\\|\"pass\"|\"pass\\", '{"query":"mutation L($p:String!){{login(password:$p){{jwt}}}}","variables":{"p":"«orbitPicklePlum#»"}}', near=("password:$p", "password: $p")),
     context_rule(r"['\"]AC[0-9a-f]{32}\\{0,7}['\"],[ \t\n]{0,20}\\{0,7}['\"](?P<v>[0-9a-f]{32})\\{0,7}['\"]", "'ac|\"ac", "require('twilio')('AC{h32}', '«{h32}»')"),
-    context_rule(r"grub\.pbkdf2\.sha\d{1,3}\.\d{1,7}\.[0-9a-f]{16,256}\.(?P<v>[0-9a-f]{64,256})", "grub.pbkdf2.", "password_pbkdf2 me grub.pbkdf2.sha512.10000.{h64}.«{h90}»"),
+    context_rule(r"(?P<v>grub\.pbkdf2\.sha\d{1,3}\.\d{1,7}\.[0-9a-f]{16,256}\.[0-9a-f]{64,256})", "grub.pbkdf2.", "password_pbkdf2 me «grub.pbkdf2.sha512.10000.{h64}.{h90}»"),
     context_rule(r"credentials\((?:[ \t\n]{0,8}\\{0,7}[\"'][^\"'\n]{1,100}\\{0,7}[\"'],){3}[ \t\n]{0,8}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "credentials(", 'credentials += Credentials("Nexus", "nexus.example.net", "ops", "«B1sh0p!806»")'),
     context_rule(r"encrypt\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?(?P<v>[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])", "encrypt", '"encrypt": "«{B43}=»",'),
     context_rule(r"\buser_[\w.-]{1,40}[ \t]{0,2}=[ \t]{0,2}\\{0,7}[\"'](?P<v>[^\"'\\\n\s]{6,100})\\{0,7}[\"']", "user_", 'KafkaServer {{ org.apache.kafka.common.security.scram.ScramLoginModule required user_me="«{p}»"; }}'.replace("{{", "{{").replace("}}", "}}"), near=("kafka", "loginmodule", "jaas")),
@@ -97,6 +97,8 @@ DUMP_RULES = (
     context_rule(rf"mosquitto_passwd[^\n|;&]{{0,60}}?[ \t]-\w{{0,3}}b\w{{0,3}}[ \t]\S{{1,200}}[ \t]\S{{1,60}}[ \t]{QUOTE}(?P<v>[^\s\"'\\$|;&]{{4,100}})", "mosquitto_passwd", "mosquitto_passwd -b /etc/mosquitto/passwd me «{A20}»"),
     SecretRule("secret", r"base64:[A-Za-z0-9+/]{43}=(?!=)", ("base64:",), hits=("'key' => '«base64:{B43}=»',",)),
     context_rule(r"twilio\([ \t]{0,2}[\w.]{1,40},[ \t]{0,2}\\{0,7}['\"](?P<v>[0-9a-f]{32})", "twilio(", "const client = twilio(accountSid, '«{h32}»');"),
+    context_rule(rf"(?:terraform|tofu|pulumi)[ \t](?:output|config get|stack output)[ \t][^\n|;&]{{0,60}}?(?:passw|secret|token|api_?key|_key)[^\n|;&]{{0,40}}{LINE}\"?(?P<v>[^\s\"'\\]{{6,400}})\"?{_ENDS}", "terraform output|tofu output|pulumi config get|pulumi stack output", "$ terraform output -raw db_password\n«Eo*onlgE2cC*wFZy9=»\n"),
+    context_rule(rf"(?:primary_key|deterministic_key|key_derivation_salt)[ \t]{{0,2}}[:=][ \t]{{0,4}}{QUOTE}(?P<v>[A-Za-z0-9+/=_-]{{24,100}})", "primary_key|deterministic_key|key_derivation_salt", "active_record_encryption:\n  primary_key: «{A32}»\n", near=("active_record",), generated=True),
     context_rule(r"goog-signature=(?P<v>[0-9a-f]{64,1024})", "goog-signature=", "https://storage.googleapis.com/a?X-Goog-Signature=«{h90}{h90}{h90}{h90}{h90}»"),
     context_rule(r"\.connect\([ \t]{0,4}(?:\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],[ \t]{0,4})(?:\d{1,5},[ \t]{0,4})?\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,60}\d)[^\s\"'\\]{6,100})\\{0,7}[\"']", ".connect(", "ssh.connect('192.0.2.7', 22, 'me', '«garnet.zephyr982»')", misses=("a.connect('x', 'y', 'z')", "o.connect('value-changed', 'a', 'cb_2')")),
 )

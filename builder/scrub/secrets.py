@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from builder.scrub import assignments, blocks, columns, encoded, nearby
+from builder.scrub import assignments, blocks, columns, encoded, nearby, sentences
 from builder.scrub.assignments import find_named, may_name
 from builder.scrub.blocks import find_in_blocks
 from builder.scrub.columns import find_in_columns
@@ -39,6 +39,7 @@ from builder.scrub.prefilter import (
     projected,
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
+from builder.scrub.sentences import find_in_sentences
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.unescaped import unescaped
 from builder.scrub.values import entropy, looks_random
@@ -83,7 +84,7 @@ _RARE = LinePrefilter(
     "|".join(
         (
             necessary(_PEM.pattern),
-            *(module.CONDITION for module in (columns, blocks, encoded, nearby)),
+            *(module.CONDITION for module in (columns, blocks, encoded, nearby, sentences)),
         )
     )
 )
@@ -145,7 +146,7 @@ def _find_decoded(text: str) -> tuple[Hit, ...]:
 def _rare(text: str) -> Iterator[Hit]:
     """Yields the hits of everything but rules and names, unordered."""
     yield from _pems(text)
-    for find in (find_in_columns, find_in_blocks, find_nearby):
+    for find in (find_in_columns, find_in_blocks, find_nearby, find_in_sentences):
         yield from find(text)
 
 
@@ -164,7 +165,7 @@ def _plain(text: str) -> Iterator[Hit]:
     yield from find_named(text)
 
 
-_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+_AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 
 def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:

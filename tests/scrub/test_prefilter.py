@@ -25,6 +25,7 @@ from builder.scrub import (
     personal,
     rules,
     secrets,
+    sentences,
 )
 from builder.scrub import prefilter as gates
 from builder.scrub.hits import SHORT
@@ -75,12 +76,13 @@ def plain_secrets():
     copy._RULES_IN = lambda text: secrets.RULES
     copy._RARE = SimpleNamespace(holds=lambda text: True)
     named._LINES_WITH_NAME = runs._LINES = tables._HEADERS = lambda text: [(0, len(text))]
-    parts._LINES = near._LINES = named._LINES_WITH_NAME
+    spoken = copy_of(sentences)
+    parts._LINES = near._LINES = spoken._LINES = named._LINES_WITH_NAME
     keywords = sorted(CUES, key=len, reverse=True)
     named._KEYWORD = re.compile("|".join(map(re.escape, keywords)))
     copy.find_named, copy.find_encoded = named.find_named, runs.find_encoded
     copy.find_in_columns, copy.find_in_blocks = tables.find_in_columns, parts.find_in_blocks
-    copy.find_nearby = near.find_nearby
+    copy.find_nearby, copy.find_in_sentences = near.find_nearby, spoken.find_in_sentences
     return copy.find_secrets.__wrapped__
 
 

@@ -1,0 +1,138 @@
+"""Finds passwords in sentences: "the admin password on ci01 is …", "log in with me / …".
+
+A sentence has a word for passwords or for logging in. The password follows it on the line: after a
+verb or a sign, straight after the word, or after the name of a user. No syntax marks it, so it must
+look like a password by itself (`looks_chosen`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.scrub.hits import Hit
+from builder.scrub.prefilter import LinePrefilter, Matches
+from builder.scrub.values import looks_chosen
+
+REACH = 100
+"""Maximum code points between the word and the password."""
+NEXT_TO = 40
+"""Code points before the password within which a verb or a sign ends."""
+
+_FOR_PASSWORDS = (
+    "passwords?|passwd|passphrase|passcode|passwort|passord|pass|pwd|pw|mdp|mot de passe|kennwort"
+    "|senha|zugangsdaten|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
+    "|salasana|parola|sifre|geslo|kata sandi"
+)
+"""A longer word comes before its beginning."""
+_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|account|user(?:name)?|ssh|use"
+_CONTRASENA = "contrase"
+_INTRODUCING = rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_CONTRASENA}"
+_WORDS = Matches(_INTRODUCING)
+_OPENS = r"[ \t\"'`*\[|]"
+_BETWEEN = r"[^\n;{}()=<>]"
+_LINES = LinePrefilter(
+    rf"(?i:{_INTRODUCING})(?:[A-Za-z]{{0,4}}[^A-Za-z0-9_\n;{{}}()=<>-]{_BETWEEN}*)?"
+    rf"{_OPENS}[^\s\"'`|]{{8}}"
+)
+CONDITION = _LINES.condition
+"""A pattern for RE2 that matches in every text with such a password."""
+
+_REST = re.compile(rf"{_BETWEEN}{{0,{REACH}}}")
+_TOKEN = re.compile(rf"(?<={_OPENS})[^\s\"'`|]{{8,80}}")
+_QUOTES = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}$"
+_LINK = re.compile(
+    r"(?:(?<![a-z])(?:is|it's|its|was|be|to|as|type|typed|enter|use|try|says|ist|lautet|est|es|\u00e8|\u00e9|jest|je"
+    r"|er|\u00e4r|este)"
+    r"(?:[ \t](?:now|still|currently|just|simply|always|again|jetzt|noch|nun|maintenant|ahora))?"
+    rf"|:|->|=>|\u2192|\u2014|-):?{_QUOTES}",
+    re.IGNORECASE,
+)
+"""A verb or a sign before the password."""
+_STRAIGHT = re.compile(rf"[ \t]{{1,2}}(?:\\{{0,7}}[\"'`*(\[]){{0,3}}$|{_QUOTES}")
+_INTRODUCED = re.compile(
+    r"(?:with|and|using|use|the|my|our|new|old|typed|enter|wrong|right|,|\d|/|;"
+    r"|(?:user(?:name)?|login)[ \t:]{1,3}[\w.@-]{2,40})[ \t]{1,2}$",
+    re.IGNORECASE,
+)
+"""The text before a word that the password follows straight: "with password …"."""
+_USER_NAME = r"(?:^|[ \t])[\"'`*(]{0,3}[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
+_USER = re.compile(
+    rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:and|with|und|et|y|e|&)[ \t]){_QUOTES}",
+    re.IGNORECASE,
+)
+_USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
+"""The name of a user before the password."""
+_PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
+"""The same without spaces: `me:…`."""
+_WEAK = ("use", "user", "username", "ssh")
+"""Words after which only `me / …` counts."""
+_NOT_AFTER = re.compile(
+    r"[ _-](?:polic|rule|strength|hash|format|length|manager|store|field|input|prompt|reset|generat"
+    r"|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page"
+    r"|types?\b(?![ \t][`'\"]))",
+    re.IGNORECASE,
+)
+"""A noun that makes a password the attribute of another thing."""
+_URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
+
+
+def find_in_sentences(text: str) -> Iterator[Hit]:
+    """Yields the passwords in sentences, in order of the words that introduce them."""
+    for line, line_end in _LINES(text):
+        done = 0
+        for start, end in _WORDS(text, line, line_end):
+            if start < done or not _is_word(text, start, end):
+                continue
+            found = _after(text, start, end)
+            if found is not None:
+                done = found.end
+                yield found
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    """Returns whether it is a whole word: no part of a name, and no attribute of a thing."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before == "_" and text[start:end].isupper() and after in "`'\"":
+        return True  # set `ADMIN_PASSWORD` to …
+    if before.isalnum() or before in ("_", "-", ".", "/", "$"):
+        return False
+    if text.startswith(_CONTRASENA, start) and after.isalpha():
+        return True
+    in_name = after in ("_", "/") or (after == "." and text[end + 1 : end + 2].isalnum())
+    return not after.isalnum() and not in_name and not _NOT_AFTER.match(text, end)
+
+
+def _after(text: str, start: int, end: int) -> Hit | None:
+    """Returns the password after the word at [start, end), or None."""
+    rest = _REST.match(text, end)
+    stop = rest.end() if rest is not None else end
+    is_login = re.fullmatch(_FOR_LOGIN, text[start:end], re.IGNORECASE) is not None
+    for token in _TOKEN.finditer(text, end, stop + 60):
+        if token.start() > stop:
+            return None
+        between = text[end : token.start()]
+        at = token.start()
+        if is_login:
+            is_weak = text[start:end].lower() in _WEAK
+            pair = None if is_weak else _PAIR.match(token[0])
+            at += pair.end() if pair is not None else 0
+            named = (_USER_SLASH if is_weak else _USER).search(between[-2 * NEXT_TO :])
+            introduces = pair is not None or named is not None
+        else:
+            introduces = _LINK.search(between[-NEXT_TO:]) is not None or (
+                _STRAIGHT.fullmatch(between) is not None
+                and _INTRODUCED.search(text, max(0, start - 60), start) is not None
+            )
+        if not introduces:
+            continue
+        value = _trimmed(text[at : token.end()])
+        if not _URL.search(token[0]) and looks_chosen(value):
+            return Hit(at, at + len(value), "secret", certain=False)
+    return None
+
+
+def _trimmed(token: str) -> str:
+    """Returns the token without punctuation that belongs to the sentence."""
+    value = token.rstrip(".,:;)]\\")
+    return value.removesuffix("**").rstrip(".,:;)]\\")
