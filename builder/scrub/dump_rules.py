@@ -26,6 +26,7 @@ _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[+-]){1,24}"
 """Space and line ends, also escaped, with line numbers or the signs of a diff."""
 _TAB = r"[ \t]|\\{1,4}t"
 _CODE = r"(?=[0-9a-z -]{0,12}\d)[0-9a-z]{4,8}[ -][0-9a-z]{4,8}"
+_ACCOUNT = "|".join(f"{quote}ac{digit}" for quote in "'\"" for digit in "0123456789abcdef")
 _PRINTS = r"get-login-password|auth print-access-token|auth print-identity-token|gh auth token|oc whoami -t|kubectl create token|vault print token|pass show|gopass show|pass ls|lpass show|admin initial-password|initial-password|get-admin-password|print-password"
 
 
@@ -41,7 +42,7 @@ DUMP_RULES = (
     # Hashes of passwords
     _hash(r"\$(?:y|gy|7)\$[./A-Za-z0-9]{1,20}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}", "$y$|$gy$|$7$", "me:«$y$j9T${A22}${A43}»:20889:0:99999:7:::"),
     _hash(r"SCRAM-SHA-(?:1|256|512)\$\d{3,7}:[A-Za-z0-9+/=]{8,60}\$[A-Za-z0-9+/=]{20,100}:[A-Za-z0-9+/=]{20,100}", "SCRAM-SHA-", "app | «SCRAM-SHA-256$4096:{B22}==${B43}=:{B43}=»"),
-    SecretRule("password_hash", r"\*[0-9A-F]{40}", ("*",), near=("mysql", "mariadb", "authentication_string", "identified", "plugin", "| % "), hits=("| % | app | «*5A6B0C7D8E9F6B0C7D8E9F5A6B0C7D8E9F6B0C7D» |",), misses=("mysql *ABCDEF",)),
+    SecretRule("password_hash", r"\*[0-9A-F]{40}", ("*",), near=("mysql", "mariadb", "authentication_string", "identified", "| % "), hits=("| % | app | «*5A6B0C7D8E9F6B0C7D8E9F5A6B0C7D8E9F6B0C7D» |",), misses=("mysql *ABCDEF",)),
     _hash(r"\$[PH]\$[A-Za-z0-9./]{31}", "$P$|$H$", "'me','«$P$B{A30}»'"),
     _hash(r"\$S\$[A-Za-z0-9./]{52}", "$S$", "'me','«$S$D{A51}»'"),
     _hash(r"\$krb5(?:tgs|asrep|pa|tgt)\$[^\s\"'\\]{60,8000}", "$krb5", "«$krb5tgs$23$*svc$CORP$corp/x*${h32}${h90}»", "«$krb5asrep$23$me@CORP:{h32}${h90}»"),
@@ -84,7 +85,7 @@ DUMP_RULES = (
     SecretRule("secret", r"\.eJ[\w-]{20,4000}\.[\w-]{6}\.[\w-]{20,60}", (".eJ",), hits=("cookies={'session': '«.eJ{W60}.{W5}x.{W26}x»'}",)),
     context_rule(rf"following password to proceed[^\n\\]{{0,40}}(?:{LINE}){{1,3}}(?P<v>[^\s\"'\\]{{8,100}})", "following password to proceed", "Please use the following password to proceed to installation:\n\n«{h32}»\n"),
     context_rule(r"\"p(?:wd|w|ass)?\\{0,7}\"[ \t]?:[ \t]?\\{0,7}\"(?P<v>[^\"\\\n]{6,100})\\{0,7}\"", "\"p\"|\"p\\|\"pw\"|\"pw\\|\"pwd\"|\"pwd\\|\"pass\"|\"pass\\", '{"query":"mutation L($p:String!){{login(password:$p){{jwt}}}}","variables":{"p":"«orbitPicklePlum#»"}}', near=("password:$p", "password: $p")),
-    context_rule(r"['\"]AC[0-9a-f]{32}\\{0,7}['\"],[ \t\n]{0,20}\\{0,7}['\"](?P<v>[0-9a-f]{32})\\{0,7}['\"]", "'ac|\"ac", "require('twilio')('AC{h32}', '«{h32}»')"),
+    context_rule(r"['\"]AC[0-9a-f]{32}\\{0,7}['\"],[ \t\n]{0,20}\\{0,7}['\"](?P<v>[0-9a-f]{32})\\{0,7}['\"]", _ACCOUNT, "require('twilio')('AC{h32}', '«{h32}»')"),
     context_rule(r"(?P<v>grub\.pbkdf2\.sha\d{1,3}\.\d{1,7}\.[0-9a-f]{16,256}\.[0-9a-f]{64,256})", "grub.pbkdf2.", "password_pbkdf2 me «grub.pbkdf2.sha512.10000.{h64}.{h90}»"),
     context_rule(r"credentials\((?:[ \t\n]{0,8}\\{0,7}[\"'][^\"'\n]{1,100}\\{0,7}[\"'],){3}[ \t\n]{0,8}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "credentials(", 'credentials += Credentials("Nexus", "nexus.example.net", "ops", "«B1sh0p!806»")'),
     context_rule(r"encrypt\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?(?P<v>[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])", "encrypt", '"encrypt": "«{B43}=»",'),

@@ -142,6 +142,10 @@ class Prefilter(Generic[Rule]):
         return found
 
 
+KEYED = 5
+"""Characters at the beginning of a literal by which it is looked up."""
+
+
 class LiteralPrefilter(Generic[Rule]):
     """Selects the rules that have a literal in a text; made from (literals, start, rule).
 
@@ -158,8 +162,10 @@ class LiteralPrefilter(Generic[Rule]):
         starts: dict[str | None, set[str]] = {}
         for number, (literals, start, _) in enumerate(self._rules):
             for literal in literals:
-                self._by_start.setdefault(literal[:2].lower(), []).append((literal, number))
+                begin = literal[:KEYED].lower()
+                self._by_start.setdefault(begin, []).append((literal.lower(), number))
                 starts.setdefault(start, set()).add(literal)
+        self._widths = sorted({len(begin) for begin in self._by_start})
         self.condition = "|".join(
             f"({'?i' if start is None else '?'}:{start or ''}"
             f"(?:{'|'.join(map(re.escape, sorted(found)))}))"
@@ -184,9 +190,10 @@ class LiteralPrefilter(Generic[Rule]):
         while match:
             at = match.start() + 1
             for place in range(at - 1, at + MAX_START):
-                for literal, number in self._by_start.get(lower[place : place + 2], ()):
-                    if number not in found and lower.startswith(literal.lower(), place):
-                        found.add(number)
+                for width in self._widths:
+                    for literal, number in self._by_start.get(lower[place : place + width], ()):
+                        if number not in found and lower.startswith(literal, place):
+                            found.add(number)
             match = self._pattern.search(data, at)
         return [self._rules[number][2] for number in sorted(found)]
 

@@ -65,6 +65,21 @@ _MIXED = (
 )
 """A value with letters and digits."""
 
+_INSTEAD = "|".join(
+    f" instead of {article} {noun}"
+    for article in ("the", "my", "our", "that", "this")
+    for noun in (
+        "old ",
+        "previous ",
+        "current ",
+        "default ",
+        "passw",
+        "pw",
+        "token",
+        "secret",
+        "key",
+    )
+)
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
 _PROSE = r"[^\n;{}()=<>]"
@@ -103,11 +118,11 @@ PROSE_RULES = (
     context_rule(rf"{_NAME}\b[^\n?]{{0,80}}\?{LINE}(?:\[?\d[\d:. apm-]{{3,24}}\]?[ \t])?(?:<?@?[\w.-]{{2,30}}>?:?[ \t]{{1,2}})?{CHOSEN}(?=[ \t]{{0,8}}(?:{LINE}|$))", "passw|passphrase|passcode|pwd|pw ", "[14:02] jonas: whats the root pw on the mac?\n[14:03] marta: «zebra.maple.ginger-53»", misses=("forgot the password?\nsee step2_of33 for more",)),
     context_rule(r"\b(?:u|user\w{0,10}|login|name)[ \t]{0,2}={2,3}[ \t]{0,2}\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'][ \t]{0,2}(?:&&|and)[ \t]{0,2}(?:p|pass\w{0,8}|pwd?)[ \t]{0,2}={2,3}[ \t]{0,2}\\{0,7}[\"'](?P<v>[^\"'\\\n]{5,100})\\{0,7}[\"']", "u ==|u==|user ==|user==|username ==|username==|login ==|name ==", "{ |u, p| u == 'admin' && p == '«ZEB-stg#4735hn»' }", misses=("if name == 'a' and p == 'b':",)),
     context_rule(r"pass(?:word|wd)?\w{0,10}\\{0,7}[\"']?[ \t]{0,2}(?:[:=]|=>)[ \t]{0,2}(?:await[ \t])?[\w.:$]{0,60}(?:hash|hashsync|make_password|hashpw|generatehash|hashpassword|hash_password|password_hash|generate_password_hash)\([ \t]{0,2}b?\\{0,7}[\"'](?P<v>(?!sha|md5|bcrypt|argon|pbkdf)(?=[^\"'\n]{0,60}[\d!#$%^*])[^\"'\\\n]{5,100})\\{0,7}[\"']", "password:|password =|password=|password'|password\"|password_hash|passwordhash|passwd|pass:|pass =", "data: { email: 'me@example.org', password: await hash('«ORB-Mobile!5121wa»', 10) }", misses=("password: hash('sha256')",)),
-    context_rule(r"\"(?:name|key)\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"[\w.-]{0,40}(?:session|sess|sid|auth|token)[\w.-]{0,20}\\{0,7}\",(?:\s|\\{1,4}n){0,20}\\{0,7}\"value\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"(?P<v>[\w.~%+/=-]{16,4000})", "\"name\"|\"name\\|\"key\"|\"key\\", '{"name":"auth_session","value":"«{W60}»","domain":".example.org"}', near=("session", "sess", "sid", "auth", "token"), generated=True),
+    context_rule(r"(?:session|sess|sid|auth|token)\\{0,7}\",(?:\s|\\{1,4}n){0,20}\\{0,7}\"value\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"(?P<v>[\w.~%+/=-]{16,4000})", "session\"|session\\|sess\"|sess\\|sid\"|sid\\|auth\"|auth\\|token\"|token\\", '{"name":"auth_session","value":"«{W60}»","domain":".example.org"}', generated=True),
     context_rule(r"\"username\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"[\w.@-]{1,60}\\{0,7}\",(?:\s|\\{1,4}n){0,20}\\{0,7}\"key\\{0,7}\"[ \t]{0,2}:[ \t]{0,2}\\{0,7}\"(?P<v>[0-9a-f]{32})\\{0,7}\"", "\"username", '{"username":"me","key":"«{h32}»"}'),
     context_rule(r"shell input text[ \t]{1,2}\\{0,7}[\"']?(?P<v>(?=[^\s\"']{0,60}\d)(?=[^\s\"']{0,60}[a-z])[^\s\"'\\$;|&]{6,100})", "shell input text", 'adb shell input text "«salmon_CoralC0Juf10»"'),
     context_rule(r"ably[^\n]{0,60}?(?P<v>[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{6}:[A-Za-z0-9_-]{20,60})", "ably", "new Ably.Realtime({ key: '«{A6}.{A6}:{W43}»' })"),
-    *(context_rule(rf"{value}[`'\"]?[ \t]instead of (?:the|my|our|that|this)(?: old| previous| current| default)? (?:password|passphrase|pw|token|secret|api key|key)\b", " instead of ", f"it should be {hit} instead of the old password", lead=(8, 100), drawn=value is DRAWN, generated=value is _RANDOM, misses=("use step2_of33 instead of the password", "use PasswordHelper instead of the password")) for value, hit in ((f"{NO_NAME}{CHOSEN}", "«Sailor@Canyon2018»"), (DRAWN, "«kWqXzVbTnJpLd»"), (_RANDOM, "«{h32}»"))),
+    *(context_rule(rf"{value}[`'\"]?[ \t]instead of (?:the|my|our|that|this)(?: old| previous| current| default)? (?:password|pw|token|secret|key|api key|passphrase)\b", _INSTEAD, f"it should be {hit} instead of the old password", lead=(8, 100), drawn=value is DRAWN, generated=value is _RANDOM, misses=("use step2_of33 instead of the password", "use PasswordHelper instead of the password")) for value, hit in ((f"{NO_NAME}{CHOSEN}", "«Sailor@Canyon2018»"), (DRAWN, "«kWqXzVbTnJpLd»"), (_RANDOM, "«{h32}»"))),
     context_rule(rf"{_FOREIGN_WORD}{_IS}{_PARTS}", _FOREIGN_LITERALS, "heslo k databázi je «Lednacek:Tun:6»", misses=("heslo je v souboru: app:Config:6x/y", "la clave es user:name:6")),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){DRAWN}", "password ", "la password del server è «V5yjKSKyF-1U»", drawn=True, misses=("la password del server è obbligatoria", "la password est changePasswordFormAction2")),

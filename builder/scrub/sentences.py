@@ -25,16 +25,24 @@ _FOR_PASSWORDS = (
     "|salasana|parola|sifre|geslo|kata sandi"
 )
 """A longer word comes before its beginning."""
-_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|account|user(?:name)?|ssh|use"
+_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|account"
+_WEAK = "user(?:name)?|ssh|use"
+"""Words after which only `me / …` counts."""
 _CONTRASENA = "contrase"
-_INTRODUCING = rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_CONTRASENA}"
-_WORDS = Matches(_INTRODUCING)
+_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_WEAK}|{_CONTRASENA}")
+_LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}", re.IGNORECASE)
+_WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
 _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
+_WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
+_AND = "and|with|und|et|y|e|&"
 _LINES = LinePrefilter(
-    rf"(?i:{_INTRODUCING})(?:[A-Za-z]{{0,4}}[^A-Za-z0-9_\n;{{}}()=<>-]{_BETWEEN}*)?"
-    rf"{_OPENS}[^\s\"'`|]{{8}}"
-)
+    "|".join((
+        rf"(?i:{_FOR_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
+        rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
+        rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
+    ))
+)  # fmt: skip
 CONDITION = _LINES.condition
 """A pattern for RE2 that matches in every text with such a password."""
 
@@ -58,15 +66,13 @@ _INTRODUCED = re.compile(
 """The text before a word that the password follows straight: "with password …"."""
 _USER_NAME = r"(?:^|[ \t])[\"'`*(]{0,3}[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
 _USER = re.compile(
-    rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:and|with|und|et|y|e|&)[ \t]){_QUOTES}",
+    rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:{_AND})[ \t]){_QUOTES}",
     re.IGNORECASE,
 )
 _USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
 """The name of a user before the password."""
 _PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
 """The same without spaces: `me:…`."""
-_WEAK = ("use", "user", "username", "ssh")
-"""Words after which only `me / …` counts."""
 _NOT_AFTER = re.compile(
     r"[ _-](?:polic|rule|strength|hash|format|length|manager|store|field|input|prompt|reset|generat"
     r"|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page"
@@ -107,14 +113,14 @@ def _after(text: str, start: int, end: int) -> Hit | None:
     """Returns the password after the word at [start, end), or None."""
     rest = _REST.match(text, end)
     stop = rest.end() if rest is not None else end
-    is_login = re.fullmatch(_FOR_LOGIN, text[start:end], re.IGNORECASE) is not None
+    is_login = _LOGIN_WORD.fullmatch(text, start, end) is not None
     for token in _TOKEN.finditer(text, end, stop + 60):
         if token.start() > stop:
             return None
         between = text[end : token.start()]
         at = token.start()
         if is_login:
-            is_weak = text[start:end].lower() in _WEAK
+            is_weak = _WEAK_WORD.fullmatch(text, start, end) is not None
             pair = None if is_weak else _PAIR.match(token[0])
             at += pair.end() if pair is not None else 0
             named = (_USER_SLASH if is_weak else _USER).search(between[-2 * NEXT_TO :])
