@@ -107,7 +107,7 @@ _VALUE = (
     rf"|{_BREAK}string\(\d{{1,4}}\) (?=\\{{0,7}}\")"
     r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
     rf"|\[{_BREAK})?"
-    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\n\\]|\\{1,7}u00[0-9a-fA-F]{2}){4,4000})"
+    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\n\\]|\\{1,7}u00[2-7][0-9a-fA-F]){4,4000})"
     r"(?=\\{0,7}[\"'`]|\\|$)"
     rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
 )
@@ -306,6 +306,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented
         setting = before is not None and (value == value.lower() or (is_tight and at_margin))
+    if sep.startswith("is") and value.isalpha() and value == value.lower():
+        return  # Je wachtwoord is gewijzigd
     if sep == "," and value.isalpha() and not has_drawn_letters(value):
         return  # in ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:

@@ -18,6 +18,7 @@ _EXPRESSION = re.compile(
 """Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
 _BETWEEN = re.compile(r"[ ,;:?+=.)][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
 """Code between two strings, which then seems to be one."""
+_ESCAPED_LETTER = re.compile(r"\\{1,7}u(?!00[0-7])[0-9a-fA-F]{4}")
 _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6})")
 
 
@@ -28,6 +29,8 @@ def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
     """
     sep = match["sep"].strip()
     if match["quote"] is not None:
+        if _ESCAPED_LETTER.match(text, match.end("quoted")):
+            return True  # the label of a field in another language
         is_name = "_" in value and is_variable(value)
         if sep == "," and (value.startswith("--") or is_name or _is_name_like(value, name)):
             return True  # ["--disabled-password", "--group"], ("password1", "password2")

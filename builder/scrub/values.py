@@ -43,7 +43,7 @@ _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x[0-9a-f]{1,8}$"
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,8}|[0-9a-f]{40})$|\[%"
     r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
     r"|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
@@ -258,7 +258,7 @@ def looks_random(value: str) -> bool:
     begin = value[:LOOKED_AT]
     has_digit = any(map(str.isdigit, begin))
     has_letter = any(map(str.isalpha, begin))
-    if not has_letter or len(value) < 12 or entropy(begin) < 2.8:
+    if not has_letter or not value.isascii() or len(value) < 12 or entropy(begin) < 2.8:
         return False
     if not has_digit:
         is_long = len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
