@@ -19,6 +19,7 @@ _EXPRESSION = re.compile(
 _BETWEEN = re.compile(r"[ ,;:?+=.)][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*", re.DOTALL)
 """Code between two strings, which then seems to be one."""
 _ESCAPED_LETTER = re.compile(r"\\{1,7}u(?!00[0-7])[0-9a-fA-F]{4}")
+_NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
 _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6})")
 
 
@@ -52,7 +53,9 @@ def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
         if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(text, end):
             return True
         is_name = _CODE_NAME.fullmatch(value) is not None
-        return is_name and sep != ":" and value.lower().endswith(name.lower())
+        lower = value.lower()
+        is_like = lower.endswith(name.lower()) or _NAMED_PASSWORD.fullmatch(lower) is not None
+        return is_name and sep != ":" and is_like
     return False
 
 

@@ -25,12 +25,15 @@ _FOR_PASSWORDS = (
     "|salasana|parola|sifre|geslo|kata sandi"
 )
 """A longer word comes before its beginning."""
-_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|account"
-_WEAK = "user(?:name)?|ssh|use"
+_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in"
+_WEAK = "user(?:name)?|ssh|use|account"
 """Words after which only `me / …` counts."""
+_FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
+"""Words after which only a value in backticks counts."""
 _CONTRASENA = "contrase"
-_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_WEAK}|{_CONTRASENA}")
+_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_CONTRASENA}")
 _LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}", re.IGNORECASE)
+_KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
 _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
@@ -40,6 +43,7 @@ _LINES = LinePrefilter(
     "|".join((
         rf"(?i:{_FOR_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
         rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
+        rf"(?i:{_FOR_KEYS}){_WORD_END}{_BETWEEN}*`[^\s\"'`|]{{8}}",
         rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
     ))
 )  # fmt: skip
@@ -113,6 +117,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
     """Returns the password after the word at [start, end), or None."""
     rest = _REST.match(text, end)
     stop = rest.end() if rest is not None else end
+    is_key = _KEY_WORD.fullmatch(text, start, end) is not None
     is_login = _LOGIN_WORD.fullmatch(text, start, end) is not None
     for token in _TOKEN.finditer(text, end, stop + 60):
         if token.start() > stop:
@@ -130,7 +135,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
                 _STRAIGHT.fullmatch(between) is not None
                 and _INTRODUCED.search(text, max(0, start - 60), start) is not None
             )
-        if not introduces:
+        if not introduces or (is_key and text[token.start() - 1] != "`"):
             continue
         value = _trimmed(text[at : token.end()])
         if not _URL.search(token[0]) and looks_chosen(value):

@@ -28,6 +28,7 @@ FOUND = (
     "log in to grafana with admin / «Raven!castle#Velvet» and",
     "argocd admin creds are admin and «Castle_v10l3t#38», sync",
     "log in as admin, password is «drift-rocket-prairie» . check",
+    "The webhook secret we agreed on is `«z94Qp%fHTZ0+dKc!»`.",
     "Set `ADMIN_PASSWORD` to `«cxn=A#gh41USWG39i#o0»` in staging",
 )
 NOT_FOUND = (
@@ -49,6 +50,7 @@ NOT_FOUND = (
     "use GET / RouteHandler to log in",
     "the password is case-insensitive",
     "use python3.11-slim-bookworm as user",
+    "the token is `TokenProvider2` and the secret is `Secret-Store`",
     "the account is at 2024-11-05T10:11:12Z",
     "log in with the user and test_login_02",
 )
