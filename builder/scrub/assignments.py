@@ -306,7 +306,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented
         setting = before is not None and (value == value.lower() or (is_tight and at_margin))
-    if sep.startswith("is") and value.isalpha() and value == value.lower():
+    if sep.startswith("is") and not quoted and value.isalpha() and value == value.lower():
         return  # Je wachtwoord is gewijzigd
     if sep == "," and value.isalpha() and not has_drawn_letters(value):
         return  # in ("pass", "fail")
