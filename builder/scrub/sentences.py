@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from builder.scrub.chosen import looks_chosen
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, Matches
-from builder.scrub.values import looks_chosen
 
 REACH = 100
 """Maximum code points between the word and the password."""
@@ -107,7 +107,7 @@ def _is_word(text: str, start: int, end: int) -> bool:
         return True  # set `ADMIN_PASSWORD` to …
     if before.isalnum() or before in ("_", "-", ".", "/", "$"):
         return False
-    if text.startswith(_CONTRASENA, start) and after.isalpha():
+    if text[start:end].lower() == _CONTRASENA and after.isalpha():
         return True
     in_name = after in ("_", "/") or (after == "." and text[end + 1 : end + 2].isalnum())
     return not after.isalnum() and not in_name and not _NOT_AFTER.match(text, end)
@@ -117,30 +117,41 @@ def _after(text: str, start: int, end: int) -> Hit | None:
     """Returns the password after the word at [start, end), or None."""
     rest = _REST.match(text, end)
     stop = rest.end() if rest is not None else end
-    is_key = _KEY_WORD.fullmatch(text, start, end) is not None
     is_login = _LOGIN_WORD.fullmatch(text, start, end) is not None
+    needs_quote = _KEY_WORD.fullmatch(text, start, end) is not None
     for token in _TOKEN.finditer(text, end, stop + 60):
         if token.start() > stop:
             return None
-        between = text[end : token.start()]
-        at = token.start()
-        if is_login:
-            is_weak = _WEAK_WORD.fullmatch(text, start, end) is not None
-            pair = None if is_weak else _PAIR.match(token[0])
-            at += pair.end() if pair is not None else 0
-            named = (_USER_SLASH if is_weak else _USER).search(between[-2 * NEXT_TO :])
-            introduces = pair is not None or named is not None
-        else:
-            introduces = _LINK.search(between[-NEXT_TO:]) is not None or (
-                _STRAIGHT.fullmatch(between) is not None
-                and _INTRODUCED.search(text, max(0, start - 60), start) is not None
-            )
-        if not introduces or (is_key and text[token.start() - 1] != "`"):
+        if needs_quote and text[token.start() - 1] != "`":
+            continue
+        begins = _after_login if is_login else _after_name
+        at = begins(text, start, end, token)
+        if at is None:
             continue
         value = _trimmed(text[at : token.end()])
         if not _URL.search(token[0]) and looks_chosen(value):
             return Hit(at, at + len(value), "secret", certain=False)
     return None
+
+
+def _after_name(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns where a password begins in the token if a verb, a sign or the word introduces it."""
+    between = text[end : token.start()]
+    if _LINK.search(between[-NEXT_TO:]) is not None:
+        return token.start()
+    is_introduced = _INTRODUCED.search(text, max(0, start - 60), start) is not None
+    return token.start() if is_introduced and _STRAIGHT.fullmatch(between) is not None else None
+
+
+def _after_login(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns where a password begins in the token if the name of a user introduces it."""
+    is_weak = _WEAK_WORD.fullmatch(text, start, end) is not None
+    pair = None if is_weak else _PAIR.match(token[0])
+    if pair is not None:
+        return token.start() + pair.end()
+    between = text[max(end, token.start() - 2 * NEXT_TO) : token.start()]
+    named = (_USER_SLASH if is_weak else _USER).search(between)
+    return token.start() if named is not None else None
 
 
 def _trimmed(token: str) -> str:

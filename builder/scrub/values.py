@@ -97,30 +97,6 @@ _FEW = 8
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
 _TITLE_SIGN = re.compile("[-_.+=!~]")
 _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
-_DIGITS = re.compile(r"\d+")
-_LETTER = re.compile("[A-Za-z]")
-_SEPARATED = re.compile(r"[A-Za-z][-_.][A-Za-z]|\d[-_.!]")
-_KEBAB = re.compile(r"[a-z]{4,10}(?:-[a-z]{4,10}){2,5}")
-_NAME = re.compile(
-    r"[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}"
-    r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+"
-)
-"""Names of classes, functions, packages with a version, and variables."""
-_NO_PASSWORD = re.compile(
-    r"^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
-    r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
-    r"|java|rb|php|html?|css|xml|toml|ini|log|sql|tsx|jsx|cpp|lock)(?:[:/].*)?$"
-    r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"
-    r"|&\w+=|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.[A-Za-z]+$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|[A-Z_]{2})|^\d[\d.:TZ+-]*$",
-    re.IGNORECASE,
-)
-"""What a password in a sentence does not contain, or is not."""
-_SIGNED = re.compile(
-    r"(?=.*[!%^*~?+])[A-Za-z]{3,15}(?:[!#$%^*&~?+@.-]{1,2}[A-Za-z]{3,15}){1,5}\d{0,4}[!#$%^*&~?]{0,2}"
-    r"|[A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){2,4}\d{0,4}[!#$%^*&~?]?"
-    r"|[A-Za-z][a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,5}[!?#$%&*+@]{1,3}"
-)
-"""A password of words with signs between or after them: `Puzzle!engine#Planet`."""
 
 
 def is_stand_in(value: str) -> bool:
@@ -183,27 +159,6 @@ def is_chosen(value: str) -> bool:
         and not _UNLIKE_CHOSEN.search(begin)
         and any(char in "!#$%^*~@?" for char in begin)
     )
-
-
-def looks_chosen(value: str) -> bool:
-    """Returns whether it looks like a password by itself, with no name before it.
-
-    It has digits and signs or both cases, was drawn at random, or is made of words with signs
-    between them. Names of programs, files, versions, paths and addresses do not look so.
-    """
-    if not 8 <= len(value) <= 64 or is_stand_in(value) or _NO_PASSWORD.search(value):
-        return False
-    has_cases = value != value.lower() and value != value.upper()
-    has_sign = any(sign in value for sign in "!#$%^*@&+~")
-    numbers = len(_DIGITS.findall(value))
-    if numbers and _LETTER.search(value) and not _NAME.fullmatch(value):
-        is_mixed = numbers > 1 or value[-2:].isdigit() or _SEPARATED.search(value) is not None
-        if has_sign or (has_cases and is_mixed):
-            return True
-        if value.isalnum() and (numbers > 2 or (numbers > 1 and looks_random(value))):
-            return True
-    is_kebab = _KEBAB.fullmatch(value) is not None and is_phrase(value.replace("-", " "), 3)
-    return is_kebab or is_drawn(value) or _SIGNED.fullmatch(value) is not None
 
 
 def is_phrase(value: str, least: int = 4) -> bool:

@@ -20,6 +20,7 @@ FOUND = (
     "log in with r.lind:«DyxWEojgdyTbUTTcX» on https://h",
     "db pw for me is now «3ptvid3g6psxz», the",
     "la contraseña del usuario me es «r4qazug7irpet» y",
+    "Contraseña del servidor: «Gato-Verde41!»",
     "Use qa@example.net / «muffinSummitLemon!» to log into staging",
     "although I typed the password «puffinOtterBanjo!» exactly",
     "creds for nexus: ops : «Ed5kDiEuH=4^%h»",
