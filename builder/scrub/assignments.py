@@ -22,6 +22,7 @@ from builder.scrub.values import (
     DOCUMENTED,
     is_chosen,
     is_drawn,
+    is_joined,
     is_numbered,
     is_phrase,
     is_stand_in,
@@ -390,7 +391,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return setting and len(value) >= 6
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
-        is_secret = is_unpronounceable(value) or is_phrase(value.replace("-", " "), 3)
+        is_secret = is_unpronounceable(value) or is_joined(value)
         return has_letter and is_free and (setting or (quoted and is_secret))
     if quoted and not value.isascii():
         return False  # the label of a field in another language

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.values import is_drawn, is_phrase, is_stand_in, looks_random
+from builder.scrub.values import is_drawn, is_joined, is_stand_in, is_titled, looks_random
 
 _DIGITS = re.compile(r"\d+")
 _LETTER = re.compile("[A-Za-z]")
 _SEPARATED = re.compile(r"[A-Za-z][-_.][A-Za-z]|\d[-_.!]")
-_KEBAB = re.compile(r"[a-z]{4,10}(?:-[a-z]{4,10}){2,5}")
 _NAME = re.compile(
     r"[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}"
     r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+"
@@ -20,12 +19,12 @@ _NO_PASSWORD = re.compile(
     r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
     r"|java|rb|php|html?|css|xml|toml|ini|log|sql|tsx|jsx|cpp|lock)(?:[:/].*)?$"
     r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"
-    r"|&\w+=|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.[A-Za-z]+$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|[A-Z_]{2})|^\d[\d.:TZ+-]*$",
+    r"|&\w+=|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
     re.IGNORECASE,
 )
 """What a password in a sentence does not contain, or is not."""
 _SIGNED = re.compile(
-    r"(?=.*[!%^*~?+])[A-Za-z]{3,15}(?:[!#$%^*&~?+@.-]{1,2}[A-Za-z]{3,15}){1,5}\d{0,4}[!#$%^*&~?]{0,2}"
+    r"(?=.*[!%^*~?+])[A-Za-z]{3,15}(?:[!#$%^*&~?+@._-]{1,2}[A-Za-z]{3,15}){1,5}\d{0,4}[!#$%^*&~?]{0,2}"
     r"|[A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){2,4}\d{0,4}[!#$%^*&~?]?"
     r"|[A-Za-z][a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,5}[!?#$%&*+@]{1,3}"
 )
@@ -49,5 +48,9 @@ def looks_chosen(value: str) -> bool:
             return True
         if value.isalnum() and (numbers > 2 or (numbers > 1 and looks_random(value))):
             return True
-    is_kebab = _KEBAB.fullmatch(value) is not None and is_phrase(value.replace("-", " "), 3)
-    return is_kebab or is_drawn(value) or _SIGNED.fullmatch(value) is not None
+    return (
+        is_joined(value)
+        or is_drawn(value)
+        or _SIGNED.fullmatch(value) is not None
+        or is_titled(value.rstrip("!?"))
+    )

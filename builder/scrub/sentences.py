@@ -26,7 +26,7 @@ _FOR_PASSWORDS = (
 )
 """A longer word comes before its beginning."""
 _FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in"
-_WEAK = "user(?:name)?|ssh|use|account"
+_WEAK = "user(?:name)?|ssh|use|account|connect"
 """Words after which only `me / …` counts."""
 _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
 """Words after which only a value in backticks counts."""

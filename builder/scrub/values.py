@@ -63,6 +63,7 @@ _BASE64 = re.compile(
 )
 """Base64 that may begin like a path."""
 
+_JOINT = re.compile("[-._]")
 _PHRASE_WORD = re.compile("[ -]")
 _UNLIKE_CHOSEN = re.compile(
     r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|%[0-9A-Fa-f]{2}|@[\w-]+\.[a-z]{2}"
@@ -172,6 +173,19 @@ def is_phrase(value: str, least: int = 4) -> bool:
         and (value == value.lower() or all(map(str.istitle, words)))
         and not _FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())
     )
+
+
+def is_joined(value: str) -> bool:
+    """Returns whether it is a passphrase of three words or more without spaces between them.
+
+    `drift-rocket-prairie`, also with a number after it; with other signs than hyphens each word is capitalised, as names in
+    programs are not: `Velvet_Dragon.Storm`.
+    """
+    words = _JOINT.split(value)
+    if words[-1].isdigit():
+        words.pop()
+    is_one_style = all(map(str.istitle, words)) or not ("." in value or "_" in value)
+    return is_one_style and all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 3)
 
 
 def is_numbered(value: str) -> bool:
