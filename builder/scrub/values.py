@@ -178,8 +178,8 @@ def is_phrase(value: str, least: int = 4) -> bool:
 def is_joined(value: str) -> bool:
     """Returns whether it is a passphrase of three words or more without spaces between them.
 
-    `drift-rocket-prairie`, also with a number after it; with other signs than hyphens each word is capitalised, as names in
-    programs are not: `Velvet_Dragon.Storm`.
+    `drift-rocket-prairie`, also with a number after it. With other signs than hyphens each word is
+    capitalised, as names in programs are not: `Velvet_Dragon.Storm`.
     """
     words = _JOINT.split(value)
     if words[-1].isdigit():
