@@ -35,9 +35,8 @@ from builder.scrub.values import (
 
 PASSWORDS = (
     "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
-    "passwort",
-    "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse", "passord",
-    "haslo", "heslo", "losenord", "adgangskode", "salasana",
+    "passwort", "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse",
+    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana",
 )  # fmt: skip
 """Keywords whose value need not look generated."""
 TOKENS = (
@@ -243,7 +242,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     before = _BEFORE.search(text, max(0, start - 40), start)
     prefix = before[0] if before is not None else ""
     if prefix[:1] in ("n", "r", "t", "0") and text[start - len(prefix) - 1] == "\\":
-        prefix = prefix[1:]  # of an escaped line end
+        prefix = prefix[1:]  # of an escaped line end or NUL
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
         return  # ${PASSWORD:?required}
@@ -308,7 +307,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         at_margin = before is not None and before["indent"] == ""  # code would be indented
         setting = before is not None and (value == value.lower() or (is_tight and at_margin))
     if sep.startswith("is") and not quoted and value.isalpha() and value == value.lower():
-        return  # Je wachtwoord is gewijzigd
+        return  # the password is changed, in any language
     if sep == "," and value.isalpha() and not has_drawn_letters(value):
         return  # in ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:

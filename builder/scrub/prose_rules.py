@@ -65,20 +65,11 @@ _MIXED = (
 )
 """A value with letters and digits."""
 
+_NOUNS = "old |previous |current |default |passw|pw|token|secret|key"
 _INSTEAD = "|".join(
     f" instead of {article} {noun}"
     for article in ("the", "my", "our", "that", "this")
-    for noun in (
-        "old ",
-        "previous ",
-        "current ",
-        "default ",
-        "passw",
-        "pw",
-        "token",
-        "secret",
-        "key",
-    )
+    for noun in _NOUNS.split("|")
 )
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
@@ -114,7 +105,7 @@ PROSE_RULES = (
     context_rule(r"cookie[ \t]{1,2}[\"'`]?[\w.-]{0,40}(?:session|sess|sid|auth|token)[\w.-]{0,20}=(?P<v>[\w.~%+/-]{16,4000})", "cookie ", "send the cookie auth_session=«{W48}» along", generated=True),
     context_rule(r"(?:licen[cs]e|product|activation|serial)[ _-](?:key|number|code)\b[^\n;{}()=<>]{0,60}?[ \t:\"'`](?P<v>(?=[a-z-]{0,40}\d)(?-i:[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,6}))(?![\w-])", "license key|licence key|product key|activation key|activation code|serial number|license_key|license-key|serial key", "our licence key for the scanner is «{U5}-{U5}-{U5}-2{U4}-{U5}» , activate", misses=("the license key is XXXX-XXXX-XXXX-XXXX",)),
     context_rule(r"\b(?:key|token|secret|password)\b[^\n;{}()=<>]{0,80}?[ \t](?:ours|mine|yours|hers|theirs|it)[ \t]is[ \t][\"'`]?(?P<v>[A-Za-z0-9_.-]{20,100})(?<![.])(?=[\s\"'`,.;)]|$)", " ours is | mine is | yours is | theirs is | it is ", "The sandbox wants a key in the header, ours is «{h32}» and it", lead=(3, 88), generated=True, misses=("the key exists and it is some-long-word-list",)),
-    context_rule(rf"\b(?:secret|token|key|password|passphrase)\b[,:]?[ \t](?:(?:is|was|to|now)[ \t])?\\{{0,7}}`(?=[^`\s]{{20}}){DRAWN}", "secret, `|token, `|key, `|password, `|secret `|token `|key `|secret: `|token: `|key: `|secret is `|token is `|key is `|secret to `|token to `|key to `", "I generated a new JWT secret, `«s{L12}-{L12}-{L16}»`, and", lead=(0, 0), drawn=True, misses=("the key `TransportLayerSecurityOptions` is",)),
+    context_rule(rf"\b(?:secret|token|key|password|passphrase)\b[,:]?[ \t](?:(?:is|was|to|now)[ \t])?\\{{0,7}}`(?=[^`\s]{{20}}){DRAWN}", "secret, `|token, `|key, `|password, `|secret `|token `|key `|secret: `|token: `|key: `|secret is `|token is `|key is `|secret to `|token to `|key to `", "I generated a new JWT secret, `«s{L12}-{L12}-{L16}»`, and", drawn=True, misses=("the key `TransportLayerSecurityOptions` is",)),
     context_rule(rf"{_NAME}\b[^\n?]{{0,80}}\?{LINE}(?:\[?\d[\d:. apm-]{{3,24}}\]?[ \t])?(?:<?@?[\w.-]{{2,30}}>?:?[ \t]{{1,2}})?{CHOSEN}(?=[ \t]{{0,8}}(?:{LINE}|$))", "passw|passphrase|passcode|pwd|pw ", "[14:02] jonas: whats the root pw on the mac?\n[14:03] marta: «zebra.maple.ginger-53»", misses=("forgot the password?\nsee step2_of33 for more",)),
     context_rule(r"\b(?:u|user\w{0,10}|login|name)[ \t]{0,2}={2,3}[ \t]{0,2}\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'][ \t]{0,2}(?:&&|and)[ \t]{0,2}(?:p|pass\w{0,8}|pwd?)[ \t]{0,2}={2,3}[ \t]{0,2}\\{0,7}[\"'](?P<v>[^\"'\\\n]{5,100})\\{0,7}[\"']", "u ==|u==|user ==|user==|username ==|username==|login ==|name ==", "{ |u, p| u == 'admin' && p == '«ZEB-stg#4735hn»' }", misses=("if name == 'a' and p == 'b':",)),
     context_rule(r"pass(?:word|wd)?\w{0,10}\\{0,7}[\"']?[ \t]{0,2}(?:[:=]|=>)[ \t]{0,2}(?:await[ \t])?[\w.:$]{0,60}(?:hash|hashsync|make_password|hashpw|generatehash|hashpassword|hash_password|password_hash|generate_password_hash)\([ \t]{0,2}b?\\{0,7}[\"'](?P<v>(?!sha|md5|bcrypt|argon|pbkdf)(?=[^\"'\n]{0,60}[\d!#$%^*])[^\"'\\\n]{5,100})\\{0,7}[\"']", "password:|password =|password=|password'|password\"|password_hash|passwordhash|passwd|pass:|pass =", "data: { email: 'me@example.org', password: await hash('«ORB-Mobile!5121wa»', 10) }", misses=("password: hash('sha256')",)),

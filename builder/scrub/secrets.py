@@ -47,14 +47,6 @@ from builder.scrub.values import entropy, looks_random
 MARK = "REDACTED_"
 """The prefix of every placeholder."""
 
-KINDS = tuple(
-    sorted(
-        {rule.kind for rule in (*TOKEN_RULES, *DUMP_RULES)}
-        | {"secret", "aws_secret_key", "private_key"}
-    )
-)
-"""All kinds that a hit can have."""
-
 RULES = (
     *TOKEN_RULES,
     *CONTEXT_RULES,
@@ -67,6 +59,7 @@ RULES = (
 
 KINDS = tuple(sorted({rule.kind for rule in RULES} | {"secret", "aws_secret_key", "private_key"}))
 """All kinds that a hit can have."""
+
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
 _OTHER_SCRIPTS = LinePrefilter(
     "|".join(sorted({

@@ -93,8 +93,6 @@ DOCUMENTED = frozenset((
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
 _FEW = 8
 """Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
-
-
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
 _TITLE_SIGN = re.compile("[-_.+=!~]")
 _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
