@@ -309,3 +309,9 @@ def test_a_text_full_of_manifests_takes_linear_time(piece):
     hits = find_secrets(f"{text}\n---\nkind: Secret\nstringData:\n  key: walnut4granite\n")
     assert process_time() - begun < 10  # a quarter of a second; all pairs of lines took 40
     assert any(hit.end - hit.start == len("walnut4granite") for hit in hits)
+
+
+def test_a_letter_that_only_lower_case_makes_ascii_is_no_base64():
+    kelvin = "\u212a"
+    assert kelvin.lower() == "k"
+    assert not find_secrets(f"proxy Basic bWU6cml2ZXI0NDc{kelvin} x")
