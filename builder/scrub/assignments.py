@@ -11,7 +11,7 @@ words of documentation are not values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
@@ -142,7 +142,7 @@ _SIGNED = necessary(f"(?:{_SUFFIX})?{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=T
 _SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
 _QUOTED = necessary(r"(?:\\{0,7}[\"'`])?[ \t]{1,24}\\{0,7}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
 _TABBED = necessary(rf"{_CLOSED}{_TAB}{_VALUE}", ignore_case=True)
-_LINES_WITH_NAME = LinePrefilter(
+LINES = LinePrefilter(
     "|".join(
         (
             f"(?:{_NAME})[sS]?{_SIGNED}",
@@ -195,14 +195,9 @@ _NO_PASSWORD = DOCUMENTED | {
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
-def may_name(text: str) -> bool:
-    """Returns whether the text may contain a named secret."""
-    return _LINES_WITH_NAME.holds(text)
-
-
-def find_named(text: str) -> Iterator[Hit]:
-    """Yields the values that a name marks as secret, in order of their names."""
-    for start, end in _LINES_WITH_NAME(text):
+def find_named(text: str, lines: Iterable[tuple[int, int]]) -> Iterator[Hit]:
+    """Yields the values that a name marks as secret, in lines of a text found by `LINES`."""
+    for start, end in lines:
         yield from _in_lines(text, start, end)
 
 

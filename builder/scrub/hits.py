@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from hashlib import blake2b
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,43 +36,85 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     return tuple(chosen)
 
 
-Find = Callable[[str], tuple[Hit, ...]]
+Search = Callable[[Sequence[str]], list[tuple[Hit, ...]]]
+"""One or more texts → the hits of each of them."""
 REMEMBERED = 1 << 15
 """Maximum number of texts whose results are cached."""
+SHORT = 256
+"""Shorter texts are not cached: searching them together with others takes less time."""
+BATCH = 1 << 16
+"""Code points of texts that are searched together, at least."""
 
 
-def remembering(find: Find) -> Find:
-    """Returns the function with a cache of its results, by the texts' digests.
+def remembering(search: Search) -> Search:
+    """Returns the function for any number of texts, with a cache of its results by their digests.
 
     Prompts and definitions repeat, and the audits of a build examine what was searched before it
     was written.
     """
     remembered: dict[bytes, tuple[Hit, ...]] = {}
 
-    @wraps(find)
-    def found(text: str) -> tuple[Hit, ...]:
-        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        hits = remembered.get(key)
-        if hits is None:
-            if len(remembered) == REMEMBERED:
-                remembered.clear()
-            hits = remembered[key] = find(text)
-        return hits
+    @wraps(search)
+    def found(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+        known: dict[str, tuple[Hit, ...]] = {}
+        keys: dict[str, bytes] = {}
+        unknown: dict[str, None] = {}
+        for text in texts:
+            if len(text) < SHORT:
+                unknown[text] = None
+            elif text not in known and text not in keys:
+                key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+                if key in remembered:
+                    known[text] = remembered[key]
+                else:
+                    unknown[text], keys[text] = None, key
+        for batch in _batches(unknown):
+            for text, hits in zip(batch, search(batch), strict=True):
+                known[text] = hits
+                if text in keys:
+                    if len(remembered) == REMEMBERED:
+                        remembered.clear()
+                    remembered[keys[text]] = hits
+        return [known[text] for text in texts]
 
     return found
 
 
-SHORT = 256
-"""Shorter texts are first searched together with others."""
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yields lists of the texts, each of at least BATCH code points but for the last."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
-def found_in(
-    texts: Sequence[str], find: Find, may_hit: Callable[[str], object]
-) -> list[tuple[Hit, ...]]:
-    """Returns the hits of each text.
+class Joined:
+    """One or more texts joined by lines, so that a prefilter has to be run only once.
 
-    `may_hit` is called once with all texts shorter than SHORT, joined by lines. It finds in the
-    joined text whatever it finds in a single one, so if it finds nothing, none of them has a hit.
+    What it finds in one of them it also finds in the joined text.
     """
-    is_quiet = not may_hit("\n".join(text for text in texts if len(text) < SHORT))
-    return [() if is_quiet and len(text) < SHORT else find(text) for text in texts]
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.text = "\n".join(texts)
+        self.starts = [0, *accumulate(len(text) + 1 for text in texts)]
+        """Where each text starts, and where another one would."""
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Returns the number of the text that a position is in, and the position in it."""
+        number = bisect_right(self.starts, at) - 1
+        return number, at - self.starts[number]
+
+    def ranges(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+        """Yields (number of the text, start, end) for ranges, split where they include several."""
+        for start, end in found:
+            number, first = self.place(start)
+            while (following := self.starts[number + 1]) <= end:
+                yield number, first, following - 1 - self.starts[number]
+                number, first = number + 1, 0
+            yield number, first, end - self.starts[number]

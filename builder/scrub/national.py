@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.prefilter import necessary
 
 IDENTITY_NUMBERS = (
     # (module of stdnum, words before it, form)
@@ -58,28 +58,24 @@ _PHONE = re.compile(
 )
 PHONE_CONDITION = r"(?:\A|[^0-9A-Za-z_])" + necessary(_PHONE.pattern, ignore_case=True)
 
-_LINES_WITH_IDENTITY = LinePrefilter(IDENTITY_CONDITION)
-_LINES_WITH_PHONE = LinePrefilter(PHONE_CONDITION)
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d\d[-/.]\d\d")
 
 
-def find_identity_numbers(text: str) -> Iterator[Hit]:
+def find_identity_numbers(text: str, start: int, end: int) -> Iterator[Hit]:
     """Yields identity numbers after their names if their check digits are valid."""
-    for start, end in _LINES_WITH_IDENTITY(text):
-        for module, pattern in _IDENTITY:
-            for match in pattern.finditer(text, start, end):
-                if import_module(f"stdnum.{module}").is_valid(match["id"]):
-                    yield Hit(*match.span("id"), "national_id")
+    for module, pattern in _IDENTITY:
+        for match in pattern.finditer(text, start, end):
+            if import_module(f"stdnum.{module}").is_valid(match["id"]):
+                yield Hit(*match.span("id"), "national_id")
 
 
-def find_national_phones(text: str) -> Iterator[Hit]:
+def find_national_phones(text: str, start: int, end: int) -> Iterator[Hit]:
     """Yields numbers after a word for phones that are valid in one of `PHONE_REGIONS`."""
-    for start, end in _LINES_WITH_PHONE(text):
-        for match in _PHONE.finditer(text, start, end):
-            number = match["number"]
-            digits = sum(map(str.isdigit, number))
-            if 8 <= digits <= 13 and not _DATE.match(number) and _is_phone(number):
-                yield Hit(*match.span("number"), "phone")
+    for match in _PHONE.finditer(text, start, end):
+        number = match["number"]
+        digits = sum(map(str.isdigit, number))
+        if 8 <= digits <= 13 and not _DATE.match(number) and _is_phone(number):
+            yield Hit(*match.span("number"), "phone")
 
 
 def _is_phone(number: str) -> bool:

@@ -13,14 +13,14 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from builder.scrub.hits import Hit, apart, found_in, remembering
+from builder.scrub.hits import Hit, Joined, apart, remembering
 from builder.scrub.national import (
     IDENTITY_CONDITION,
     PHONE_CONDITION,
     find_identity_numbers,
     find_national_phones,
 )
-from builder.scrub.prefilter import Prefilter, necessary
+from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary
 from builder.scrub.rules import after_none_of, anywhere
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id")
@@ -142,7 +142,7 @@ _NAMED_HOST = anywhere(
     r"(?P<host>[A-Za-z0-9][\w.-]{2,62})(?![\w(\[.])"
 )
 _HOST_NAME = "(?:host|computer|node|server)[_ ]?"
-_HOST_NAMES = re.compile(f"(?<![A-Za-z]){_HOST_NAME}$", re.IGNORECASE)
+_HOST_NAMES = re.compile(rf"(?<![A-Za-z]){_HOST_NAME}\Z", re.IGNORECASE)
 _UNAME = anywhere(r"(?:Linux|Darwin|FreeBSD) (?P<host>[A-Za-z0-9][\w.-]{1,62}) \d+\.\d+")
 _INNER_HOST = anywhere(
     r"[@/](?:(?<=@)|(?<=//))(?P<host>[A-Za-z0-9][\w-]{1,62}(?:\.[\w-]{1,62}){0,4}"
@@ -156,31 +156,42 @@ _NO_HOST = re.compile(
 )
 
 
-@remembering
 def find_personal(text: str) -> tuple[Hit, ...]:
     """Returns the personal data in a decoded text, in order, none overlapping."""
-    return apart(hit for finder in _MAY_HIT(text) for hit in finder(text))
+    return personal_in([text])[0]
 
 
+@remembering
 def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
-    """Returns the personal data in each of some texts."""
-    return found_in(texts, find_personal, _MAY_HIT)
+    """Returns the personal data in each of some texts: those of `find_personal`.
+
+    No rule goes beyond a line, so only lines with a condition are searched.
+    """
+    joined = Joined(texts)
+    found: list[list[Hit]] = [[] for _ in texts]
+    for number, start, end in joined.ranges(_LINES(joined.text)):
+        text = texts[number]
+        for finder in _MAY_HIT(text[start:end]):
+            found[number] += finder(text, start, end)
+    return [apart(hits) for hits in found]
 
 
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
 """Every mail address contains this; it starts with one character, which `re` finds fast."""
 
 
-def _mails(text: str) -> Iterator[Hit]:
-    for match in _MAIL.pattern.finditer(text) if _MAIL_AT.search(text) else ():
+def _mails(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in (
+        _MAIL.pattern.finditer(text, start, end) if _MAIL_AT.search(text, start, end) else ()
+    ):
         if _IN_URL.search(text, max(0, match.start() - 100), match.start()):
             continue  # the password of a URL
         if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
             yield Hit(match.start(), match.end(), "mail")
 
 
-def _phones(text: str) -> Iterator[Hit]:
-    for match in _PHONE.pattern.finditer(text):
+def _phones(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in _PHONE.pattern.finditer(text, start, end):
         digits = sum(map(str.isdigit, match[0]))
         is_added = match[0][1:].isdigit() and text[match.start() - 1 : match.start()] in ("", "\n")
         if 8 <= digits <= 15 and not (match[0][0] == "+" and is_added):  # a line of a diff
@@ -191,14 +202,14 @@ _DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
 """Required in a text for an IBAN to count: one made of letters only does not."""
 
 
-def _ibans(text: str) -> Iterator[Hit]:
-    for match in _IBAN.pattern.finditer(text):
+def _ibans(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in _IBAN.pattern.finditer(text, start, end):
         if is_iban(match[0]) and _DIGITS.search(text):
             yield Hit(match.start(), match.end(), "iban")
 
 
-def _cards(text: str) -> Iterator[Hit]:
-    for match in _CARD.pattern.finditer(text):
+def _cards(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in _CARD.pattern.finditer(text, start, end):
         if is_card(match[0]):
             yield Hit(match.start(), match.end(), "card")
 
@@ -224,8 +235,10 @@ def is_card(text: str) -> bool:
 _DOTTED = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d")
 
 
-def _addresses(text: str) -> Iterator[Hit]:
-    for match in _IPV4.pattern.finditer(text) if _DOTTED.search(text) else ():
+def _addresses(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in (
+        _IPV4.pattern.finditer(text, start, end) if _DOTTED.search(text, start, end) else ()
+    ):
         before = text[max(0, match.start() - 9) : match.start()].lower()
         version = before.endswith(("v", "version ", "version: ", "ver ")) or (
             before.endswith("/") and not before.endswith("//")
@@ -237,8 +250,10 @@ def _addresses(text: str) -> Iterator[Hit]:
 _GROUPED = re.compile(r":(?<=[23][0-9A-Fa-f]{3}:)")
 
 
-def _long_addresses(text: str) -> Iterator[Hit]:
-    for match in _IPV6.pattern.finditer(text) if _GROUPED.search(text) else ():
+def _long_addresses(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in (
+        _IPV6.pattern.finditer(text, start, end) if _GROUPED.search(text, start, end) else ()
+    ):
         if _is_somebodys(match[0]):
             yield Hit(match.start(), match.end(), "ip")
 
@@ -259,14 +274,16 @@ def _is_somebodys(text: str) -> bool:
     return address.is_global or any(address in network for network in _DOCUMENTED)
 
 
-def _users(text: str) -> Iterator[Hit]:
-    if "Users" in text or "home" in text:
-        is_windows = ":\\" in text or ":/Users" in text
-        yield from _named_users((_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text))
+def _users(text: str, start: int, end: int) -> Iterator[Hit]:
+    if _contains(text, start, end, ("Users", "home")):
+        is_windows = _contains(text, start, end, (":\\", ":/Users"))
+        yield from _named_users(
+            (_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text, start, end)
+        )
 
 
-def _encoded_users(text: str) -> Iterator[Hit]:
-    yield from _named_users(_ENCODED.pattern.finditer(text))
+def _encoded_users(text: str, start: int, end: int) -> Iterator[Hit]:
+    yield from _named_users(_ENCODED.pattern.finditer(text, start, end))
 
 
 def _named_users(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
@@ -286,8 +303,10 @@ def _is_users(name: str) -> bool:
 _PROMPT_AT = re.compile(r"@[A-Za-z0-9][\w.-]{1,62}(?=:[~/]| ?[~%$#] )")
 
 
-def _prompts(text: str) -> Iterator[Hit]:
-    for match in _PROMPT.pattern.finditer(text) if _PROMPT_AT.search(text) else ():
+def _prompts(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in (
+        _PROMPT.pattern.finditer(text, start, end) if _PROMPT_AT.search(text, start, end) else ()
+    ):
         name, _, host = match[0].partition("@")
         if _is_users(name) and name not in ("git", "hg"):
             yield Hit(match.start(), match.start() + len(name), "user_name")
@@ -295,21 +314,21 @@ def _prompts(text: str) -> Iterator[Hit]:
             yield Hit(*match.span("host"), "host_name")
 
 
-def _unames(text: str) -> Iterator[Hit]:
-    if any(cue in text for cue in ("inux ", "arwin ", "BSD ")):
-        yield from _named_hosts(_UNAME.pattern.finditer(text))
+def _unames(text: str, start: int, end: int) -> Iterator[Hit]:
+    if _contains(text, start, end, ("inux ", "arwin ", "BSD ")):
+        yield from _named_hosts(_UNAME.pattern.finditer(text, start, end))
 
 
 _INNER_TOP = re.compile(r"\.(?:local|lan|corp|int)")
 
 
-def _inner_hosts(text: str) -> Iterator[Hit]:
-    if _INNER_TOP.search(text):
-        yield from _named_hosts(_INNER_HOST.pattern.finditer(text))
+def _inner_hosts(text: str, start: int, end: int) -> Iterator[Hit]:
+    if _INNER_TOP.search(text, start, end):
+        yield from _named_hosts(_INNER_HOST.pattern.finditer(text, start, end))
 
 
-def _hosts_by_key(text: str) -> Iterator[Hit]:
-    for place in _NAMED_HOST.pattern.finditer(text):
+def _hosts_by_key(text: str, start: int, end: int) -> Iterator[Hit]:
+    for place in _NAMED_HOST.pattern.finditer(text, start, end):
         if _HOST_NAMES.search(text, max(0, place.start() - 10), place.start()):
             yield from _named_hosts([place])
 
@@ -320,12 +339,18 @@ def _named_hosts(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
             yield Hit(*place.span("host"), "host_name")
 
 
-def _hosts(text: str) -> Iterator[Hit]:
-    for match in _HOST.pattern.finditer(text) if any(cue in text for cue in _HOST_CUES) else ():
+def _hosts(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in (
+        _HOST.pattern.finditer(text, start, end) if _contains(text, start, end, _HOST_CUES) else ()
+    ):
         yield Hit(match.start(), match.end(), "host_name")
 
 
-_MAY_HIT = Prefilter((
+def _contains(text: str, start: int, end: int, cues: tuple[str, ...]) -> bool:
+    return any(text.find(cue, start, end) >= 0 for cue in cues)
+
+
+_RULES = (
     (IDENTITY_CONDITION, find_identity_numbers),
     (PHONE_CONDITION, find_national_phones),
     (_MAIL.condition, _mails),
@@ -339,9 +364,11 @@ _MAY_HIT = Prefilter((
     (_PROMPT.condition, _prompts),
     (_UNAME.condition, _unames),
     (_INNER_HOST.condition, _inner_hosts),
-    (necessary(_HOST_NAME + "\n?", ignore_case=True) + _NAMED_HOST.condition, _hosts_by_key),
+    (necessary(_HOST_NAME, ignore_case=True) + _NAMED_HOST.condition, _hosts_by_key),
     (_HOST.condition, _hosts),
-))  # fmt: skip
+)  # fmt: skip
+_MAY_HIT = Prefilter(_RULES)
+_LINES = LinePrefilter("|".join(condition for condition, _ in _RULES))
 
 
 def pseudonym(kind: str, digits: str) -> str:

@@ -10,6 +10,7 @@ round.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import Any, Generic, TypeVar
@@ -76,15 +77,15 @@ def necessary(pattern: str, *, ignore_case: bool = False) -> str:
     return f"(?{'i' if ignore_case else ''}:{_TOKEN.sub(wider, pattern)})"
 
 
-Derived = TypeVar("Derived", str, bytes)
+Text = TypeVar("Text", str, bytes)
 
 
-def _last_kept(derive: Callable[[str], Derived]) -> Callable[[str], Derived]:
+def _last_kept(derive: Callable[[str], Text]) -> Callable[[str], Text]:
     """Returns the function with its last result cached: several prefilters test the same text."""
-    last: tuple[str, Derived] | None = None
+    last: tuple[str, Text] | None = None
 
     @wraps(derive)
-    def derived(text: str) -> Derived:
+    def derived(text: str) -> Text:
         nonlocal last
         kept = last
         if kept is not None and kept[0] is text:
@@ -142,60 +143,102 @@ class Prefilter(Generic[Rule]):
         return found
 
 
+class WordPrefilter:
+    """Tests whether a text contains one of some words, which need not be ASCII."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = sorted(set(words))
+
+    def __call__(self, text: str) -> bool:
+        """Returns whether it does; upper and lower case of ASCII letters are the same."""
+        if re2 is None:
+            lower = ascii_lower(text)
+            return any(word in lower for word in self._words)
+        return self._pattern.search(text.encode("utf-8", "surrogatepass")) is not None
+
+    @cached_property
+    def _pattern(self) -> Any:
+        pattern = "|".join(map(re.escape, self._words))
+        return re2.compile(f"(?i:{pattern})".encode(), _options())
+
+
+def occurrences(literal: Text, text: Text) -> Iterator[int]:
+    """Yields the positions of a literal in a text, ascending."""
+    at = text.find(literal)
+    while at >= 0:
+        yield at
+        at = text.find(literal, at + 1)
+
+
 KEYED = 5
 """Characters at the beginning of a literal by which it is looked up."""
 
 
 class LiteralPrefilter(Generic[Rule]):
-    """Selects the rules that have a literal in a text; made from (literals, start, rule).
+    """Finds where literals of rules are in a text; made from (literals, start, rule).
 
     start  the text before the literal, as a condition for RE2 of at most `MAX_START` characters;
-           None: the literal may be anywhere, in upper or lower case (it is in lower case here)
+           None: the literal may be anywhere
 
-    RE2 finds the positions of all literals with an automaton that does not distinguish them: one
-    that does (a Set) has so many states that building them costs ten times the search.
+    Upper and lower case of ASCII letters are the same. RE2 finds the positions of all literals with
+    an automaton that does not distinguish them: one that does (a Set) has so many states that
+    building them costs ten times the search.
     """
 
     def __init__(self, rules: Iterable[tuple[Sequence[str], str | None, Rule]]) -> None:
-        self._rules = tuple(rules)
-        self._by_start: dict[str, list[tuple[str, int]]] = {}
+        self._rules: list[Rule] = []
+        self._with: dict[str, list[int]] = {}
         starts: dict[str | None, set[str]] = {}
-        for number, (literals, start, _) in enumerate(self._rules):
+        for number, (literals, start, rule) in enumerate(rules):
+            self._rules.append(rule)
             for literal in literals:
-                begin = literal[:KEYED].lower()
-                self._by_start.setdefault(begin, []).append((literal.lower(), number))
-                starts.setdefault(start, set()).add(literal)
-        self._widths = sorted({len(begin) for begin in self._by_start})
+                self._with.setdefault(literal.lower(), []).append(number)
+                starts.setdefault(start, set()).add(literal.lower() if start is None else literal)
+        self._by_start: dict[bytes, list[tuple[bytes, str]]] = {}
+        for literal in self._with:
+            data = literal.encode("ascii")
+            self._by_start.setdefault(data[:KEYED], []).append((data, literal))
+        self._widths: dict[bytes, list[int]] = {}
+        for begin in sorted(self._by_start, key=len):
+            widths = self._widths.setdefault(begin[:1], [])
+            if len(begin) not in widths:
+                widths.append(len(begin))
         self.condition = "|".join(
             f"({'?i' if start is None else '?'}:{start or ''}"
             f"(?:{'|'.join(map(re.escape, sorted(found)))}))"
             for start, found in starts.items()
         )
 
-    def __call__(self, text: str) -> Sequence[Rule]:
-        """Returns the rules with a literal in the text, in order."""
+    def rules(self, literals: Iterable[str]) -> list[Rule]:
+        """Returns the rules with one of some literals, in order."""
+        found = {number for literal in literals for number in self._with[literal]}
+        return [self._rules[number] for number in sorted(found)]
+
+    def __call__(self, text: str) -> dict[str, list[int]]:
+        """Returns {literal in lower case: its positions, ascending} for the literals in a text.
+
+        All positions at which a rule can match are among them.
+        """
+        found: dict[str, list[int]] = {}
+        lower = projected(text).lower()
+        for place in self._positions(text, lower):
+            for width in self._widths.get(lower[place : place + 1], ()):
+                for data, literal in self._by_start.get(lower[place : place + width], ()):
+                    if lower.startswith(data, place):
+                        found.setdefault(literal, []).append(place)
+        return found
+
+    def _positions(self, text: str, lower: bytes) -> Iterator[int]:
+        """Yields the positions at which a literal may be, ascending."""
         if re2 is None:
-            lower = ascii_lower(text)
-            return [
-                rule
-                for literals, start, rule in self._rules
-                if any(literal in (lower if start is None else text) for literal in literals)
-            ]
+            yield from sorted({at for begin in self._by_start for at in occurrences(begin, lower)})
+            return
         data = projected(text)
-        match = self._pattern.search(data)
-        if match is None:
-            return ()
-        lower = ascii_lower(text)
-        found: set[int] = set()
-        while match:
+        at = done = 0
+        while match := self._pattern.search(data, at):
             at = match.start() + 1
-            for place in range(at - 1, at + MAX_START):
-                for width in self._widths:
-                    for literal, number in self._by_start.get(lower[place : place + width], ()):
-                        if number not in found and lower.startswith(literal, place):
-                            found.add(number)
-            match = self._pattern.search(data, at)
-        return [self._rules[number][2] for number in sorted(found)]
+            yield from range(max(at - 1, done), at + MAX_START)
+            done = at + MAX_START
 
     @cached_property
     def _pattern(self) -> Any:
@@ -211,6 +254,23 @@ class LinePrefilter:
     def holds(self, text: str) -> bool:
         """Returns whether the condition may match in the text; always without RE2."""
         return re2 is None or self._pattern.search(projected(text)) is not None
+
+    def parts(self, text: str, starts: Sequence[int]) -> Iterator[int]:
+        """Yields the numbers of the parts of a text in which, or with whose newline, one starts.
+
+        `starts` are the starts of the parts, which are whole lines. Without RE2 it yields all.
+        """
+        if re2 is None:
+            yield from range(len(starts))
+            return
+        data = projected(text)
+        at = 0
+        while found := self._pattern.search(data, at):
+            number = bisect_right(starts, found.start() + 1) - 1
+            yield number
+            if number + 1 == len(starts):
+                return
+            at = starts[number + 1] - 1
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
         """Yields [start, end) of these lines, without line ends; without RE2, of the whole text."""

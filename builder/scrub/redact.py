@@ -24,9 +24,9 @@ from builder.problem import Problem
 from builder.sample import Dialogue
 from builder.scrub.answers import find_answers
 from builder.scrub.escapes import outside_escapes
-from builder.scrub.hits import Find, Hit, apart
+from builder.scrub.hits import Hit, apart
 from builder.scrub.options import ScrubOptions
-from builder.scrub.personal import find_personal, pseudonym
+from builder.scrub.personal import find_personal, personal_in, pseudonym
 from builder.scrub.secrets import (
     MARK,
     find_secrets,
@@ -93,7 +93,7 @@ class Scrubber:
                 dialogue, places = self._changed(dialogue, finder.hits, self.placeholder)
                 changes["secret_redacted"] = places
         if self.options.personal_data in ("pseudonymise", "reject"):
-            found = _hits(dialogue, find_personal)
+            found = _personal(dialogue)
             if found and self.options.personal_data == "reject":
                 return _rejected(dialogue, "personal_data", _data(found))
             if found:
@@ -179,9 +179,10 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
     return "".join(pieces) + text[at:]
 
 
-def _hits(dialogue: Dialogue, find: Find) -> dict[str, tuple[Hit, ...]]:
-    """Returns {text: hits} for the texts of a dialogue that have hits."""
-    return {text: hits for _, text in dialogue_strings(dialogue) if (hits := find(text))}
+def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
+    """Returns {text: hits} for the texts of a dialogue with personal data."""
+    texts = [text for _, text in dialogue_strings(dialogue)]
+    return {text: hits for text, hits in zip(texts, personal_in(texts), strict=True) if hits}
 
 
 def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from builder.scrub.hits import Hit
 from builder.scrub.nearby import is_generated
-from builder.scrub.prefilter import ascii_lower, necessary
+from builder.scrub.prefilter import ascii_lower, necessary, occurrences
 from builder.scrub.rules import ESCAPE, behind_none_of
 from builder.scrub.values import DOCUMENTED, is_drawn, is_stand_in, looks_random
 
@@ -112,14 +112,23 @@ class SecretRule:
         The start is that of `builder.scrub.prefilter.LiteralPrefilter`.
         """
         if self.near or not self.token or self.lead != (0, 0):
-            literals = self.near if self.near and not self._is_cheap else self.prefilter
-            return tuple(literal.lower() for literal in literals), None
+            return (self.prefilter if self._is_gated_by_literals else self.near), None
         return self.prefilter, STARTS
 
-    @property
-    def _is_cheap(self) -> bool:
-        """Returns whether the literals are rare, and the pattern is tried at one place of each."""
-        return self.lead == (0, 0) and min(map(len, self.prefilter)) > MAX_FREQUENT
+    @cached_property
+    def _is_gated_by_literals(self) -> bool:
+        """Returns whether the literals of the gate are the rule's own, not its `near` words.
+
+        For a rule with such words, they are if they are rare, and the pattern is tried at one place
+        of each.
+        """
+        is_rare = self.lead == (0, 0) and min(map(len, self.prefilter)) > MAX_FREQUENT
+        return not self.near or is_rare
+
+    @cached_property
+    def _literals(self) -> tuple[tuple[str, str], ...]:
+        """Each literal as it is, and with its ASCII letters in lower case."""
+        return tuple((literal, ascii_lower(literal)) for literal in self.prefilter)
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -141,28 +150,30 @@ class SecretRule:
     def _has_group(self) -> bool:
         return "v" in self._regex.groupindex
 
-    def find(self, text: str, searched: str) -> Iterator[Hit]:
-        """Yields the matches of the rule in `text`, unordered.
+    def find(self, text: str, places: Mapping[str, Iterable[int]]) -> Iterator[Hit]:
+        """Yields the matches of the rule in a text, unordered.
 
-        `searched` is the text to search for the literals: the same, or for a rule that ignores case
-        the text in lower case, of equal length.
+        `places` has the positions of the literals of its gate, in lower case, ascending.
         """
-        if self.near and self._is_cheap:
-            lower = ascii_lower(text)
-            if not any(word in lower for word in self.near):
-                return
         least, most = self.lead
-        for literal in self.prefilter:
-            at = searched.find(literal)
+        if not self._is_gated_by_literals:
+            places = self.places(text)
+        for literal, lower in self._literals:
             done = 0
-            while at >= 0:
+            for at in places.get(lower, ()):
+                if at < done or (self.token and not text.startswith(literal, at)):
+                    continue
                 for start in range(max(done, at - most), at - least + 1):
                     found = self._match(text, start)
                     if found is not None:
                         yield Hit(*found, self.kind, certain=self.token)
                         done = found[1]
                         break
-                at = searched.find(literal, max(at + 1, done))
+
+    def places(self, text: str) -> dict[str, Iterator[int]]:
+        """Returns {literal in lower case: its positions, ascending} for the rule's literals."""
+        searched = ascii_lower(text)
+        return {lower: occurrences(lower, searched) for _, lower in self._literals}
 
     def _match(self, text: str, start: int) -> tuple[int, int] | None:
         """Returns [start, end) of the secret in a match that starts there, or None."""

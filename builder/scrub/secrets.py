@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from builder.scrub import assignments, blocks, columns, encoded, nearby, sentences
-from builder.scrub.assignments import find_named, may_name
+from builder.scrub.assignments import find_named
 from builder.scrub.blocks import find_in_blocks
 from builder.scrub.columns import find_in_columns
 from builder.scrub.command_rules import COMMAND_RULES
@@ -29,14 +31,13 @@ from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.escapes import outside_escapes
-from builder.scrub.hits import Hit, apart, found_in, remembering
+from builder.scrub.hits import Hit, Joined, apart, remembering
 from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import (
     LinePrefilter,
     LiteralPrefilter,
-    ascii_lower,
+    WordPrefilter,
     necessary,
-    projected,
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
 from builder.scrub.sentences import find_in_sentences
@@ -61,14 +62,7 @@ KINDS = tuple(sorted({rule.kind for rule in RULES} | {"secret", "aws_secret_key"
 """All kinds that a hit can have."""
 
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
-_OTHER_SCRIPTS = LinePrefilter(
-    "|".join(sorted({
-        re.sub(r"(?:\\\?){2,}", r"\\?\\?", re.escape(projected(word).decode()))
-        for rule in OTHER_SCRIPT_RULES
-        for word in rule.prefilter
-    }))
-)  # fmt: skip
-"""A pattern that matches in every text with a word of `OTHER_SCRIPT_RULES`, as RE2 sees it."""
+_OTHER_SCRIPTS = WordPrefilter(word for rule in OTHER_SCRIPT_RULES for word in rule.prefilter)
 
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -86,16 +80,18 @@ MAX_PEM = 20_000
 """Maximum code points of a private key, with everything a viewer put between its lines."""
 
 
-@remembering
 def find_secrets(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, in order, none overlapping."""
-    hits = apart(outside_escapes(text, _all(text)))
-    return tuple(hit for hit in hits if MARK not in text[hit.start : hit.end])
+    return secrets_in([text])[0]
 
 
+@remembering
 def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
-    """Returns the secrets in each of some texts."""
-    return found_in(texts, find_secrets, _may_hold)
+    """Returns the secrets in each of some texts: those of `find_secrets`."""
+    return [
+        _found(text, marks) if marks.may_hit or "\\u" in text else ()
+        for text, marks in zip(texts, _marked(texts), strict=True)
+    ]
 
 
 def named_secret(name: str, value: str) -> bool:
@@ -103,37 +99,69 @@ def named_secret(name: str, value: str) -> bool:
     return MARK not in value and assignments.named_secret(name, value)
 
 
-def _may_hold(text: str) -> bool:
-    read = unescaped(text)
-    return _may_hold_as_written(text) or (read is not None and _may_hold_as_written(read.text))
+@dataclass(slots=True)
+class _Marks:
+    """What the prefilters found in a text.
+
+    places         the positions of the literals of rules, as `LiteralPrefilter` returns them
+    named          [start, end) of the lines with a name
+    other_scripts  whether `OTHER_SCRIPT_RULES` may hit
+    rare           whether `_rare` or `find_encoded` may find something
+    """
+
+    places: dict[str, list[int]] = field(default_factory=dict)
+    named: list[tuple[int, int]] = field(default_factory=list)
+    other_scripts: bool = False
+    rare: bool = False
+
+    @property
+    def may_hit(self) -> bool:
+        """Returns whether there is anything to search for."""
+        return bool(self.places or self.named) or self.other_scripts or self.rare
 
 
-def _may_hold_as_written(text: str) -> bool:
-    if not text.isascii() and _OTHER_SCRIPTS.holds(text):
-        return True
-    return bool(_RULES_IN(text)) or _RARE.holds(text) or may_name(text)
+def _marked(texts: Sequence[str]) -> list[_Marks]:
+    """Runs the prefilters once over all texts, joined."""
+    joined = Joined(texts)
+    marks = [_Marks() for _ in texts]
+    for literal, places in _RULES_IN(joined.text).items():
+        for at in places:
+            number, place = joined.place(at)
+            marks[number].places.setdefault(literal, []).append(place)
+    for number, start, end in joined.ranges(assignments.LINES(joined.text)):
+        marks[number].named.append((start, end))
+    for number in _RARE.parts(joined.text, joined.starts[:-1]):
+        marks[number].rare = True
+    if not joined.text.isascii():
+        for text, mark in zip(texts, marks, strict=True):
+            mark.other_scripts = not text.isascii() and _OTHER_SCRIPTS(text)
+    return marks
 
 
-def _all(text: str) -> Iterator[Hit]:
-    """Yields all hits, unordered."""
+def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
     read = unescaped(text)
     if read is None:
-        yield from _as_written(text)
+        hits = _as_written(text, marks)
     else:
-        yield from read.whole(_as_written(text))
-        yield from read.original(_as_written(read.text))
+        (seen,) = _marked([read.text])
+        hits = chain(
+            read.whole(_as_written(text, marks)), read.original(_as_written(read.text, seen))
+        )
+    found = apart(outside_escapes(text, hits))
+    return tuple(hit for hit in found if MARK not in text[hit.start : hit.end])
 
 
-def _as_written(text: str) -> Iterator[Hit]:
+def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
     """Yields the hits in the text as it is, unordered."""
-    yield from _plain(text)
-    if _RARE.holds(text):
+    yield from _plain(text, marks)
+    if marks.rare:
         yield from _rare(text)
         yield from find_encoded(text, _find_decoded)
 
 
 def _find_decoded(text: str) -> tuple[Hit, ...]:
-    return apart([*_plain(text), *_rare(text)])
+    (marks,) = _marked([text])
+    return apart([*_plain(text, marks), *_rare(text)])
 
 
 def _rare(text: str) -> Iterator[Hit]:
@@ -143,19 +171,17 @@ def _rare(text: str) -> Iterator[Hit]:
         yield from find(text)
 
 
-def _plain(text: str) -> Iterator[Hit]:
+def _plain(text: str, marks: _Marks) -> Iterator[Hit]:
     """Yields the hits of rules and names, unordered."""
-    rules = _RULES_IN(text)
-    lower = ascii_lower(text) if any(not rule.token for rule in rules) else ""
-    for rule in rules:
-        for hit in rule.find(text, text if rule.token else lower):
+    for rule in _RULES_IN.rules(marks.places):
+        for hit in rule.find(text, marks.places):
             yield hit
             if hit.kind == "aws_access_key":
                 yield from _aws_secrets(text, hit.start, hit.end)
-    if not text.isascii() and _OTHER_SCRIPTS.holds(text):
+    if marks.other_scripts:
         for rule in OTHER_SCRIPT_RULES:
-            yield from rule.find(text, text)
-    yield from find_named(text)
+            yield from rule.find(text, rule.places(text))
+    yield from find_named(text, marks.named)
 
 
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
