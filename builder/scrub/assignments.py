@@ -11,7 +11,8 @@ words of documentation are not values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 
 from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
@@ -151,6 +152,8 @@ LINES = LinePrefilter(
         )
     )
 )
+MAX_NAME = 400
+"""Code points at the end of a member's name that are examined."""
 MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
@@ -195,28 +198,27 @@ _NO_PASSWORD = DOCUMENTED | {
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
-def find_named(text: str, lines: Iterable[tuple[int, int]]) -> Iterator[Hit]:
-    """Yields the values that a name marks as secret, in lines of a text found by `LINES`."""
-    for start, end in lines:
-        yield from _in_lines(text, start, end)
-
-
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
+    keyword = _keyword(name[-MAX_NAME:])
+    return keyword is not None and _is_value(keyword, value, quoted=True, setting=False)
+
+
+@lru_cache(maxsize=1 << 12)  # a dataset has few names, but many members
+def _keyword(name: str) -> str | None:
+    """Returns the keyword with which the name of a secret ends; None for other names."""
     if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
         name = name[:-1]  # a list of them
     name = _NAME_SUFFIX.sub("", name)
     lower = name.lower()
     if not lower.endswith(KEYWORDS) or len(lower) != len(name):
-        return False
+        return None
     keyword = next(word for word in KEYWORDS if lower.endswith(word))
-    return _is_named(keyword, name[: -len(keyword)]) and _is_value(
-        keyword, value, quoted=True, setting=False
-    )
+    return keyword if _is_named(keyword, name[: -len(keyword)]) else None
 
 
-def _in_lines(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields the named secrets in whole lines.
+def find_named(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the values that a name marks as secret in whole lines, in order of their names.
 
     A value ends at the end of its line at the latest.
     """

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,7 @@ from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.encoded import find_encoded
 from builder.scrub.escapes import outside_escapes
-from builder.scrub.hits import Hit, Joined, apart, remembering
+from builder.scrub.hits import SHORT, Hit, Joined, apart, remembering
 from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import (
     LinePrefilter,
@@ -82,6 +82,11 @@ MAX_PEM = 20_000
 
 def find_secrets(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, in order, none overlapping."""
+    return _alone(text) if len(text) < SHORT else secrets_in([text])[0]
+
+
+@lru_cache(maxsize=1 << 12)  # the same names and ids occur again and again
+def _alone(text: str) -> tuple[Hit, ...]:
     return secrets_in([text])[0]
 
 
@@ -181,7 +186,8 @@ def _plain(text: str, marks: _Marks) -> Iterator[Hit]:
     if marks.other_scripts:
         for rule in OTHER_SCRIPT_RULES:
             yield from rule.find(text, rule.places(text))
-    yield from find_named(text, marks.named)
+    for start, end in marks.named:
+        yield from find_named(text, start, end)
 
 
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
