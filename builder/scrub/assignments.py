@@ -17,7 +17,7 @@ from functools import lru_cache
 from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.letters import has_drawn_letters
-from builder.scrub.prefilter import LinePrefilter, ascii_lower, necessary
+from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.scrub.rules import by_first
 from builder.scrub.values import (
     DOCUMENTED,
@@ -217,21 +217,22 @@ def _keyword(name: str) -> str | None:
     return keyword if _is_named(keyword, name[: -len(keyword)]) else None
 
 
-def find_named(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields the values that a name marks as secret in whole lines, in order of their names.
+def find_named(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the values that a name marks as secret in lines of `LINES`, in order of their names.
 
     A value ends at the end of its line at the latest.
     """
-    nested, examined = 0, 0
-    for keyword in _KEYWORD.finditer(ascii_lower(text[start:end])):
-        begin = start + keyword.start()
-        nested = nested + 1 if begin < examined else 0
-        if nested > MAX_NESTED:
-            continue
-        match = NAMED.match(text, start + keyword.end())
-        if match is not None:
-            examined = match.end()
-            yield from _assigned(match, text, begin, keyword[0])
+    for start, end in lines:
+        nested, examined = 0, 0
+        for keyword in _KEYWORD.finditer(ascii_lower(text[start:end])):
+            begin = start + keyword.start()
+            nested = nested + 1 if begin < examined else 0
+            if nested > MAX_NESTED:
+                continue
+            match = NAMED.match(text, start + keyword.end())
+            if match is not None:
+                examined = match.end()
+                yield from _assigned(match, text, begin, keyword[0])
 
 
 def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from builder.scrub.assignments import named_secret
 from builder.scrub.escapes import string_end
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter
+from builder.scrub.prefilter import LinePrefilter, Lines
 from builder.scrub.values import is_stand_in, looks_random
 
-CONDITION = r"(?i:insert[ \t]+into)|kind\\*[\"']?:[ \t]*\\*[\"']?Secret"
-"""A pattern for RE2 that matches in every text with such a block."""
-_LINES = LinePrefilter(CONDITION)
+LINES = LinePrefilter(r"(?i:insert[ \t]+into)|kind\\*[\"']?:[ \t]*\\*[\"']?Secret")
+"""Finds the lines that show what such a block is."""
 
 _BREAK = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
 _KIND = re.compile(r"kind\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?Secret(?![A-Za-z])")
@@ -65,10 +64,10 @@ MAX_ROWS = 200
 """Rows of a statement that are examined."""
 
 
-def find_in_blocks(text: str) -> Iterator[Hit]:
-    """Yields the secrets of manifests and statements."""
+def find_in_blocks(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the secrets of manifests and statements that lines of `LINES` show."""
     kinds: list[re.Match[str]] = []
-    for start, end in _LINES(text):
+    for start, end in lines:
         kinds += _KIND.finditer(text, start, end)
         for word in _WORD.finditer(text, start, end):
             insert = _INSERT.match(text, word.start())

@@ -16,7 +16,7 @@ from builder.scrub.assignments import PASSWORDS, TOKENS, named_secret
 from builder.scrub.escapes import string_end
 from builder.scrub.expressions import is_variable
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.prefilter import LinePrefilter, Lines, necessary
 from builder.scrub.values import is_unpronounceable
 
 MAX_ROWS = 1000
@@ -28,13 +28,12 @@ MAX_TABLES = 50
 _KEY = r"(?:api|access|secret|private|auth|account)[_ -]?key"
 _CELL = rf"[\w .-]{{0,8}}(?:{'|'.join((*PASSWORDS, *TOKENS))}|{_KEY})[\"']?[ ]{{0,8}}"
 _CELL_NAME = necessary(_CELL, ignore_case=True)
-_HEADERS = LinePrefilter(
+LINES = LinePrefilter(
     rf"(?:[,;|\t]|\\t)[ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n\\]|$)"
     rf"|(?:^|\n|\\n)[+-]?[\"']?{_CELL_NAME}(?:[,;|\t]|\\+t)"
 )
-_ESCAPED_HEADER = re.compile(_HEADERS.condition)
-CONDITION = _HEADERS.condition
-"""A pattern for RE2 that matches in every text with a header."""
+"""Finds the lines that may be headers, or that contain one in a string of JSON."""
+_ESCAPED_HEADER = re.compile(LINES.condition)
 _NAMES = re.compile(r"[\w .|,;\t\"'-]+")
 _NUMBER = re.compile(
     r"[ \t]{0,12}\d{1,6}(?:[ \t]?\u2192"
@@ -51,10 +50,10 @@ _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _EDGES = " \t\r\"'`"
 
 
-def find_in_columns(text: str) -> Iterator[Hit]:
-    """Yields the secrets below column names."""
+def find_in_columns(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the secrets below column names in lines of `LINES`."""
     tables = done = 0
-    for begin, end, line_break in _header_lines(text):
+    for begin, end, line_break in _header_lines(text, lines):
         start = _content(text, begin, end)
         header = text[start:end].replace(_tab(line_break), "\t")
         if start < done or not _NAMES.fullmatch(header):
@@ -69,12 +68,9 @@ def find_in_columns(text: str) -> Iterator[Hit]:
             return
 
 
-def _header_lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yields [start, end) of the lines that may be headers, and the line breaks after them.
-
-    Without RE2, these are all lines.
-    """
-    for start, end in _HEADERS(text):
+def _header_lines(text: str, lines: Lines) -> Iterator[tuple[int, int, str]]:
+    """Yields [start, end) of the lines that may be headers, and the line breaks after them."""
+    for start, end in lines:
         at = start
         while at < end:
             stop = text.find("\n", at, end)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter
+from builder.scrub.prefilter import LinePrefilter, Lines
 
 MIN_QUADS = 5
 """Minimum groups of four characters for decoding a run: fifteen characters of text."""
@@ -38,18 +38,17 @@ _RUN = re.compile(
 )
 _HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
 _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")
-_LINES = LinePrefilter(f"{_START}|{_HEX_START}")
-CONDITION = _LINES.condition
-"""A pattern for RE2 that matches in every text with encoded text."""
+LINES = LinePrefilter(rf"(?:\A|[^A-Za-z0-9+/_-]){_START}|(?:\A|[^A-Za-z0-9]){_HEX_START}")
+"""Finds the lines with encoded text. If a run could start anywhere, RE2 would need more states."""
 _PRINTABLE = re.compile("[\t\n\r\x1b\x20-\x7e\xa0-\U0010ffff]*")
 _TO_STANDARD = str.maketrans("-_", "+/")
 _NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")
 
 
-def find_encoded(text: str, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:
-    """Yields the runs of a text in whose decoded text `find` finds something."""
+def find_encoded(text: str, lines: Lines, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:
+    """Yields the runs in lines of `LINES` in whose decoded text `find` finds something."""
     done = 0
-    for start, end in _LINES(text):
+    for start, end in lines:
         at = max(start, done)
         while begin := _BEGIN.search(text, at, end):
             run = _RUN.match(text, begin.start())

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, Matches
+from builder.scrub.prefilter import LinePrefilter, Lines, Matches
 from builder.scrub.values import LOOKED_AT, entropy, is_stand_in, is_wordlike, looks_random
 
 REACH = 60
@@ -35,13 +35,12 @@ _ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 _ALTERNATES = re.compile(_ALTERNATING)
 _WORDS = Matches(rf"{_STRONG}|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
-_LINES = LinePrefilter(
+LINES = LinePrefilter(
     r"(?i:keys?|secrets?|token|bearer|cred(?:ential)?s?|pass(?:words?|phrase|code)?|pwd|pepper|totp"
     r"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512)[^A-Za-z0-9+/]"
     rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
 )
-CONDITION = _LINES.condition
-"""A pattern for RE2 that matches in every text with such a value."""
+"""Finds the lines with such a word, if such a value follows."""
 
 _NOT_BEFORE = re.compile(
     r"(?:page|next|continuation|sync|cursor|public|primary|foreign|cache|sort|partition|hash|object"
@@ -94,9 +93,9 @@ _SPLIT = re.compile("[-._/+=~]")
 _SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 
 
-def find_nearby(text: str) -> Iterator[Hit]:
-    """Yields the generated values near words for secrets, in order of the words."""
-    for line, line_end in _LINES(text):
+def find_nearby(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the generated values near words for secrets in lines of `LINES`, in order."""
+    for line, line_end in lines:
         for start, end in _WORDS(text, line, line_end):
             if _is_word(text, start, end):
                 yield from _after(text, start, end)

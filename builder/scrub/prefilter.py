@@ -10,7 +10,6 @@ round.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, wraps
 from typing import Any, Generic, TypeVar
@@ -245,6 +244,10 @@ class LiteralPrefilter(Generic[Rule]):
         return re2.compile(self.condition.encode(), _options())
 
 
+Lines = Iterable[tuple[int, int]]
+"""[start, end) of whole lines of a text, in order, without line ends."""
+
+
 class LinePrefilter:
     """Finds the lines in which, or with whose newline, a match of a condition starts."""
 
@@ -254,23 +257,6 @@ class LinePrefilter:
     def holds(self, text: str) -> bool:
         """Returns whether the condition may match in the text; always without RE2."""
         return re2 is None or self._pattern.search(projected(text)) is not None
-
-    def parts(self, text: str, starts: Sequence[int]) -> Iterator[int]:
-        """Yields the numbers of the parts of a text in which, or with whose newline, one starts.
-
-        `starts` are the starts of the parts, which are whole lines. Without RE2 it yields all.
-        """
-        if re2 is None:
-            yield from range(len(starts))
-            return
-        data = projected(text)
-        at = 0
-        while found := self._pattern.search(data, at):
-            number = bisect_right(starts, found.start() + 1) - 1
-            yield number
-            if number + 1 == len(starts):
-                return
-            at = starts[number + 1] - 1
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
         """Yields [start, end) of these lines, without line ends; without RE2, of the whole text."""

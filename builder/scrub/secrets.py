@@ -17,30 +17,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain
 from typing import Any
 
 from builder.scrub import assignments, blocks, columns, encoded, nearby, sentences
-from builder.scrub.assignments import find_named
-from builder.scrub.blocks import find_in_blocks
-from builder.scrub.columns import find_in_columns
 from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.dump_rules import DUMP_RULES
-from builder.scrub.encoded import find_encoded
 from builder.scrub.escapes import outside_escapes
 from builder.scrub.hits import SHORT, Hit, Joined, apart, remembering
-from builder.scrub.nearby import find_nearby
 from builder.scrub.prefilter import (
     LinePrefilter,
+    Lines,
     LiteralPrefilter,
     WordPrefilter,
     necessary,
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
-from builder.scrub.sentences import find_in_sentences
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.unescaped import unescaped
 from builder.scrub.values import entropy, looks_random
@@ -67,15 +62,7 @@ _OTHER_SCRIPTS = WordPrefilter(word for rule in OTHER_SCRIPT_RULES for word in r
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
-_RARE = LinePrefilter(
-    "|".join(
-        (
-            necessary(_PEM.pattern),
-            *(module.CONDITION for module in (columns, blocks, encoded, nearby, sentences)),
-        )
-    )
-)
-"""A pattern that matches in every text in which `_rare` or `find_encoded` finds something."""
+_PEM_LINES = LinePrefilter(necessary(_PEM.pattern))
 MAX_PEM = 20_000
 """Maximum code points of a private key, with everything a viewer put between its lines."""
 
@@ -109,20 +96,18 @@ class _Marks:
     """What the prefilters found in a text.
 
     places         the positions of the literals of rules, as `LiteralPrefilter` returns them
-    named          [start, end) of the lines with a name
+    lines          the lines for each function of `_FINDERS`, by its number there
     other_scripts  whether `OTHER_SCRIPT_RULES` may hit
-    rare           whether `_rare` or `find_encoded` may find something
     """
 
     places: dict[str, list[int]] = field(default_factory=dict)
-    named: list[tuple[int, int]] = field(default_factory=list)
+    lines: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     other_scripts: bool = False
-    rare: bool = False
 
     @property
     def may_hit(self) -> bool:
         """Returns whether there is anything to search for."""
-        return bool(self.places or self.named) or self.other_scripts or self.rare
+        return bool(self.places or self.lines or self.other_scripts)
 
 
 def _marked(texts: Sequence[str]) -> list[_Marks]:
@@ -133,10 +118,9 @@ def _marked(texts: Sequence[str]) -> list[_Marks]:
         for at in places:
             number, place = joined.place(at)
             marks[number].places.setdefault(literal, []).append(place)
-    for number, start, end in joined.ranges(assignments.LINES(joined.text)):
-        marks[number].named.append((start, end))
-    for number in _RARE.parts(joined.text, joined.starts[:-1]):
-        marks[number].rare = True
+    for finder, (prefilter, _) in enumerate(_FINDERS):
+        for number, start, end in joined.ranges(prefilter(joined.text)):
+            marks[number].lines.setdefault(finder, []).append((start, end))
     if not joined.text.isascii():
         for text, mark in zip(texts, marks, strict=True):
             mark.other_scripts = not text.isascii() and _OTHER_SCRIPTS(text)
@@ -158,26 +142,6 @@ def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
 
 def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
     """Yields the hits in the text as it is, unordered."""
-    yield from _plain(text, marks)
-    if marks.rare:
-        yield from _rare(text)
-        yield from find_encoded(text, _find_decoded)
-
-
-def _find_decoded(text: str) -> tuple[Hit, ...]:
-    (marks,) = _marked([text])
-    return apart([*_plain(text, marks), *_rare(text)])
-
-
-def _rare(text: str) -> Iterator[Hit]:
-    """Yields the hits of everything but rules and names, unordered."""
-    yield from _pems(text)
-    for find in (find_in_columns, find_in_blocks, find_nearby, find_in_sentences):
-        yield from find(text)
-
-
-def _plain(text: str, marks: _Marks) -> Iterator[Hit]:
-    """Yields the hits of rules and names, unordered."""
     for rule in _RULES_IN.rules(marks.places):
         for hit in rule.find(text, marks.places):
             yield hit
@@ -186,8 +150,8 @@ def _plain(text: str, marks: _Marks) -> Iterator[Hit]:
     if marks.other_scripts:
         for rule in OTHER_SCRIPT_RULES:
             yield from rule.find(text, rule.places(text))
-    for start, end in marks.named:
-        yield from find_named(text, start, end)
+    for finder, lines in marks.lines.items():
+        yield from _FINDERS[finder][1](text, lines)
 
 
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
@@ -201,17 +165,19 @@ def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:
             yield Hit(match.start(), match.end(), "aws_secret_key", certain=False)
 
 
-def _pems(text: str) -> Iterator[Hit]:
-    at = 0
-    while begin := _PEM.search(text, at):
-        end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
-        if end is not None:
-            at = end.end()
-        else:  # cut off when it was displayed: as far as it looks like a key
-            body = _PEM_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
-            at = body.end() if body else begin.end()
-        if _has_key(text[begin.end() : at]):
-            yield Hit(begin.start(), at, "private_key")
+def _pems(text: str, lines: Lines) -> Iterator[Hit]:
+    done = 0
+    for start, last in lines:
+        done = max(done, start)
+        while begin := _PEM.search(text, done, last):
+            end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
+            if end is not None:
+                done = end.end()
+            else:  # cut off when it was displayed: as far as it looks like a key
+                body = _PEM_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
+                done = body.end() if body else begin.end()
+            if _has_key(text[begin.end() : done]):
+                yield Hit(begin.start(), done, "private_key")
 
 
 _PEM_RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
@@ -221,6 +187,26 @@ def _has_key(body: str) -> bool:
     """Returns whether most of the text between BEGIN and END is base64, and not code."""
     size = sum(map(str.isalnum, body))
     return size >= 40 and 2 * sum(map(len, _PEM_RUN.findall(body))) >= size
+
+
+def _find_decoded(text: str) -> tuple[Hit, ...]:
+    """Returns the secrets in a decoded text, but for those that are encoded once more."""
+    (marks,) = _marked([text])
+    marks.lines.pop(_ENCODED, None)
+    return apart(_as_written(text, marks))
+
+
+_FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...] = (
+    (assignments.LINES, assignments.find_named),
+    (columns.LINES, columns.find_in_columns),
+    (blocks.LINES, blocks.find_in_blocks),
+    (nearby.LINES, nearby.find_nearby),
+    (sentences.LINES, sentences.find_in_sentences),
+    (_PEM_LINES, _pems),
+    (encoded.LINES, partial(encoded.find_encoded, find=_find_decoded)),
+)
+"""Searches of lines, each with its prefilter."""
+_ENCODED = len(_FINDERS) - 1
 
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.-]{12,}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from builder.scrub.chosen import looks_chosen
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, Matches
+from builder.scrub.prefilter import LinePrefilter, Lines, Matches
 
 REACH = 100
 """Maximum code points between the word and the password."""
@@ -39,7 +39,7 @@ _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
 _WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
 _AND = "and|with|und|et|y|e|&"
-_LINES = LinePrefilter(
+LINES = LinePrefilter(
     "|".join((
         rf"(?i:{_FOR_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
         rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
@@ -47,8 +47,7 @@ _LINES = LinePrefilter(
         rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
     ))
 )  # fmt: skip
-CONDITION = _LINES.condition
-"""A pattern for RE2 that matches in every text with such a password."""
+"""Finds the lines with such a password."""
 
 _REST = re.compile(rf"{_BETWEEN}{{0,{REACH}}}")
 _TOKEN = re.compile(rf"(?<={_OPENS})[^\s\"'`|]{{8,80}}")
@@ -87,9 +86,9 @@ _NOT_AFTER = re.compile(
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
 
-def find_in_sentences(text: str) -> Iterator[Hit]:
-    """Yields the passwords in sentences, in order of the words that introduce them."""
-    for line, line_end in _LINES(text):
+def find_in_sentences(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the passwords in sentences, in lines of `LINES`, in order of the words before them."""
+    for line, line_end in lines:
         done = 0
         for start, end in _WORDS(text, line, line_end):
             if start < done or not _is_word(text, start, end):

@@ -16,17 +16,7 @@ from regex_samples import samples
 from secret_examples import expand
 from strategies import MANY
 
-from builder.scrub import (
-    assignments,
-    blocks,
-    columns,
-    encoded,
-    nearby,
-    personal,
-    rules,
-    secrets,
-    sentences,
-)
+from builder.scrub import assignments, personal, rules, secrets
 from builder.scrub import prefilter as gates
 from builder.scrub.hits import SHORT
 from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, projected
@@ -77,26 +67,19 @@ def plain_personal():
 
 def plain_secrets():
     """Finds secrets without prefilters: every rule and every line is examined."""
-    named, runs, copy = copy_of(assignments), copy_of(encoded), copy_of(secrets)
-    tables, parts, near = copy_of(columns), copy_of(blocks), copy_of(nearby)
-    runs._LINES = tables._HEADERS = lambda text: [(0, len(text))]
-    spoken = copy_of(sentences)
-    parts._LINES = near._LINES = spoken._LINES = runs._LINES
+    named, copy = copy_of(assignments), copy_of(secrets)
+    keywords = sorted(CUES, key=len, reverse=True)
+    named._KEYWORD = re.compile("|".join(map(re.escape, keywords)))
+    copy._FINDERS = ((None, named.find_named), *copy._FINDERS[1:])
     copy._RULES_IN = SimpleNamespace(rules=lambda literals: secrets.RULES)
     copy._marked = lambda texts: [
         secrets._Marks(
             {it: [*places] for rule in secrets.RULES for it, places in rule.places(text).items()},
-            [(0, len(text))],
+            {number: [(0, len(text))] for number in range(len(copy._FINDERS))},
             other_scripts=True,
-            rare=True,
         )
         for text in texts
     ]
-    keywords = sorted(CUES, key=len, reverse=True)
-    named._KEYWORD = re.compile("|".join(map(re.escape, keywords)))
-    copy.find_named, copy.find_encoded = named.find_named, runs.find_encoded
-    copy.find_in_columns, copy.find_in_blocks = tables.find_in_columns, parts.find_in_blocks
-    copy.find_nearby, copy.find_in_sentences = near.find_nearby, spoken.find_in_sentences
     return alone(copy.secrets_in)
 
 
@@ -339,7 +322,6 @@ def test_without_re2_every_rule_may_hit(monkeypatch):
     assert without.re2 is None
     assert without.Prefilter([("x", "one"), ("y", "two")])("y") == ("one", "two")
     assert list(without.LinePrefilter("x")("a\nb")) == [(0, 3)]
-    assert list(without.LinePrefilter("x").parts("a\nb", [0, 2])) == [0, 1]
     literals = without.LiteralPrefilter([(("Ab", "b"), None, "one"), (("c",), "x", "two")])
     assert literals("ABa bC") == {"ab": [0], "b": [1, 4], "c": [5]}
     assert literals.rules(["c", "b"]) == ["one", "two"]
