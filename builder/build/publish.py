@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from builder.audit.result import Audit, AuditFinding
+from builder.audit.result import AuditFinding
 from builder.audit.run import audit
 from builder.build.earlier import has_dataset
 from builder.build.finalize import finalize
@@ -23,12 +23,21 @@ from builder.conversation import Json
 from builder.dataset.review import Review
 from builder.jsonio import loads
 from builder.output.folder import Writer
-from builder.parallel.pool import OpenPool, default_workers, in_background, is_much, worker_pool
+from builder.parallel.pool import (
+    OpenPool,
+    default_workers,
+    imap,
+    in_background,
+    is_much,
+    worker_pool,
+)
 from builder.problem import Problem
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
-from builder.report.report import report_html
-from builder.report.survey import Survey, survey
+from builder.report.html import Html
+from builder.report.report import report_html, sample_body
+from builder.report.samples import Picked
+from builder.report.survey import survey
 from builder.text import map_strings, without_folders
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.dataset import LineReport
@@ -86,7 +95,13 @@ def publish(
     workers = min(run.workers, default_workers())
     sample_bytes = sum(result.sizes[0] for result in results)
     is_worthwhile = workers > 1 and is_much(sample_bytes)
-    with in_background(preloading(config.verify.target), is_worthwhile=is_worthwhile) as start:
+    preload = preloading(config.verify.target)
+
+    def render(samples: Sequence[Picked]) -> Iterator[Html]:
+        body = partial(_body, config.verify.target)
+        return imap(body, samples, workers if is_worthwhile else 1, preload, open_pool=run.pool)
+
+    with in_background(preload, is_worthwhile=is_worthwhile) as start:
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
         run.phase("write", None)
@@ -117,11 +132,11 @@ def publish(
             surveyed = counted()
             about["audit"] = {"findings": [_finding(finding) for finding in found.findings]}
         run.phase("report", None)
-        page = start(partial(_page, folder, about, found, config.verify.target, surveyed))
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
         built.writer.write("README.md", [describe(found=found).encode("utf-8", "replace")])
-        built.writer.write("report.html", [page()])
+        page = report_html(str(folder), about, found, target, surveyed, render)
+        built.writer.write("report.html", [page])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True
 
@@ -196,14 +211,8 @@ def _loaded(folder: Path, tokenizer: str) -> list[LineReport]:
     return list(as_loaded(folder, target_for(tokenizer), folder.parent))
 
 
-def _page(
-    folder: Path,
-    about: dict[str, Json],
-    found: Audit | None,
-    tokenizer: str,
-    surveyed: Survey | None,
-) -> bytes:
-    return report_html(str(folder), about, found, target_for(tokenizer), surveyed)
+def _body(tokenizer: str, picked: Picked) -> Html:
+    return sample_body(picked, target_for(tokenizer))
 
 
 def _finding(finding: AuditFinding) -> dict[str, Json]:

@@ -7,7 +7,7 @@ has a limit, and long texts are cut in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.conversation import Json
@@ -34,6 +34,8 @@ KEYS = (
     ("/", "search the samples"),
     ("?", "show these keys"),
 )
+Render = Callable[[Sequence[Picked]], Iterable[Html]]
+"""Samples → the body of each, in order."""
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
 _FIRST = ("patterns", "tools")
@@ -55,12 +57,13 @@ def report_html(
     audit: Audit | None,
     target: Target,
     surveyed: Survey | None = None,
+    render: Render | None = None,
 ) -> bytes:
     """Returns the report in UTF-8.
 
     `manifest` is {} for a dataset that this program did not build. `audit` is None if none was run;
-    the page then says so. `surveyed` is the result of `survey`, computed if None. Raises UsageError
-    if there is no such dataset.
+    the page then says so. `surveyed` is the result of `survey`, computed if None. `render` may do
+    what `sample_body` does in other processes. Raises UsageError if there is no such dataset.
     """
     ledger = read_ledger(dict(manifest))
     found, samples = Survey(), []
@@ -78,7 +81,8 @@ def report_html(
         "made": join((how_made(manifest), _proven_against(manifest))),
     }
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
-    sections["samples"] = _samples(samples, found, target, left)
+    bodies = render(samples) if render else (sample_body(item, target) for item in samples)
+    sections["samples"] = _samples(samples, bodies, found, target, left)
     body = [
         tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
         for key, name in _SECTIONS
@@ -86,6 +90,11 @@ def report_html(
     name = as_str(as_dict(manifest.get("config")).get("name")) or "dataset"
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     return page(shorten(name, 80), join(body), links, subtitle="Dataset report", keys=KEYS)
+
+
+def sample_body(picked: Picked, target: Target) -> Html:
+    """Returns the part of the report about a sample, without its heading."""
+    return sample_html(picked, target, _SAMPLE_BYTES)
 
 
 def _charts(found: Survey, audit: Audit | None) -> Html:
@@ -119,18 +128,20 @@ def _figure(item: Histogram | AuditTable) -> Html:
     return histogram_figure(item) if isinstance(item, Histogram) else table_figure(item)
 
 
-def _samples(samples: Sequence[Picked], found: Survey, target: Target, left: int) -> Html:
+def _samples(
+    samples: Sequence[Picked], bodies: Iterable[Html], found: Survey, target: Target, left: int
+) -> Html:
     if not samples:
         return tag("p", text("There is no sample to show."), class_="note")
     items: list[Html] = []
     size = 60_000  # for head, navigation, style sheet and script
     lost = 0
-    for picked in samples:
-        most = min(_SAMPLE_BYTES, left - size)
+    for picked, body in zip(samples, bodies, strict=True):
+        most = left - size
         if most < 2_000:
             lost += 1
             continue
-        item = _item(picked, sample_html(picked, target, most))
+        item = _item(picked, body if most >= _SAMPLE_BYTES else sample_html(picked, target, most))
         items.append(item)
         size += len(item.encode())
     message = (

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import pickle
 import re
 from collections import Counter
 from itertools import product
@@ -27,7 +28,7 @@ from builder.audit.result import (
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
-from builder.report.report import MAX_BYTES, report_html
+from builder.report.report import MAX_BYTES, report_html, sample_body
 from builder.report.survey import Survey, doubling
 from builder.report.verdict import verdict
 
@@ -127,6 +128,19 @@ def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, ve
 def test_without_an_audit_the_page_states_that_none_was_run(built, verifier):
     text = report_html(str(built), manifest(built), None, verifier.target).decode()
     assert "No audit was run for this page" in text
+
+
+def test_the_page_does_not_depend_on_who_renders_the_samples(built, verifier):
+    rendered = []
+
+    def render(samples):
+        for picked in samples:
+            rendered.append(picked.number)
+            yield sample_body(pickle.loads(pickle.dumps(picked)), verifier.target)
+
+    known = report_html(str(built), manifest(built), None, verifier.target)
+    assert report_html(str(built), manifest(built), None, None, render=render) == known
+    assert rendered
 
 
 def test_the_trained_text_is_marked_exactly(built, verifier):

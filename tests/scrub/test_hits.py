@@ -1,0 +1,74 @@
+"""Texts searched together, and the cache of what was found in them."""
+
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.scrub import hits
+from builder.scrub.hits import SHORT, Hit, Joined, remembering
+
+LONG = "long " * SHORT
+
+
+def counting():
+    """Returns a search for the letter x, and the list of the texts that it was called with."""
+    searched = []
+
+    def search(texts):
+        searched.extend(texts)
+        return [tuple(Hit(at, at + 1, "x") for at, c in enumerate(t) if c == "x") for t in texts]
+
+    return remembering(search), searched
+
+
+def test_long_texts_are_searched_once():
+    find, searched = counting()
+    texts = [LONG, "x", LONG, f"x{LONG}", "x"]
+    expected = [(), (Hit(0, 1, "x"),), (), (Hit(0, 1, "x"),), (Hit(0, 1, "x"),)]
+    assert find(texts) == expected
+    assert searched == [LONG, "x", f"x{LONG}"]
+    assert find(texts) == expected
+    assert searched[3:] == ["x"]
+    assert find([]) == []
+
+
+def test_the_cache_is_limited_and_may_forget(monkeypatch):
+    monkeypatch.setattr(hits, "REMEMBERED", 2)
+    monkeypatch.setattr(hits, "QUIET", 1)
+    find, searched = counting()
+    texts = [f"{number}{letter}{LONG}" for letter in "xy" for number in range(5)]
+    first = find(texts)
+    assert [bool(found) for found in first] == [True] * 5 + [False] * 5
+    assert find(texts) == first
+    assert len(searched) > len(texts), "not all fit"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+def test_processes_share_which_texts_have_no_hits():
+    find, searched = counting()
+    if (child := os.fork()) == 0:
+        find([LONG, f"x{LONG}"])
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert find([LONG, f"x{LONG}"]) == [(), (Hit(0, 1, "x"),)]
+    assert searched == [f"x{LONG}"]
+
+
+@given(st.lists(st.lists(st.text(alphabet="ab", max_size=3), max_size=4), min_size=1, max_size=4))
+def test_ranges_of_joined_texts_are_those_in_each(texts):
+    written = ["\n".join(lines) for lines in texts]
+    joined = Joined(written)
+    for number, text in enumerate(written):
+        for at in range(len(text) + 1):
+            assert joined.place(joined.starts[number] + at) == (number, at)
+    lines, at = [], 0
+    for line in joined.text.split("\n"):
+        lines.append((at, at + len(line)))
+        at += len(line) + 1
+    found = [written[number][start:end] for number, start, end in joined.ranges(lines)]
+    assert found == joined.text.split("\n")
+    whole = list(joined.ranges([(0, len(joined.text))]))
+    assert whole == [(number, 0, len(text)) for number, text in enumerate(written)]
