@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import wraps
 from hashlib import blake2b
 from itertools import accumulate
-from mmap import mmap
-from struct import Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,46 +38,20 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
 
 Search = Callable[[Sequence[str]], list[tuple[Hit, ...]]]
 """One or more texts → the hits of each of them."""
-REMEMBERED = 1 << 12
-"""Maximum number of texts whose hits are cached."""
-QUIET = 1 << 19
-"""Number of texts without hits that are cached, 16 bytes each."""
+REMEMBERED = 1 << 15
+"""Maximum number of texts whose results are cached."""
 SHORT = 256
 """Shorter texts are not cached: searching them together with others takes less time."""
 BATCH = 1 << 16
 """Code points of texts that are searched together, at least."""
 
 
-class _QuietTexts:
-    """The digests of texts without hits, in memory that processes forked later share.
-
-    Each digest has one place, where another one may replace it at any time.
-    """
-
-    def __init__(self) -> None:
-        self._halves: memoryview[int] = memoryview(mmap(-1, 16 * QUIET)).cast("Q")
-
-    def add(self, digest: bytes) -> None:
-        low, high = _HALVES.unpack(digest)
-        place = 2 * (low % QUIET)
-        self._halves[place], self._halves[place + 1] = low, high
-
-    def __contains__(self, digest: bytes) -> bool:
-        low, high = _HALVES.unpack(digest)
-        place = 2 * (low % QUIET)
-        return (self._halves[place], self._halves[place + 1]) == (low, high)
-
-
-_HALVES = Struct("2Q")
-
-
 def remembering(search: Search) -> Search:
     """Returns the function for any number of texts, with a cache of its results by their digests.
 
     Prompts and definitions repeat, and the audits of a build examine what was searched before it
-    was written, if possible by another worker.
+    was written.
     """
-    quiet = _QuietTexts()
     remembered: dict[bytes, tuple[Hit, ...]] = {}
 
     @wraps(search)
@@ -92,23 +64,17 @@ def remembering(search: Search) -> Search:
                 unknown[text] = None
             elif text not in known and text not in keys:
                 key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-                if key in quiet:
-                    known[text] = ()
-                elif key in remembered:
+                if key in remembered:
                     known[text] = remembered[key]
                 else:
                     unknown[text], keys[text] = None, key
         for batch in _batches(unknown):
             for text, hits in zip(batch, search(batch), strict=True):
                 known[text] = hits
-                if text not in keys:
-                    continue
-                if not hits:
-                    quiet.add(keys[text])
-                    continue
-                if len(remembered) == REMEMBERED:
-                    remembered.clear()
-                remembered[keys[text]] = hits
+                if text in keys:
+                    if len(remembered) == REMEMBERED:
+                        remembered.clear()
+                    remembered[keys[text]] = hits
         return [known[text] for text in texts]
 
     return found

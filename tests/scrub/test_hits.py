@@ -1,9 +1,5 @@
 """Texts searched together, and the cache of what was found in them."""
 
-import os
-import sys
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,24 +33,12 @@ def test_long_texts_are_searched_once():
 
 def test_the_cache_is_limited_and_may_forget(monkeypatch):
     monkeypatch.setattr(hits, "REMEMBERED", 2)
-    monkeypatch.setattr(hits, "QUIET", 1)
     find, searched = counting()
     texts = [f"{number}{letter}{LONG}" for letter in "xy" for number in range(5)]
     first = find(texts)
     assert [bool(found) for found in first] == [True] * 5 + [False] * 5
     assert find(texts) == first
     assert len(searched) > len(texts), "not all fit"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
-def test_processes_share_which_texts_have_no_hits():
-    find, searched = counting()
-    if (child := os.fork()) == 0:
-        find([LONG, f"x{LONG}"])
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    assert find([LONG, f"x{LONG}"]) == [(), (Hit(0, 1, "x"),)]
-    assert searched == [f"x{LONG}"]
 
 
 @given(st.lists(st.lists(st.text(alphabet="ab", max_size=3), max_size=4), min_size=1, max_size=4))
