@@ -9,6 +9,8 @@ import importlib
 import json
 import os
 import signal
+import sys
+from types import TracebackType
 
 from builder.parallel.garbage import keep_loaded
 from builder.parallel.signals import PRELOAD, die_with_parent
@@ -17,6 +19,22 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
 # There are as many workers as cores, so their libraries need no threads of their own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
+
+
+def _report(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Prints an exception of a worker that starts, unless it shows that the driver has ended.
+
+    A driver that is interrupted removes the semaphores that a worker then opens (an error that
+    names no file) and closes the pipe that it then reads.
+    """
+    is_semaphore = isinstance(error, FileNotFoundError) and error.filename is None
+    if not (is_semaphore or isinstance(error, EOFError)):
+        sys.__excepthook__(kind, error, traceback)
+
+
+sys.excepthook = _report  # called for what a forked worker raises before it begins its work
 
 with contextlib.suppress(Exception):
     instructions = json.loads(os.environ[PRELOAD])

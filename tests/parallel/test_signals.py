@@ -131,6 +131,36 @@ def test_a_fork_server_whose_driver_is_gone_loads_nothing():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
+STARTED = """
+import multiprocessing
+from _multiprocessing import sem_unlink
+from builder.parallel.pool import prepare
+
+class Unreadable:
+    def __reduce__(self):
+        return int, ("x",)
+
+prepare(None)
+context = multiprocessing.get_context("forkserver")
+lock = context.Lock()
+worker = context.Process(target=print, args=({argument},))
+sem_unlink(lock._semlock.name)
+worker.start()
+worker.join()
+print("ready", worker.exitcode, flush=True)
+os._exit(0)  # Python would look for the semaphore
+"""
+
+
+@pytest.mark.parametrize(("argument", "shown"), [("lock", ""), ("Unreadable()", "ValueError")])
+def test_a_worker_that_starts_while_its_driver_ends_prints_nothing(argument, shown):
+    """An interrupted driver has removed its semaphores; other faults are shown."""
+    process, (code,) = run(STARTED.replace("{argument}", argument))
+    _, error = process.communicate(timeout=60)
+    lines = [line for line in error.splitlines() if "resource_tracker" not in line]
+    assert (code, lines[-1].partition(":")[0] if lines else "") == ("1", shown)
+
+
 def test_work_continues_after_the_fork_server_is_killed():
     found = imap(double, range(400), 2, None)
     first = [next(found) for _ in range(20)]
