@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from builder.sample import Dialogue
@@ -134,12 +133,11 @@ def find_answers(dialogue: Dialogue) -> Iterator[tuple[str, Hit]]:
 
 def _is_secret_file(text: str) -> bool:
     """Returns whether an argument is the path of a file that contains secrets."""
-    return len(text) <= 400 and _is_path_of_secrets(text)
-
-
-@lru_cache(maxsize=1 << 12)  # the same paths occur again and again
-def _is_path_of_secrets(text: str) -> bool:
-    return _IS_PATH.search(text) is not None and _PATH.fullmatch(text.strip()) is not None
+    return (
+        len(text) <= 400
+        and _IS_PATH.search(text) is not None
+        and _PATH.fullmatch(text.strip()) is not None
+    )
 
 
 def _asked(texts: Sequence[str]) -> re.Match[str] | None:

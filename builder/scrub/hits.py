@@ -1,4 +1,4 @@
-"""Defines hits: the places in a text where a rule matched."""
+"""Defines hits, the places in a text where a rule matched, and searches texts together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,43 +41,39 @@ Search = Callable[[Sequence[str]], list[tuple[Hit, ...]]]
 REMEMBERED = 1 << 15
 """Maximum number of texts whose results are cached."""
 SHORT = 256
-"""Shorter texts are not cached: searching them together with others takes less time."""
+"""Shorter texts are their own keys in the cache; of longer ones it has a digest."""
 BATCH = 1 << 16
 """Code points of texts that are searched together, at least."""
 
 
 def remembering(search: Search) -> Search:
-    """Returns the function for any number of texts, with a cache of its results by their digests.
+    """Returns the function for any number of texts, with a cache of its results.
 
-    Prompts and definitions repeat, and the audits of a build examine what was searched before it
-    was written.
+    Prompts, definitions and names repeat, and the audits of a build examine what was searched
+    before it was written.
     """
-    remembered: dict[bytes, tuple[Hit, ...]] = {}
+    remembered: dict[str | bytes, tuple[Hit, ...]] = {}
 
     @wraps(search)
     def found(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
-        known: dict[str, tuple[Hit, ...]] = {}
-        keys: dict[str, bytes] = {}
-        unknown: dict[str, None] = {}
-        for text in texts:
-            if len(text) < SHORT:
-                unknown[text] = None
-            elif text not in known and text not in keys:
-                key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-                if key in remembered:
-                    known[text] = remembered[key]
-                else:
-                    unknown[text], keys[text] = None, key
-        for batch in _batches(unknown):
-            for text, hits in zip(batch, search(batch), strict=True):
-                known[text] = hits
-                if text in keys:
-                    if len(remembered) == REMEMBERED:
-                        remembered.clear()
-                    remembered[keys[text]] = hits
-        return [known[text] for text in texts]
+        keys = [_key(text) for text in texts]
+        known = {key: remembered[key] for key in keys if key in remembered}
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        searched = chain.from_iterable(map(search, _batches(unknown.values())))
+        new = dict(zip(unknown, searched, strict=True))
+        if len(remembered) + len(new) > REMEMBERED:
+            remembered.clear()
+        remembered.update(islice(new.items(), REMEMBERED))
+        known.update(new)
+        return [known[key] for key in keys]
 
     return found
+
+
+def _key(text: str) -> str | bytes:
+    if len(text) < SHORT:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -45,6 +45,7 @@ _IDENTITY = tuple(
     for module, words, form in IDENTITY_NUMBERS
 )
 _WORDS = "|".join(words for _, words, _ in IDENTITY_NUMBERS)
+_IDENTITY_WORD = re.compile(rf"\b(?={_WORDS})", re.IGNORECASE | re.ASCII)
 IDENTITY_CONDITION = r"(?:\A|[^0-9A-Za-z_])" + necessary(
     rf"(?:(?:{_WORDS}){_GAP}[XYZ]?-?\d[ \d]|codice fiscale|cod\. fisc\.)", ignore_case=True
 )
@@ -63,9 +64,10 @@ _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d\d[-/.]\d\d")
 
 def find_identity_numbers(text: str, start: int, end: int) -> Iterator[Hit]:
     """Yields identity numbers after their names if their check digits are valid."""
-    for module, pattern in _IDENTITY:
-        for match in pattern.finditer(text, start, end):
-            if import_module(f"stdnum.{module}").is_valid(match["id"]):
+    for word in _IDENTITY_WORD.finditer(text, start, end):
+        for module, pattern in _IDENTITY:
+            match = pattern.match(text, word.start(), end)
+            if match and import_module(f"stdnum.{module}").is_valid(match["id"]):
                 yield Hit(*match.span("id"), "national_id")
 
 

@@ -181,9 +181,9 @@ _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")
 
 
 def _mails(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in (
-        _MAIL.pattern.finditer(text, start, end) if _MAIL_AT.search(text, start, end) else ()
-    ):
+    if not _MAIL_AT.search(text, start, end):
+        return
+    for match in _MAIL.pattern.finditer(text, start, end):
         if _IN_URL.search(text, max(0, match.start() - 100), match.start()):
             continue  # the password of a URL
         if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
@@ -199,12 +199,12 @@ def _phones(text: str, start: int, end: int) -> Iterator[Hit]:
 
 
 _DIGITS = re.compile(r"\d{3}[ .)-]|\d{6}|\+\d")
-"""Required in a text for an IBAN to count: one made of letters only does not."""
+"""Required in an IBAN: one made of letters only does not count."""
 
 
 def _ibans(text: str, start: int, end: int) -> Iterator[Hit]:
     for match in _IBAN.pattern.finditer(text, start, end):
-        if is_iban(match[0]) and _DIGITS.search(text):
+        if is_iban(match[0]) and _DIGITS.search(match[0]):
             yield Hit(match.start(), match.end(), "iban")
 
 
@@ -236,9 +236,9 @@ _DOTTED = re.compile(r"\.(?<=\d\.)\d{1,3}\.\d")
 
 
 def _addresses(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in (
-        _IPV4.pattern.finditer(text, start, end) if _DOTTED.search(text, start, end) else ()
-    ):
+    if not _DOTTED.search(text, start, end):
+        return
+    for match in _IPV4.pattern.finditer(text, start, end):
         before = text[max(0, match.start() - 9) : match.start()].lower()
         version = before.endswith(("v", "version ", "version: ", "ver ")) or (
             before.endswith("/") and not before.endswith("//")
@@ -251,9 +251,9 @@ _GROUPED = re.compile(r":(?<=[23][0-9A-Fa-f]{3}:)")
 
 
 def _long_addresses(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in (
-        _IPV6.pattern.finditer(text, start, end) if _GROUPED.search(text, start, end) else ()
-    ):
+    if not _GROUPED.search(text, start, end):
+        return
+    for match in _IPV6.pattern.finditer(text, start, end):
         if _is_somebodys(match[0]):
             yield Hit(match.start(), match.end(), "ip")
 
@@ -304,9 +304,9 @@ _PROMPT_AT = re.compile(r"@[A-Za-z0-9][\w.-]{1,62}(?=:[~/]| ?[~%$#] )")
 
 
 def _prompts(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in (
-        _PROMPT.pattern.finditer(text, start, end) if _PROMPT_AT.search(text, start, end) else ()
-    ):
+    if not _PROMPT_AT.search(text, start, end):
+        return
+    for match in _PROMPT.pattern.finditer(text, start, end):
         name, _, host = match[0].partition("@")
         if _is_users(name) and name not in ("git", "hg"):
             yield Hit(match.start(), match.start() + len(name), "user_name")
@@ -340,10 +340,9 @@ def _named_hosts(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
 
 
 def _hosts(text: str, start: int, end: int) -> Iterator[Hit]:
-    for match in (
-        _HOST.pattern.finditer(text, start, end) if _contains(text, start, end, _HOST_CUES) else ()
-    ):
-        yield Hit(match.start(), match.end(), "host_name")
+    if _contains(text, start, end, _HOST_CUES):
+        for match in _HOST.pattern.finditer(text, start, end):
+            yield Hit(match.start(), match.end(), "host_name")
 
 
 def _contains(text: str, start: int, end: int, cues: tuple[str, ...]) -> bool:

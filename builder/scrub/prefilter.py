@@ -229,19 +229,32 @@ class LiteralPrefilter(Generic[Rule]):
 
     def _positions(self, text: str, lower: bytes) -> Iterator[int]:
         """Yields the positions at which a literal may be, ascending."""
-        if re2 is None:
-            yield from sorted({at for begin in self._by_start for at in occurrences(begin, lower)})
-            return
-        data = projected(text)
+        data, pattern = (lower, self._slow) if re2 is None else (projected(text), self._fast)
         at = done = 0
-        while match := self._pattern.search(data, at):
+        while match := pattern.search(data, at):
             at = match.start() + 1
             yield from range(max(at - 1, done), at + MAX_START)
             done = at + MAX_START
 
     @cached_property
-    def _pattern(self) -> Any:
+    def _fast(self) -> Any:
         return re2.compile(self.condition.encode(), _options())
+
+    @cached_property
+    def _slow(self) -> re.Pattern[bytes]:
+        return re.compile(_by_character(self._by_start))
+
+
+def _by_character(literals: Iterable[bytes]) -> bytes:
+    """Returns a pattern for the beginnings of literals that `re` searches fast: a tree."""
+    following: dict[bytes, set[bytes]] = {}
+    for literal in literals:
+        following.setdefault(literal[:1], set()).add(literal[1:])
+    branches = (
+        re.escape(first) + (b"" if b"" in rest else _by_character(rest))
+        for first, rest in sorted(following.items())
+    )
+    return b"(?:" + b"|".join(branches) + b")"
 
 
 Lines = Iterable[tuple[int, int]]
@@ -279,10 +292,13 @@ class LinePrefilter:
 
 
 class Matches:
-    """Finds the matches of an ASCII pattern without lookaround, in upper or lower case."""
+    """Finds the matches of a pattern in upper or lower case.
+
+    The pattern is ASCII, in lower case, without lookaround.
+    """
 
     def __init__(self, pattern: str) -> None:
-        self._text = f"(?i:{pattern})"
+        self._pattern = pattern
 
     def __call__(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yields [start, end) of the matches within a part of the text, none overlapping."""
@@ -296,8 +312,8 @@ class Matches:
 
     @cached_property
     def _fast(self) -> Any:
-        return re2.compile(self._text.encode(), _options())
+        return re2.compile(f"(?i:{self._pattern})".encode(), _options())
 
     @cached_property
     def _slow(self) -> re.Pattern[str]:
-        return re.compile(self._text, re.ASCII)
+        return re.compile(self._pattern, re.ASCII)

@@ -1,7 +1,8 @@
 """Finds secrets in decoded text: by their own form, by their surroundings, and by their name.
 
-- form or surroundings: the tables `builder.scrub.token_rules` and `builder.scrub.context_rules`
+- form or surroundings: the tables of rules (`RULES`)
 - a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
+- a sentence about a password: `builder.scrub.sentences`
 - a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
 - a block that contains secrets: `builder.scrub.blocks`
 - a private key in PEM, complete or cut off
@@ -17,8 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
-from itertools import chain
+from functools import cache, partial
 from typing import Any
 
 from builder.scrub import assignments, blocks, columns, encoded, nearby, sentences
@@ -27,7 +27,7 @@ from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.escapes import outside_escapes
-from builder.scrub.hits import SHORT, Hit, Joined, apart, remembering
+from builder.scrub.hits import Hit, Joined, apart, remembering
 from builder.scrub.prefilter import (
     LinePrefilter,
     Lines,
@@ -69,21 +69,13 @@ MAX_PEM = 20_000
 
 def find_secrets(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, in order, none overlapping."""
-    return _alone(text) if len(text) < SHORT else secrets_in([text])[0]
-
-
-@lru_cache(maxsize=1 << 12)  # the same names and ids occur again and again
-def _alone(text: str) -> tuple[Hit, ...]:
     return secrets_in([text])[0]
 
 
 @remembering
 def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
     """Returns the secrets in each of some texts: those of `find_secrets`."""
-    return [
-        _found(text, marks) if marks.may_hit or "\\u" in text else ()
-        for text, marks in zip(texts, _marked(texts), strict=True)
-    ]
+    return [_found(text, marks) for text, marks in zip(texts, _marked(texts), strict=True)]
 
 
 def named_secret(name: str, value: str) -> bool:
@@ -104,11 +96,6 @@ class _Marks:
     lines: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     other_scripts: bool = False
 
-    @property
-    def may_hit(self) -> bool:
-        """Returns whether there is anything to search for."""
-        return bool(self.places or self.lines or self.other_scripts)
-
 
 def _marked(texts: Sequence[str]) -> list[_Marks]:
     """Runs the prefilters once over all texts, joined."""
@@ -128,14 +115,12 @@ def _marked(texts: Sequence[str]) -> list[_Marks]:
 
 
 def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
-    read = unescaped(text)
-    if read is None:
-        hits = _as_written(text, marks)
-    else:
+    hits = list(_as_written(text, marks))
+    if (read := unescaped(text)) is not None:
         (seen,) = _marked([read.text])
-        hits = chain(
-            read.whole(_as_written(text, marks)), read.original(_as_written(read.text, seen))
-        )
+        hits = [*read.whole(hits), *read.original(_as_written(read.text, seen))]
+    if not hits:
+        return ()
     found = apart(outside_escapes(text, hits))
     return tuple(hit for hit in found if MARK not in text[hit.start : hit.end])
 
@@ -207,7 +192,6 @@ _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...
 )
 """Searches of lines, each with its prefilter."""
 _ENCODED = len(_FINDERS) - 1
-
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.-]{12,}")
 _ID = re.compile(

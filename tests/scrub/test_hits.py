@@ -20,14 +20,14 @@ def counting():
     return remembering(search), searched
 
 
-def test_long_texts_are_searched_once():
+def test_texts_are_searched_once():
     find, searched = counting()
     texts = [LONG, "x", LONG, f"x{LONG}", "x"]
     expected = [(), (Hit(0, 1, "x"),), (), (Hit(0, 1, "x"),), (Hit(0, 1, "x"),)]
     assert find(texts) == expected
     assert searched == [LONG, "x", f"x{LONG}"]
-    assert find(texts) == expected
-    assert searched[3:] == ["x"]
+    assert find([*texts, "xx"]) == [*expected, (Hit(0, 1, "x"), Hit(1, 2, "x"))]
+    assert searched[3:] == ["xx"]
     assert find([]) == []
 
 
@@ -38,7 +38,12 @@ def test_the_cache_is_limited_and_may_forget(monkeypatch):
     first = find(texts)
     assert [bool(found) for found in first] == [True] * 5 + [False] * 5
     assert find(texts) == first
-    assert len(searched) > len(texts), "not all fit"
+    assert searched[10:] == texts[2:], "two were kept"
+    find(["x"])
+    assert find(["x", *texts[:2]]) == [(Hit(0, 1, "x"),), *first[:2]]
+    assert searched[18:] == ["x", *texts[:2]], "the cache was cleared, what it knew was used"
+    find(texts[2:4])
+    assert searched[21:] == texts[2:4]
 
 
 @given(st.lists(st.lists(st.text(alphabet="ab", max_size=3), max_size=4), min_size=1, max_size=4))

@@ -39,6 +39,9 @@ def test_check_digits():
     assert is_iban("GB82WEST12345698765432")
     assert not is_iban("GB82WEST12345698765431")
     assert not is_iban("GB82WEST1234569876543")
+    assert find_personal("to NO2812345678901 now")
+    assert is_iban("NO09ABCDEFGHIJK"), "its check digits are valid"
+    assert not find_personal("to NO09ABCDEFGHIJK now, order 123456")
     assert is_card("5555-5555-5555-4444")
     assert not is_card("5555-5555-5555-4445")
     assert not is_card("0000 0000 0000 0000")

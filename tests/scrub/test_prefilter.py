@@ -229,14 +229,14 @@ def test_secrets_are_found_in_a_list_of_texts_as_they_are_alone(text, around):
 
 @pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
 def test_texts_without_candidates_are_not_searched_one_by_one(monkeypatch):
-    searched = []
-    for module, name in ((secrets, "_as_written"), (personal, "_MAY_HIT")):
-        monkeypatch.setattr(module, name, lambda *args: searched.append(args[0]) or ())
     quiet = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
-    assert secrets.secrets_in([*quiet, "token: x1y2z3"]) == [()] * 6
-    assert secrets.secrets_in([]) == personal.personal_in([]) == []
-    assert personal.personal_in([*quiet, "1\nme@somewhere.org\n2"]) == [()] * 6
-    assert searched == ["token: x1y2z3", "me@somewhere.org"]
+    *unmarked, marked = secrets._marked([*quiet, "token: x1y2z3"])
+    assert unmarked == [secrets._Marks()] * len(quiet)
+    assert marked.lines
+    searched = []
+    monkeypatch.setattr(personal, "_MAY_HIT", lambda line: searched.append(line) or ())
+    personal.personal_in([*quiet, "1\nme@somewhere.org\n2"])
+    assert searched == ["me@somewhere.org"]
 
 
 WRITTEN = [

@@ -53,6 +53,12 @@ def test_escapes_are_read_as_json_reads_them(text, depth):
     assert "".join(char for char in read.text if char >= "\xa0") == expected
 
 
+def test_a_secret_after_an_escape_is_replaced_with_it():
+    text = r"Authorization: Bearer \u00e99f8e7d6c5b4a39281706f5e4d3c2b1a0@host"
+    (hit,) = find_secrets(text)
+    assert text[hit.start : hit.end] == r"\u00e99f8e7d6c5b4a39281706f5e4d3c2b1a0"
+
+
 @given(st.lists(st.sampled_from(["a", "\\u00f1", "\\\\u044f", "\\ud83d\\ude00", "\\n"])))
 def test_positions_are_mapped_back(parts):
     text = "".join(parts)
