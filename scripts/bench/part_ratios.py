@@ -62,9 +62,9 @@ def _rows(found: Costs) -> list[list[str]]:
     rows = ratio_rows(
         found,
         [
-            ("build, fast", "H", "<= 0.6, wanted <= 0.35"),
+            ("build, fast", "H", "<= 0.50, wanted <= 0.40"),
             ("build", "H", "<= 1.5"),
-            ("verify, fast", "H", "<= 0.4"),
+            ("verify, fast", "H", "<= 0.27, wanted <= 0.20"),
             ("verify", "H", ""),
             ("build, fast", MAP, ""),
             ("build", MAP, ""),
