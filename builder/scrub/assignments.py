@@ -17,34 +17,11 @@ from functools import lru_cache
 from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.letters import has_drawn_letters
+from builder.scrub.named_values import PASSWORDS, TOKENS, is_value
 from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.scrub.rules import by_first
-from builder.scrub.values import (
-    DOCUMENTED,
-    is_chosen,
-    is_drawn,
-    is_joined,
-    is_numbered,
-    is_phrase,
-    is_stand_in,
-    is_strong,
-    is_titled,
-    is_unpronounceable,
-    is_wordlike,
-    looks_random,
-)
+from builder.scrub.values import is_wordlike
 
-PASSWORDS = (
-    "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
-    "passwort", "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse",
-    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana",
-)  # fmt: skip
-"""Keywords whose value need not look generated."""
-TOKENS = (
-    "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat", "_sk", "erlang_cookie", "pepper", "_salt",
-)  # fmt: skip
-"""Keywords whose value must look generated."""
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
 _INSIDE = re.compile(
     r"(?:^|[^a-z])(?:remote|local|db|database|root|user|my|smtp|imap|pop3?|ftp|sftp|mail|email|admin"
@@ -157,7 +134,6 @@ MAX_NAME = 400
 MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
-_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
 """A password rather than the name of a test."""
@@ -170,38 +146,17 @@ _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 """A file and a line number, as grep prints them."""
-_REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
-"""A regular expression or an alphabet."""
-_INDEXED = re.compile(r"\w+\[.*")
 _LINE_BEFORE = re.compile(
     r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{0,60}\Z"
 )
 
-_LIKELY = (is_strong, is_chosen, is_drawn)
 _COMPARED = {"===": "==", "!=": "==", "!==": "=="}
-
-_NO_PASSWORD = DOCUMENTED | {
-    "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
-    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt",
-    "string", "text", "bytes", "boolean", "number", "integer", "object", "varchar", "required",
-    "optional", "hidden", "missing", "invalid", "incorrect", "disabled", "enabled", "encrypted",
-    "hashed", "plain", "plaintext", "default", "prompt", "empty", "blank", "unknown", "protected",
-    "strong", "weak", "email", "login", "account", "basic", "bearer", "oauth", "credential",
-    "credentials", "field", "value", "passphrase", "mypassword", "yourpassword", "newpassword",
-    "oldpassword", "currentpassword", "confirmpassword", "userpassword", "hashedpassword",
-    "changeit", "interactive", "automatic", "forgotten", "reset", "secrets", "passwords",
-    "requires", "option", "options", "argument", "entered", "provided", "matches", "generated",
-    "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
-    "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
-    "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
-}  # fmt: skip
-"""Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
     keyword = _keyword(name[-MAX_NAME:])
-    return keyword is not None and _is_value(keyword, value, quoted=True, setting=False)
+    return keyword is not None and is_value(keyword, value, quoted=True, setting=False)
 
 
 @lru_cache(maxsize=1 << 12)  # a dataset has few names, but many members
@@ -314,7 +269,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         prefix = "api_"
     if not _is_named(keyword, prefix):
         return
-    if _is_value(keyword, value, quoted=quoted, setting=setting):
+    if is_value(keyword, value, quoted=quoted, setting=setting):
         yield Hit(begin, begin + len(value), "secret", certain=False)
     if is_list:
         yield from _listed(text, match.end(), keyword)
@@ -327,7 +282,7 @@ def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
         if match is None:
             return
         at = match.end()
-        if _is_value(keyword, match["quoted"], quoted=True, setting=False):
+        if is_value(keyword, match["quoted"], quoted=True, setting=False):
             yield Hit(match.start("quoted"), at, "secret", certain=False)
 
 
@@ -347,51 +302,3 @@ def _is_named(keyword: str, before: str) -> bool:
     if keyword in _NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
         return keyword in ("pass", "pw") and _INSIDE.search(before) is not None  # not bypass
     return keyword in (*PASSWORDS, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None
-
-
-def _is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
-    """Returns whether the value of that keyword is a secret; `setting`: it cannot be code."""
-    begin = value[:200]  # a hostile text may contain a value at every word
-    if is_stand_in(begin) or (not quoted and _INDEXED.fullmatch(begin)):
-        return False
-    if " " in value:
-        least = 3 if keyword == "passphrase" else 4
-        return (
-            quoted
-            and keyword in PASSWORDS
-            and (is_phrase(value, least) or ((setting or keyword == "psk") and is_numbered(value)))
-        )
-    if keyword in PASSWORDS:
-        if keyword == "passphrase" and is_phrase(value):
-            return quoted or setting
-        return _is_password(value, quoted=quoted, setting=setting)
-    if _REGEX.search(begin) or "%20" in begin:
-        return False
-    is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
-    return not is_code and (
-        looks_random(value)
-        or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
-        or (setting and is_titled(value))
-        or (quoted and is_titled(value, 2))
-    )
-
-
-def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
-    lower = value.lower()
-    if len(value) > 200 or lower in _NO_PASSWORD:
-        return False
-    has_letter = any(map(str.isalpha, value))
-    if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
-        is_dotted = "." in value and _DOTTED.fullmatch(value) is not None
-        return quoted or setting or not is_dotted or not is_wordlike(value)
-    if value.isdigit():
-        return setting and len(value) >= 6
-    if not value.isalpha():
-        is_free = "pass" not in lower and "secret" not in lower
-        is_secret = is_unpronounceable(value) or is_joined(value)
-        return has_letter and is_free and (setting or (quoted and is_secret))
-    if quoted and not value.isascii():
-        return False  # the label of a field in another language
-    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_letters(value)):
-        return True
-    return len(value) >= 6 and ((quoted and value == lower) or setting)

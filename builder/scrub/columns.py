@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from builder.scrub.assignments import PASSWORDS, TOKENS, named_secret
+from builder.scrub.assignments import named_secret
 from builder.scrub.escapes import string_end
 from builder.scrub.expressions import is_variable
 from builder.scrub.hits import Hit
+from builder.scrub.named_values import PASSWORDS, TOKENS
 from builder.scrub.prefilter import LinePrefilter, Lines, necessary
 from builder.scrub.values import is_unpronounceable
 

@@ -1,0 +1,105 @@
+"""Judges whether a value after a name is a secret, by the keyword with which the name ends."""
+
+from __future__ import annotations
+
+import re
+
+from builder.scrub.letters import has_drawn_letters
+from builder.scrub.values import (
+    DOCUMENTED,
+    is_chosen,
+    is_drawn,
+    is_joined,
+    is_numbered,
+    is_phrase,
+    is_stand_in,
+    is_strong,
+    is_titled,
+    is_unpronounceable,
+    is_wordlike,
+    looks_random,
+)
+
+PASSWORDS = (
+    "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
+    "passwort", "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse",
+    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana",
+)  # fmt: skip
+"""Keywords whose value need not look generated."""
+TOKENS = (
+    "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
+    "_pat", "_sk", "erlang_cookie", "pepper", "_salt",
+)  # fmt: skip
+"""Keywords whose value must look generated."""
+
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
+"""A regular expression or an alphabet."""
+_INDEXED = re.compile(r"\w+\[.*")
+
+_LIKELY = (is_strong, is_chosen, is_drawn)
+
+_NO_PASSWORD = DOCUMENTED | {
+    "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
+    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt",
+    "string", "text", "bytes", "boolean", "number", "integer", "object", "varchar", "required",
+    "optional", "hidden", "missing", "invalid", "incorrect", "disabled", "enabled", "encrypted",
+    "hashed", "plain", "plaintext", "default", "prompt", "empty", "blank", "unknown", "protected",
+    "strong", "weak", "email", "login", "account", "basic", "bearer", "oauth", "credential",
+    "credentials", "field", "value", "passphrase", "mypassword", "yourpassword", "newpassword",
+    "oldpassword", "currentpassword", "confirmpassword", "userpassword", "hashedpassword",
+    "changeit", "interactive", "automatic", "forgotten", "reset", "secrets", "passwords",
+    "requires", "option", "options", "argument", "entered", "provided", "matches", "generated",
+    "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
+    "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
+    "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
+}  # fmt: skip
+"""Algorithms, types, states and labels that follow `password` but are not passwords."""
+
+
+def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
+    """Returns whether the value of that keyword is a secret; `setting`: it cannot be code."""
+    begin = value[:200]  # a hostile text may contain a value at every word
+    if is_stand_in(begin) or (not quoted and _INDEXED.fullmatch(begin)):
+        return False
+    if " " in value:
+        least = 3 if keyword == "passphrase" else 4
+        return (
+            quoted
+            and keyword in PASSWORDS
+            and (is_phrase(value, least) or ((setting or keyword == "psk") and is_numbered(value)))
+        )
+    if keyword in PASSWORDS:
+        if keyword == "passphrase" and is_phrase(value):
+            return quoted or setting
+        return _is_password(value, quoted=quoted, setting=setting)
+    if _REGEX.search(begin) or "%20" in begin:
+        return False
+    is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
+    return not is_code and (
+        looks_random(value)
+        or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
+        or (setting and is_titled(value))
+        or (quoted and is_titled(value, 2))
+    )
+
+
+def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
+    lower = value.lower()
+    if len(value) > 200 or lower in _NO_PASSWORD:
+        return False
+    has_letter = any(map(str.isalpha, value))
+    if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
+        is_dotted = "." in value and _DOTTED.fullmatch(value) is not None
+        return quoted or setting or not is_dotted or not is_wordlike(value)
+    if value.isdigit():
+        return setting and len(value) >= 6
+    if not value.isalpha():
+        is_free = "pass" not in lower and "secret" not in lower
+        is_secret = is_unpronounceable(value) or is_joined(value)
+        return has_letter and is_free and (setting or (quoted and is_secret))
+    if quoted and not value.isascii():
+        return False  # the label of a field in another language
+    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_letters(value)):
+        return True
+    return len(value) >= 6 and ((quoted and value == lower) or setting)
