@@ -50,7 +50,7 @@ _NO_KEY_BEFORE = re.compile(
     r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER)_$"
 )
 _NOT_SECRET_BEFORE = re.compile(
-    r"(?:page|next|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
+    r"(?:page|next|forward|backward|starting|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
     r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|output|first|image|start|(?<!back)(?<!front)end)"
     r"[_-]?$"
 )
@@ -73,10 +73,14 @@ _PAIR = (
     rf"|</key>{_BREAK}<string>"
 )
 """The text between a name and its value in two members, attributes or elements."""
+_BARS = ("|", "\u2502", "\u2503", "\u2551")
+"""Lines between the columns of a table."""
+_BAR = r"[|\u2502\u2503\u2551]"
 _SIGN = (
     rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|[ \t]is\b:?"
     r"|(?<=[\"']),(?=[ \t]?\\{0,7}[\"'])"
-    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])|\|(?=[ \t]{0,24}`?[^\s|`]{6,400}`?[ \t]{0,80}\|)"
+    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])"
+    rf"|{_BAR}(?=[ \t]{{0,24}}`?[^\s|`\u2502\u2503\u2551]{{6,400}}`?[ \t]{{0,80}}{_BAR})"
 )
 _VALUE = (
     r"(?:\*\*)?[ \t]{0,24}(?:&?\w{1,20} = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
@@ -144,6 +148,7 @@ _STATE_BEFORE = re.compile(
 """What makes a password the name of a setting about it: `update_password: always`."""
 _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_MEMBER = re.compile(r"\\{0,7}[\"'`][ \t]{0,2}:")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 """A file and a line number, as grep prints them."""
 _LINE_BEFORE = re.compile(
@@ -201,9 +206,10 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         return  # ${PASSWORD:?required}
     sep = "" if match["tab"] else _COMPARED.get(match["sep"].strip(), match["sep"].strip())
     is_option = prefix.startswith("-")
-    if sep == "|" and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(
+    is_row = sep in _BARS
+    if is_row and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(
         " \t`*"
-    ).endswith("|"):
+    ).endswith(_BARS):
         return  # printf "$PASSWORD" | sha256sum | cut: no row of a table
     if (sep == ">" and opened != "<") or (
         sep == ":" and opened == ":" and not _IN_FILE.search(text, max(0, start - 60), start)
@@ -237,22 +243,20 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if is_option and not quoted and value.startswith("-"):
         return  # --passphrase --batch
     name = text[start - len(prefix) : start + len(keyword)]
-    if is_code(match, text, value, name):
-        return
+    if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
+        return  # an access key's id and its signature are found by the key's own rule
     at = start - len(prefix)
     is_word = is_option and sep == "" and value.isalpha() and not quoted
     if is_word and _IN_PROSE.search(text, max(0, at - 12), at):
         return  # the option --password and others
     if keyword in PASSWORDS and value.isalpha() and _STATE_BEFORE.search(prefix.lower()):
         return
-    if _AWS_SCOPE.match(value):
-        return  # an access key's id and its signature, which the key's own rule finds
     is_spaced = text[match.start("sep") - 1] == " "
     if not quoted and sep == "=" and is_spaced and is_variable(value):
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
     setting = (is_option and keyword not in _NEVER_INSIDE_A_WORD) or (
-        is_tight and name.upper() == name
+        (is_tight or is_row) and name.upper() == name
     )
     if not quoted and (sep == ":" or (is_tight and not setting)) and keyword in PASSWORDS:
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
@@ -261,8 +265,10 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         setting = before is not None and (value == value.lower() or (is_tight and at_margin))
     if sep.startswith("is") and not quoted and value.isalpha() and value == value.lower():
         return  # the password is changed, in any language
-    if sep == "," and value.isalpha() and not has_drawn_letters(value):
-        return  # in ("pass", "fail")
+    if (is_row and value.lower().endswith(KEYWORDS)) or (
+        sep == "," and _are_items(name, value, text[match.end() : match.end() + 12])
+    ):
+        return  # Ed25519Key | X25519Key, ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:
         setting = text.startswith("</", match.end("bare")) and value == value.lower()
     if keyword == "key" and not prefix and _KEY_WORD_BEFORE.search(text, max(0, start - 20), start):
@@ -286,6 +292,17 @@ def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
             yield Hit(match.start("quoted"), at, "secret", certain=False)
 
 
+def _are_items(name: str, value: str, after: str) -> bool:
+    """Returns whether a name and its value are items of a list: `"pass", "fail"`.
+
+    The value may also be the name of the next member: `"PASS", "key": …`.
+    """
+    if _MEMBER.match(after):
+        return True
+    is_word = value.isalpha() and not has_drawn_letters(value)
+    return is_word or (name.isupper() and value.isupper() and is_wordlike(value))
+
+
 def _is_line_start(text: str, start: int) -> bool:
     return _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
 
@@ -301,4 +318,6 @@ def _is_named(keyword: str, before: str) -> bool:
         return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
     if keyword in _NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
         return keyword in ("pass", "pw") and _INSIDE.search(before) is not None  # not bypass
+    if keyword == "token" and before.endswith("Client"):
+        return False  # AWS's names of requests, which are safe to repeat
     return keyword in (*PASSWORDS, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None

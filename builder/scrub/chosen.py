@@ -8,18 +8,19 @@ from builder.scrub.values import is_drawn, is_joined, is_stand_in, is_titled, lo
 
 _DIGITS = re.compile(r"\d+")
 _LETTER = re.compile("[A-Za-z]")
-_SEPARATED = re.compile(r"[A-Za-z][-_.][A-Za-z]|\d[-_.!]")
+_APART = re.compile(r"[A-Za-z][-_.][A-Za-z]|\d[-_.!]|[a-z]\d{4}[a-z]")
+"""A sign, or a number of four digits, between the parts of a password."""
 _NAME = re.compile(
     r"[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}"
-    r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[A-Z0-9]+(?:_[A-Z0-9]+)+"
+    r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[%@&]?[A-Z0-9]+(?:_[A-Z0-9]+)+"
 )
 """Names of classes, functions, packages with a version, and variables."""
 _NO_PASSWORD = re.compile(
-    r"^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
+    r"^_\w+\.|^[a-z]+(?:\*[a-z]+){3,8}\*?$|^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
     r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
     r"|java|rb|php|html?|css|xml|toml|ini|log|sql|tsx|jsx|cpp|lock)(?:[:/].*)?$"
     r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"
-    r"|&\w+=|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
+    r"|&\w+=|:\d{1,4}(?:\.\d{1,6})+|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
     re.IGNORECASE,
 )
 """What a password in a sentence does not contain, or is not."""
@@ -43,7 +44,7 @@ def looks_chosen(value: str) -> bool:
     has_sign = any(sign in value for sign in "!#$%^*@&+~")
     numbers = len(_DIGITS.findall(value))
     if numbers and _LETTER.search(value) and not _NAME.fullmatch(value):
-        is_mixed = numbers > 1 or value[-2:].isdigit() or _SEPARATED.search(value) is not None
+        is_mixed = numbers > 1 or value[-2:].isdigit() or _APART.search(value) is not None
         if has_sign or (has_cases and is_mixed):
             return True
         if value.isalnum() and (numbers > 2 or (numbers > 1 and looks_random(value))):

@@ -48,6 +48,7 @@ MAX_ESCAPED = 400
 _STRING_START = re.compile(r".*:[ ]?\\{0,7}\"")
 _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_VERSION = re.compile(r"v?\d+(?:[._-][\w.-]*)?")
 _EDGES = " \t\r\"'`"
 
 
@@ -153,7 +154,7 @@ class _Table:
         ]
         hits: list[Hit] = []
         done = self.end
-        if not sign or not columns or sum(map(bool, cells)) < 2:
+        if not sign or not columns or sum(map(bool, cells)) < 2 or any(map(_is_number, cells)):
             return hits, done
         separator = sign if sign != "\t" else _tab(self.line_break)
         edges = _EDGES if self.line_break == "\n" else f"{_EDGES}\\"
@@ -180,6 +181,11 @@ class _Table:
                     at += cell.index(value)
                     hits.append(Hit(at, at + len(value), "secret", certain=False))
         return hits, done
+
+
+def _is_number(cell: str) -> bool:
+    """Returns whether a cell is a number or a version, which no column is named."""
+    return _VERSION.fullmatch(cell) is not None
 
 
 _LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

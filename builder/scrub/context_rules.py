@@ -32,6 +32,7 @@ _GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[+-]|(?<=\\n)[+-]){1,24}"
 """Space and line ends, also escaped or with the numbers that a viewer puts before lines."""
 _STDIN_READERS = r"secrets? (?:set|put|create|add|versions add|bulk)|env add|kinit|cryptsetup|vncpasswd|smbpasswd"
 """Commands that read a secret from standard input."""
+_TABS = r"(?:\t|\\{1,4}t)"
 _SEP = rf"{_Q}\]?[ \t]{{0,4}}[:=][ \t]{{0,20}}{_Q}"
 
 
@@ -58,6 +59,8 @@ CONTEXT_RULES = (
     context_rule(r"(?<=[?&-])signature=(?P<v>[\w.~%+/=-]{16,400})", "signature=", "https://s3/x?X-Amz-Signature=«{h64}»"),
     context_rule(r"security-token=(?P<v>[\w.~%+/=-]{16,4000})", "security-token=", "https://s3/x?X-Amz-Security-Token=«{A90}»"),
     # Connection strings and files of credentials
+    context_rule(r"(?<=;)(?:password|pwd)=\{(?P<v>(?=[^\s\"'{}()\[\]]{0,60}\d)(?=[^\s\"'{}()\[\]]{0,60}[!#$%&*@^+~?;-])[^\s\"'{}()\[\]]{6,100})\}", "password={|pwd={", "Driver={ODBC};Server=db;Uid=sa;Pwd={«{p}»};Encrypt=yes", misses=('f"Server=db;PWD={settings.db_password1};"',)),
+    context_rule(rf"securestring{_TABS}(?:/[\w./-]{{1,200}}{_TABS})?(?P<v>[^\s\"'`\\]{{6,4000}})", "securestring\t|securestring\\t", "PARAMETER\tSecureString\t/shop/db\t«{p}»", "/shop/db\tSecureString\t«{p}»\t3"),
     context_rule(rf"(?<=[;?&])(?:password|pwd)=(?P<v>{_BARE}{{4,400}})", "password=|pwd=", "Server=db;User Id=sa;Password=«{p}»;Encrypt=true"),
     context_rule(rf"(?<=shared)accesskey=(?P<v>{_BARE}{{20,400}})", "accesskey=", "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=«{B43}=»"),
     context_rule(rf"accountkey=(?P<v>{_BARE}{{20,400}})", "accountkey=", "AccountName=x;AccountKey=«{B86}==»;"),
@@ -69,7 +72,7 @@ CONTEXT_RULES = (
     context_rule(r"\"auth\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[A-Za-z0-9+/]{8,4000}={0,2})", '"auth', '{"auths": {"ghcr.io": {"auth": "«bWU6cml2ZXJjYW55b24=»"}}}', decoded=r"[ -9;-~]{1,80}:[ -~]{3,200}"),
     context_rule(r"\"auth\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[A-Za-z0-9+/]{12,4000}={0,2})", '"auth', '{"auths": {"ghcr.io": {"auth": "«{B40}»"}}}', generated=True),
     context_rule(r"(?:requirepass|masterauth)[ \t]{1,4}" + _WORD, "requirepass|masterauth", "requirepass «{p}»"),
-    context_rule(r"mnemonic(?:\\{0,7}[\"'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,7}[\"'])?(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})", "mnemonic", 'mnemonic = "«{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»"'),
+    context_rule(r"(?:mnemonic|(?:seed|recovery|wallet|backup)[_-]?(?:phrase|words|seed))(?:\\{0,7}[\"'])?[ \t]{0,4}[:=][ \t]{0,4}(?:\\{0,7}[\"'])?(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})", "mnemonic|seed_phrase|seedphrase|seed-phrase|recovery_phrase|recoveryphrase|recovery-phrase|wallet_seed|wallet_phrase|backup_phrase|seed_words", 'mnemonic = "«{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»"', "SEED_PHRASE=«{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»\n"),
     context_rule(r"(?:seed|recovery|mnemonic)[ \t](?:phrase|words)[ \t](?P<v>(?!(?:[a-z]{3,8} ){0,11}(?:the|and|for|from|into|your|are|was|its|our)\b)(?:[a-z]{3,8} ){11}[a-z]{3,8})", "seed phrase|recovery phrase|mnemonic phrase|seed words|recovery words", "from the seed phrase «{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}» and", misses=("enter the seed phrase twice before you press the large button below this and then wait",)),
     context_rule(r"(?:seed|recovery|secret recovery|mnemonic|wallet)[ \t](?:phrase|words)\b[^\n\"']{0,60}?(?:[ \t](?:is|are)|:)[ \t:]{0,3}\\{0,7}[\"'`]?(?P<v>(?:[a-z]{3,8} ){11,23}[a-z]{3,8})", "seed phrase|recovery phrase|mnemonic phrase|wallet phrase|seed words|recovery words", "the seed phrase is: «{l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5} {l5}»"),
     context_rule(r"<add key=\\?\"(?:cleartext)?password\\?\" value=\\?\"(?P<v>[^\"\\\n]{4,200})", "<add key=", '<add key="ClearTextPassword" value="«{p}»" />'),
@@ -159,7 +162,7 @@ CONTEXT_RULES = (
     context_rule(rf"poetry config http-basic\.[\w-]{{1,60}}[ \t]{{1,4}}\S{{1,100}}[ \t]{{1,4}}{_Q}{_WORD}", "poetry config http-basic", "poetry config http-basic.priv me «{p}»"),
     context_rule(rf"(?:nmcli|iwctl)[ \t][^\n|;&]{{1,200}}?(?:password|passphrase|psk)[ \t=]{{1,2}}{_Q}{_WORD}", "nmcli|iwctl", "nmcli dev wifi connect home password «{p}»"),
     # Prose
-    context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}{_NO_CODE}{_MIXED}(?<![.,:;!?])(?=[\s\"'.,:;!?`\\]|$)", "password|passwd|passphrase", "login with user admin and password «{A16}»", "password «{A16}»\nhost smtp.example.org", generated=True, misses=("f({privateKey:e,userIDs:t=[],passphrase:r,keyTime2:i=0,format:s=", ".show-password #pass1{display:none}#pass1-text", "{email:!0,month:!0,password:!0,range:!0,search:!0,tel1:!0}")),
+    context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}(?!\d{{1,2}}:\d){_NO_CODE}{_MIXED}(?<![.,:;!?])(?=[\s\"'.,:;!?`\\]|$)", "password|passwd|passphrase", "login with user admin and password «{A16}»", "password «{A16}»\nhost smtp.example.org", generated=True, misses=("f({privateKey:e,userIDs:t=[],passphrase:r,keyTime2:i=0,format:s=", ".show-password #pass1{display:none}#pass1-text", "{email:!0,month:!0,password:!0,range:!0,search:!0,tel1:!0}")),
     context_rule(rf"(?:password|passwd|passphrase)(?: is| was)?[ \t:]{{1,8}}{_Q}(?P<v>(?=[^\s\"'\\]{{0,60}}\d)(?-i:(?=[^\s\"'\\]{{0,60}}[A-Z])(?=[^\s\"'\\]{{0,60}}[a-z]))(?=[^\s\"'\\]{{0,60}}[!#$%^*~])[\w!#$%^*~@+?-]{{8,64}})(?<!\?)(?=[\s\"'.,:;?`\\]|$)", "password|passwd|passphrase", "the root password is «DragonBattery98$»"),
     context_rule(r"pass(?:word|phrase) for [^\n:]{1,80}:[ \t]{1,2}(?P<v>[^\s\"'\\]{12,64})(?<![.,:;])(?=[.,:;\s\\]|$)", "password for|passphrase for", "[sudo] password for me: «{A16}»", generated=True),
     context_rule(rf"(?:password|passwort|passphrase) for [^\n]{{1,60}}?[ \t](?:is|was|ist):?[ \t]{{1,2}}{_Q}{_MIXED}", "password for|passwort for|passphrase for", "the password for user 'bob' is '«{p}»'"),

@@ -7,11 +7,13 @@ import re
 from builder.scrub.letters import has_drawn_letters
 from builder.scrub.values import (
     DOCUMENTED,
+    has_random_case,
     is_chosen,
     is_drawn,
     is_joined,
     is_numbered,
     is_phrase,
+    is_salted,
     is_stand_in,
     is_strong,
     is_titled,
@@ -37,11 +39,11 @@ _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
 _INDEXED = re.compile(r"\w+\[.*")
 
-_LIKELY = (is_strong, is_chosen, is_drawn)
+_LIKELY = (is_strong, is_chosen, is_drawn, is_salted)
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
-    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt",
+    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt", "scram-sha-1", "scram-sha-256",
     "string", "text", "bytes", "boolean", "number", "integer", "object", "varchar", "required",
     "optional", "hidden", "missing", "invalid", "incorrect", "disabled", "enabled", "encrypted",
     "hashed", "plain", "plaintext", "default", "prompt", "empty", "blank", "unknown", "protected",
@@ -53,6 +55,7 @@ _NO_PASSWORD = DOCUMENTED | {
     "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
     "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
     "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
+    "define", "undef",
 }  # fmt: skip
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
@@ -96,7 +99,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return setting and len(value) >= 6
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
-        is_secret = is_unpronounceable(value) or is_joined(value)
+        is_secret = is_unpronounceable(value) or is_joined(value) or has_random_case(value)
         return has_letter and is_free and (setting or (quoted and is_secret))
     if quoted and not value.isascii():
         return False  # the label of a field in another language

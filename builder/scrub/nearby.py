@@ -43,11 +43,11 @@ LINES = LinePrefilter(
 """Finds the lines with such a word, if such a value follows."""
 
 _NOT_BEFORE = re.compile(
-    r"(?:page|next|continuation|sync|cursor|public|primary|foreign|cache|sort|partition|hash|object"
+    r"(?:page|next|forward|backward|starting|continuation|sync|cursor|public|primary|foreign|cache|sort|partition|hash|object"
     r"|routing|index|lookup|group|message|unique|shard|build|trace|order|query|storage|csrf|xsrf"
     r"|idempotency|request|dict|row|column|item|entry|node|file|map|host|registry|update|mask|by"
     r"|lifecycle|change|lock|cancellation|previous|prev|last|first|special|s3|config|no|without"
-    r"|hot|arrow|return|verification|dkim|invalidate)[ _-]?$",
+    r"|hot|arrow|return|verification|dkim|invalidate|(?-i:Client))[ _-]?$",
     re.IGNORECASE,
 )
 """What makes a key or token one that is not secret."""

@@ -40,6 +40,7 @@ _TOKEN = re.compile(
 )
 _WIDER = {r"\w": r"\w?", r"\d": r"\d?", r"\s": r"\s\x0b\x1c-\x1f?"}
 _CLASS, _ESCAPE, _LETTER = (re.compile(it) for it in (r"\\[wds]", r"\\.", "[A-Za-z]"))
+_NOT_ASCII = re.compile(r"\\u[0-9a-f]{4}")
 _THREE_FORMS = "IKSiks"
 """Letters for which `re.IGNORECASE` also matches a third, non-ASCII form."""
 
@@ -65,7 +66,7 @@ def necessary(pattern: str, *, ignore_case: bool = False) -> str:
             one = _WIDER.get(token["one"], token["one"])
             has_more = one != token["one"] or (ignore_case and one in _THREE_FORMS)
             return f"[{one}?]" if has_more else one
-        listed = token["listed"].replace(r"\u2192", "?")
+        listed = _NOT_ASCII.sub("?", token["listed"])
         if listed.startswith("^"):
             assert "?" not in listed, "it would keep out what is not ASCII"
             return token[0]

@@ -32,9 +32,10 @@ LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]
 """The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
 CHOSEN = (
     r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|[vx]\d[\d.]{0,12}(?![a-z\d]))"
+    r"(?!(?-i:[%@&]?[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8})(?:[^\w!#$%^*~@-]|$))"
     r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
     r"(?:[^\s\"'`\\$<>|;,()\[\]{}/:=]|\$(?![A-Za-z_{(])){8,64})"
-    r"(?:(?<![.,:;!?*])(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\s\"'`),;|*\\]|$))"
+    r"(?:(?<![.,:;!?*])(?!\.\w)(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\s\"'`),;|*\\]|$))"
 )
 """A password as people choose them: a word or more with two digits, or a digit and a sign."""
 DRAWN = (

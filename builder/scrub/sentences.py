@@ -29,7 +29,7 @@ _FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in"
 _WEAK = "user(?:name)?|ssh|use|account|connect"
 """Words after which only `me / …` counts."""
 _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
-"""Words after which only a value in backticks counts."""
+"""Words after which only a value in backticks with a digit counts."""
 _CONTRASENA = "contrase"
 _WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_CONTRASENA}")
 _LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}", re.IGNORECASE)
@@ -67,7 +67,9 @@ _INTRODUCED = re.compile(
     re.IGNORECASE,
 )
 """The text before a word that the password follows straight: "with password …"."""
-_USER_NAME = r"(?:^|[ \t])[\"'`*(]{0,3}[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
+_USER_NAME = (
+    r"(?:^|[ \t])[\"'`*(]{0,3}(?!(?:use|used|along|together)[ \t])[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
+)
 _USER = re.compile(
     rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:{_AND})[ \t]){_QUOTES}",
     re.IGNORECASE,
@@ -83,6 +85,7 @@ _NOT_AFTER = re.compile(
     re.IGNORECASE,
 )
 """A noun that makes a password the attribute of another thing."""
+_DIGIT = re.compile("[0-9]")
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
 
@@ -121,7 +124,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
     for token in _TOKEN.finditer(text, end, stop + 60):
         if token.start() > stop:
             return None
-        if needs_quote and text[token.start() - 1] != "`":
+        if needs_quote and (text[token.start() - 1] != "`" or not _DIGIT.search(token[0])):
             continue
         begins = _after_login if is_login else _after_name
         at = begins(text, start, end, token)

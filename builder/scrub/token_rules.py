@@ -245,7 +245,7 @@ TOKEN_RULES = (
     # Social
     _rule("facebook_token", r"EAA[A-Za-z0-9]{90,300}", "EAA", "«EAA{A120}»"),
     _rule("firebase_key", r"AAAA[\w-]{7}:[\w-]{140}", "AAAA", "«AAAA{W7}:{W140}»"),
-    _rule("twitter_token", r"AA{19}[A-Za-z0-9%]{50,100}", "AAAAAAAAAAAAAAAAAAAA", "«AAAAAAAAAAAAAAAAAAAA{A80}»"),
+    _rule("twitter_token", r"(?<![+/])AA{19}(?![A-Za-z0-9%]{0,90}A{12})(?=[A-Z0-9%]{0,60}[a-z])(?=[A-Za-z%]{0,60}\d)[A-Za-z0-9%]{50,100}", "AAAAAAAAAAAAAAAAAAAA", "«AAAAAAAAAAAAAAAAAAAA{A80}»"),
     _rule("instagram_token", r"IG[A-Z]{2,4}[A-Za-z0-9]{100,300}", "IG", "«IGQVJ{A140}»", generated=True),
     _rule("twitch_token", r"oauth:(?P<v>[a-z0-9]{30})", "oauth:", "PASS oauth:«{n30}»", generated=True),
     _rule("pinterest_token", r"pina_[\w-]{20,200}", "pina_", "«pina_{A60}»", generated=True),

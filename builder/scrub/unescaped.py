@@ -20,6 +20,8 @@ _ESCAPE = re.compile(
 )
 """An escape of a character that is not ASCII or a control character, or a surrogate pair."""
 
+_LINES = "\u2502\u2503\u2551"
+
 
 @dataclass(frozen=True)
 class Unescaped:
@@ -59,22 +61,25 @@ class Unescaped:
 
 
 def unescaped(text: str) -> Unescaped | None:
-    """Returns the text with its escapes replaced; None if none is of a letter that is not ASCII."""
+    """Returns the text with its escapes replaced.
+
+    None if none is of a letter that is not ASCII, or of a line between the columns of a table.
+    """
     if "\\u" not in text:
         return None
     pieces: list[str] = []
     starts: list[int] = []
     shifts = [0]
     done = 0
-    has_letter = False
+    is_needed = False
     for escape in _ESCAPE.finditer(text):
         char = _character(escape)
-        has_letter = has_letter or char.isalpha()
+        is_needed = is_needed or char.isalpha() or char in _LINES
         pieces += text[done : escape.start()], char
         starts.append(escape.start() - shifts[-1])
         done = escape.end()
         shifts.append(shifts[-1] + done - escape.start() - 1)
-    if not has_letter:
+    if not is_needed:
         return None
     pieces.append(text[done:])
     return Unescaped("".join(pieces), tuple(starts), tuple(shifts))

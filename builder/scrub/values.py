@@ -36,16 +36,16 @@ _MEAN_HUMP = 2.7
 
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _WORDS = re.compile(
-    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*"
+    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*\}?"
 )
 _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,8}|[0-9a-f]{40})$|\[%"
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,8}|[0-9a-f]{40})$|\[%"
     r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
-    r"|\*(?:$|\*|[^*]*\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"|[a-z]+=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
@@ -95,6 +95,7 @@ _FEW = 8
 """Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
 _TITLE_SIGN = re.compile("[-_.+=!~]")
+_NAMED_IN_PROGRAMS = re.compile("secret|cred|token|key|tls|cert|config|pass")
 _WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
 
 
@@ -204,6 +205,30 @@ def is_titled(value: str, least: int = 1) -> bool:
     if words is not None and len(_TITLE_SIGN.findall(value)) >= least:
         return True
     return least == 1 and _WORDS_AND_NUMBER.fullmatch(value) is not None
+
+
+def is_salted(value: str) -> bool:
+    """Returns whether it is words and a random end: `pepper-maple-jwt-hehc6iw5`.
+
+    Names of resources may end so, too; they say what they are: `db-credentials-8h2mgk5c6t`.
+    """
+    *words, salt = _JOINT.split(value[:LOOKED_AT])
+    return (
+        len(words) >= 3
+        and len(salt) >= 8
+        and all(3 <= len(word) <= 12 and word.isalpha() and word.islower() for word in words)
+        and _INNER_DIGIT.search(salt) is not None
+        and salt.isalnum()
+        and _NAMED_IN_PROGRAMS.search(value) is None
+    )
+
+
+def has_random_case(value: str) -> bool:
+    """Returns whether its last part mixes upper and lower case as no name does: `velvet_ebDb`."""
+    last = _JOINT.split(value[:LOOKED_AT])[-1]
+    humps = _HUMP.findall(last)
+    is_mixed = len(humps) > 1 and last[:1].islower() and last != last.lower()
+    return is_mixed and last.isalpha() and len(last) >= 4 and len(last) < _MEAN_HUMP * len(humps)
 
 
 def is_strong(value: str) -> bool:

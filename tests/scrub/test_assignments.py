@@ -4,6 +4,7 @@ import pytest
 from secret_examples import expand
 
 from builder.scrub.secrets import find_secrets
+from builder.scrub.values import has_random_case, is_salted
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,12 @@ from builder.scrub.secrets import find_secrets
         '"db_password": «canyon7»\nhost: h\n',
         "password=«Canyon.Bay.2»",
         "password: «hazel.Trout-90»\n",
+        "const JWT_SECRET = '«pepper-maple-copper-jwt-hehc6iw5»';",
+        """-p '{"stringData":{"SMTP_PASS":"«anchor_velvet_ebDb»"}}'""",
+        "\u2551 JWT_SECRET    \u2502 «VelvetComet2626» \u2551",
+        "\u2502 DB_PASSWORD \u2502 «sunflower77» \u2502 yes \u2502",
+        "| JWT_SECRET | «VelvetComet2626» |",
+        r'{"a": "\u2502 JWT_SECRET \u2502 «VelvetComet2626» \u2502"}',
     ],
 )
 def test_values_of_names(template):
@@ -34,6 +41,30 @@ def test_values_of_names(template):
     "text",
     [
         'label="Password 8"',
+        'METHOD can be "trust", "reject", "md5", "password", "scram-sha-256",',
+        "[ 'USERPWD', 'HTTP200ALIASES', 'KEYPASSWD', 'KRB4LEVEL' ]",
+        "d_grpasswd='define'\nd_pwpasswd='undef'\n",
+        '"ClientToken": "4752b573-40a6-4eac-a8a4-a72058761219"',
+        'password: "user_dbName"',
+        "apt\tbase-passwd\t3.6.1\napt\tbinutils\t2.40-2\napt\tlibfoo\t1.07.1-3+b1\n",
+        "Credentials (com.acme.auth:acme-auth-library-credentials:1.3.0 - https://acme.example)",
+        "return " + "A" * 72,
+        'key = "AAAAAAAAAAPA/' + "A" * 60 + 'gP8fbzw"',
+        '"CmkType": "CUSTOMER_MANAGED_KMS_KEY", "KmsKeyId": "arn:aws:kms:eu-west-1:1:key/2"',
+        '[[ "$PWD" == "$PYENV_ROOT/versions/"* ]]',
+        "class Keys(Ed25519PrivateKey | Ed448PrivateKey | X25519PrivateKey | X448PrivateKey): ...",
+        "_FLOW_KEY = 'google_oauth2_flow_{0}'",
+        'complete "username= message= passphrase= password= scmVersion= "',
+        ";*passwd:*all*authentication*tokens*updated*successfully*",
+        '"nextForwardToken": "f/31961209122447488583055879464742346735121166569214640130"',
+        "aws dynamodb scan --starting-token abCDeFGhiJKlmnOPqrSTuvwxYZ1aBCdEFghijK7LM51nOp",
+        "def open(path, username, password, iid: _win32typing.PyIID, reserved: int): ...",
+        "class User:\n  kind = m.StringField(4)\n  password = _messages.StringField(5)",
+        "apt\tpasswd\t1:4.13+dfsg1-1+deb12u1\n",
+        " * the preshared key authentication in station mode. In %NL80211_CMD_CONNECT\n",
+        "a client request token to make the call to ``transact-write-items`` idempotent",
+        "a page token that can be sent to `ListKafkaSources` to list more",
+        "is a synthetic delegated credential for use with S4U2Proxy by a service",
         "TLS_SECRET=wildcard-cert-2024\n",
         '<v-field v-model="form.newPassword" :rules="passwordStrengthRules" />',
         "redis://:[PASSWORD]@cache:6379 postgres://u:[your password]@h/x",
@@ -75,3 +106,15 @@ def test_values_of_names(template):
 )
 def test_code_and_placeholders(text):
     assert find_secrets(text) == ()
+
+
+def test_words_with_a_random_end():
+    assert is_salted("pepper-maple-jwt-hehc6iw5")
+    resources = ("acme-shop-db-credentials-8h2mgk5c6t", "acme-shop-hehc6iw5", "a-b-c-hehc6iw5")
+    assert not any(map(is_salted, (*resources, "web-app-prod-release2", "one-two-three-four")))
+
+
+def test_letters_in_random_case():
+    assert has_random_case("anchor_velvet_ebDb")
+    names = ("user_dbName", "some_value_userId", "a_ID", "name_McDonald", "x_Title", "plain_words")
+    assert not any(map(has_random_case, names))

@@ -9,6 +9,7 @@ from builder.scrub.sentences import LINES, find_in_sentences
 FOUND = (
     "You can log in as admin with the password «kWqXzVbTnJpLd».",
     "use user svc and pw «CobaltFqWkXbTz»",
+    "heads up: the db pw for jo is now «Timber7790violet?», the migration needs it",
     "the password for the staging db is «JuniperKfWpXbTz», please use it",
     'The sudo password on that box is "«kWqXzVbTnJpLd»"',
     "the admin pw on app01.example.net is still «K1t73n-15land633» (yes",
