@@ -56,7 +56,7 @@ class Leaks:
         named = list(row.texts())
         known = self._look(row, named)
         self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
-        for secret in scanned_secrets(text for _, _, text in named):
+        for secret in scanned_secrets([text for _, _, text in named]):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 

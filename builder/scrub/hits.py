@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from hashlib import blake2b
 from itertools import accumulate, chain, islice
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ def apart(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     return tuple(chosen)
 
 
-Search = Callable[[Sequence[str]], list[tuple[Hit, ...]]]
-"""One or more texts → the hits of each of them."""
+Found = TypeVar("Found")
+Search = Callable[[Sequence[str]], list[Found]]
+"""One or more texts → what was found in each of them, usually hits."""
 REMEMBERED = 1 << 15
 """Maximum number of texts whose results are cached."""
 SHORT = 256
@@ -46,16 +48,16 @@ BATCH = 1 << 16
 """Code points of texts that are searched together, at least."""
 
 
-def remembering(search: Search) -> Search:
+def remembering(search: Search[Found]) -> Search[Found]:
     """Returns the function for any number of texts, with a cache of its results.
 
     Prompts, definitions and names repeat, and the audits of a build examine what was searched
     before it was written.
     """
-    remembered: dict[str | bytes, tuple[Hit, ...]] = {}
+    remembered: dict[str | bytes, Found] = {}
 
     @wraps(search)
-    def found(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
+    def found(texts: Sequence[str]) -> list[Found]:
         keys = [_key(text) for text in texts]
         known = {key: remembered[key] for key in keys if key in remembered}
         unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}

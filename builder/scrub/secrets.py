@@ -16,7 +16,7 @@ secrets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -239,16 +239,26 @@ def _masked(run: re.Match[str]) -> str:
     return f"{MARK}CUT"
 
 
-def scanned_secrets(texts: Iterable[str]) -> list[str]:
+def scanned_secrets(texts: Sequence[str]) -> list[str]:
     """Returns the findings of the scanner of the extra `secrets`; nothing if it is not installed.
 
-    It returns values, not positions. It examines only the text and contacts no provider.
+    It returns values, not positions. It examines only the texts and contacts no provider.
     """
-    scanner = _scanner()
-    if scanner is None:
+    if _scanner() is None:
         return []
-    found = {finding.secret for finding in scanner("\n\n".join(texts))}
-    return sorted(secret for secret in found if len(secret) >= 8 and MARK not in secret)
+    return sorted({secret for found in _scanned(texts) for secret in found})
+
+
+@remembering
+def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns the findings in each text. The scanner reads C strings, which a NUL would end."""
+    scan = _scanner()
+    assert scan is not None, "asked for without the extra"
+    found = ({finding.secret for finding in scan(text.replace("\0", " "))} for text in texts)
+    return [
+        tuple(secret for secret in secrets if len(secret) >= 8 and MARK not in secret)
+        for secrets in map(sorted, found)
+    ]
 
 
 @cache

@@ -1,0 +1,50 @@
+"""The scanner of the extra `secrets`: what only it finds is replaced, and reported by audits."""
+
+import json
+
+import pytest
+from builds import build
+from planted import every_byte, row
+
+from builder import cli
+from builder.scrub.secrets import find_secrets, scanned_secrets
+
+pytest.importorskip("betterleaks", reason="the extra `secrets` is not installed")
+
+SECRET = "a1b2c3d4e5" + "f6g7h8i9j0"
+ONLY_SCANNED = f"looker client_id = '{SECRET}'"
+
+
+def test_the_rules_do_not_know_the_secret():
+    assert find_secrets(ONLY_SCANNED) == ()
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [ONLY_SCANNED],
+        ["nothing", ONLY_SCANNED, "nothing", ONLY_SCANNED],
+        [f"a\0b\n{ONLY_SCANNED}"],
+        ["the scanner reads C strings: \0", ONLY_SCANNED],
+    ],
+)
+def test_every_text_is_scanned_to_its_end(texts):
+    assert scanned_secrets(texts) == [SECRET]
+    assert scanned_secrets(["\0", *texts]) == [SECRET], "known texts keep their findings"
+    assert scanned_secrets(["nothing"]) == []
+
+
+@pytest.mark.parametrize("mode", ["redact", "off"])
+def test_builds_and_audits(tmp_path, mode, capsys):
+    log = tmp_path / "log.jsonl"
+    log.write_text(row(f"\0 {ONLY_SCANNED}") + row("nothing"))
+    config = tmp_path / "config.yaml"
+    config.write_text(f"audit: {{secrets: {mode!r}}}\n")
+    out = tmp_path / "out"
+    assert build(out, "--config", config, inputs=[log]) == 0
+    written = every_byte(out / "data") + every_byte(out / "meta")
+    assert (SECRET.encode() in written) == (mode == "off")
+    capsys.readouterr()
+    cli.main(["audit", str(out), "--json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert ("scanned_secret" in {item["code"] for item in found}) == (mode == "off")
