@@ -47,7 +47,8 @@ _KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{_KEY}) $", re.IGNORECASE)
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
     r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
-    r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER)_$"
+    r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER|REQUIRED|VALID|ALLOWED|KNOWN|SUPPORTED|OPTIONAL"
+    r"|IGNORED|EXTRA|EXPECTED|RESERVED)_$"
 )
 _NOT_SECRET_BEFORE = re.compile(
     r"(?:page|next|forward|backward|starting|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
@@ -270,7 +271,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     ):
         return  # Ed25519Key | X25519Key, ("pass", "fail")
     if sep == ">" and keyword in PASSWORDS:
-        setting = text.startswith("</", match.end("bare")) and value == value.lower()
+        setting = text.startswith("</", match.end("bare")) and (
+            value == value.lower() or _HAS_SIGN.search(value) is not None
+        )
     if keyword == "key" and not prefix and _KEY_WORD_BEFORE.search(text, max(0, start - 20), start):
         prefix = "api_"
     if not _is_named(keyword, prefix):

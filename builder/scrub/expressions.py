@@ -9,8 +9,8 @@ from builder.scrub.values import is_wordlike
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
 """The name of the next attribute: `v-model="newPassword" :rules="…"`."""
-_CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]")
-"""The rest of a call or of an indexed value."""
+_CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]| [|+*-] \d")
+"""The rest of a call, of an indexed value or of a sum."""
 _EXPRESSION = re.compile(
     r"!![A-Za-z_$][\w$.]*|return\b.+|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
     r"|[\w$.]+(?:\.length\b|[!=]==).*|[a-z]+=\$\w+\.\w+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"

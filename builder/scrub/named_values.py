@@ -38,6 +38,10 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
 _INDEXED = re.compile(r"\w+\[.*")
+_HEADER = re.compile("x(?:-[a-z0-9]+)+")
+"""The name of a header, which follows `authorization` in lists of names."""
+_ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
+"""A host and a port."""
 
 _LIKELY = (is_strong, is_chosen, is_drawn, is_salted)
 
@@ -55,7 +59,7 @@ _NO_PASSWORD = DOCUMENTED | {
     "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
     "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
     "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
-    "define", "undef",
+    "define", "undef", "passed", "failed", "skipped", "lowpass", "highpass", "bandpass", "bypass",
 }  # fmt: skip
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
@@ -76,7 +80,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         if keyword == "passphrase" and is_phrase(value):
             return quoted or setting
         return _is_password(value, quoted=quoted, setting=setting)
-    if _REGEX.search(begin) or "%20" in begin:
+    if _REGEX.search(begin) or "%20" in begin or _HEADER.fullmatch(begin):
         return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (
@@ -89,7 +93,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     lower = value.lower()
-    if len(value) > 200 or lower in _NO_PASSWORD:
+    if len(value) > 200 or lower in _NO_PASSWORD or _ADDRESS.fullmatch(lower):
         return False
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):

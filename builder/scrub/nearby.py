@@ -65,6 +65,7 @@ _RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|ite
 """Forms of ids of calls and messages."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
 """The name of another value: `security-token, Signature=…`."""
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}(?:\+\w+)?")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 """That of an OpenPGP key, as `gpg` prints it."""
 _DIRECT = re.compile(r"[^\w\n]{1,12}|[ \t]{1,2}(?:is|to|was)[ \t:]{1,3}[^\w\n]{0,3}")
@@ -118,7 +119,7 @@ def _after(text: str, start: int, end: int) -> Iterator[Hit]:
         return
     between = text[end : found.start()]
     value = found[0].rstrip(".=-")
-    if _ASSIGNED.match(value) or _FINGERPRINT.fullmatch(value):
+    if _ASSIGNED.match(value) or _FINGERPRINT.fullmatch(value) or _CONSTANT.fullmatch(value):
         return
     if not _SEPARATES.search(between) or text[found.end() : found.end() + 1] in ("(", "["):
         return  # one name, a call

@@ -27,6 +27,7 @@ from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
 from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.escapes import outside_escapes
+from builder.scrub.form_rules import FORM_RULES
 from builder.scrub.hits import Hit, Joined, apart, remembering
 from builder.scrub.prefilter import (
     LinePrefilter,
@@ -49,6 +50,7 @@ RULES = (
     *CONFIG_RULES,
     *COMMAND_RULES,
     *DUMP_RULES,
+    *FORM_RULES,
     *PROSE_RULES,
 )
 """The rules of all tables."""

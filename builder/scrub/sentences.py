@@ -86,6 +86,12 @@ _NOT_AFTER = re.compile(
 )
 """A noun that makes a password the attribute of another thing."""
 _DIGIT = re.compile("[0-9]")
+_NOUN_END = re.compile(r"[\"'`*)\]]{0,3}[ \t]{0,2}(?:[=\u2014-]|:(?!\w+:)|->|=>|(?:is|was)\b)")
+"""The text after `pass` if it means a password."""
+_QUALIFIED = re.compile(
+    r"\b(?:the|my|our|your|this|that|new|old)[ \t][\w.-]{1,20}[ \t]$", re.IGNORECASE
+)
+"""The text before it: "the db pass"."""
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
 
@@ -121,6 +127,9 @@ def _after(text: str, start: int, end: int) -> Hit | None:
     stop = rest.end() if rest is not None else end
     is_login = _LOGIN_WORD.fullmatch(text, start, end) is not None
     needs_quote = _KEY_WORD.fullmatch(text, start, end) is not None
+    is_pass = text[start:end].lower() == "pass"
+    if is_pass and not _is_noun(text, start, end):
+        return None  # pass the :class:`~Context`
     for token in _TOKEN.finditer(text, end, stop + 60):
         if token.start() > stop:
             return None
@@ -131,9 +140,20 @@ def _after(text: str, start: int, end: int) -> Hit | None:
         if at is None:
             continue
         value = _trimmed(text[at : token.end()])
+        if is_pass and not _DIGIT.search(value):
+            continue  # and pass kind+how
         if not _URL.search(token[0]) and looks_chosen(value):
             return Hit(at, at + len(value), "secret", certain=False)
     return None
+
+
+def _is_noun(text: str, start: int, end: int) -> bool:
+    """Returns whether the word at [start, end) is no verb, which takes an object."""
+    return (
+        _INTRODUCED.search(text, max(0, start - 60), start) is not None
+        or _QUALIFIED.search(text, max(0, start - 60), start) is not None
+        or _NOUN_END.match(text, end) is not None
+    )
 
 
 def _after_name(text: str, start: int, end: int, token: re.Match[str]) -> int | None:

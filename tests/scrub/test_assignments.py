@@ -30,6 +30,10 @@ from builder.scrub.values import has_random_case, is_salted
         "\u2502 DB_PASSWORD \u2502 «sunflower77» \u2502 yes \u2502",
         "| JWT_SECRET | «VelvetComet2626» |",
         r'{"a": "\u2502 JWT_SECRET \u2502 «VelvetComet2626» \u2502"}',
+        "<password>«Canyon2024.cedar53»</password>",
+        '"passwords": ["«Canyon2024cedar»", "«Velvet77comet»"]',
+        "API_KEYS = [\n    '«{h32}»',\n    '«{h32}»',\n]",
+        'tokens: ["«{A32}»", "nothing", "«{A32}»"]',
     ],
 )
 def test_values_of_names(template):
@@ -41,6 +45,14 @@ def test_values_of_names(template):
     "text",
     [
         'label="Password 8"',
+        "          ('http', 'user/name', 'password', 'localhost:22')),",
+        '{name:"PASS",value:"passed",priority:1}',
+        "'pass': 'bandpass',",
+        'HEADERS = ("authorization", "x-amz-content-sha256", "x-amz-date")',
+        "CSE_KMS_REQUIRED_KEYS = ['KMSKeyId']",
+        "  x86_cpu_PAT\t\t\t= x86_cpu_index_1_edx + 16,",
+        "#define VIDEO_FORCE_KEY_FRAME\t\t(V4L2_CID_CODEC_BASE+229)",
+        "PRBool PK11_RWSessionHasLock(PK11SlotInfo *slot, CK_SESSION_HANDLE session);",
         'METHOD can be "trust", "reject", "md5", "password", "scram-sha-256",',
         "[ 'USERPWD', 'HTTP200ALIASES', 'KEYPASSWD', 'KRB4LEVEL' ]",
         "d_grpasswd='define'\nd_pwpasswd='undef'\n",

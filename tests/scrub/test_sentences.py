@@ -31,6 +31,9 @@ FOUND = (
     "argocd admin creds are admin and «Castle_v10l3t#38», sync",
     "log in as admin, password is «drift-rocket-prairie» . check",
     "The webhook secret we agreed on is `«z94Qp%fHTZ0+dKc!»`.",
+    "the db pass for jo is still «Timber7790violet?» until Monday",
+    "Pass: «Timber7790violet?»",
+    "user jo pass «Timber7790violet?» works",
     "Set `ADMIN_PASSWORD` to `«cxn=A#gh41USWG39i#o0»` in staging",
 )
 NOT_FOUND = (
@@ -55,6 +58,13 @@ NOT_FOUND = (
     "the token is `TokenProvider2` and the secret is `Secret-Store`",
     "the account is at 2024-11-05T10:11:12Z",
     "log in with the user and test_login_02",
+    "Pass the :class:`~jinja2.runtime.Context` as the first argument",
+    "If you write a client, pass :data:`h11.CLIENT`.",
+    "pass directly as `query_images` to [`OwlViTProcessor2.__call__`] instead",
+    "make this a classmethod and pass kind+how so that",
+    "- **test**: pass env vars through to test-benchmark-http2 (Jo)",
+    "the sampled token, so there may be up to `logprobs+1` elements",
+    "the password is in `jinja2.runtime.Context`",
 )
 
 
