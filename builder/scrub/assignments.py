@@ -14,13 +14,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from builder.scrub.expressions import is_code, is_variable
+from builder.scrub.expressions import COMPARED, is_code, is_variable
 from builder.scrub.hits import Hit
-from builder.scrub.letters import has_drawn_letters
 from builder.scrub.named_values import PASSWORDS, TOKENS, is_value
 from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.scrub.rules import by_first
-from builder.scrub.values import is_wordlike
+from builder.scrub.values import has_drawn_part, is_wordlike
 
 _NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
 _INSIDE = re.compile(
@@ -77,6 +76,8 @@ _PAIR = (
 _BARS = ("|", "\u2502", "\u2503", "\u2551")
 """Lines between the columns of a table."""
 _BAR = r"[|\u2502\u2503\u2551]"
+_IN_ROW = re.compile(rf"(?<!\w){_BAR}[ \t`*]{{0,4}}\Z|{_BAR}[ \t`*]{{1,4}}\Z")
+"""The text before the first cell of a pair, which no alternation of words has."""
 _SIGN = (
     rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|:|>|[ \t]is\b:?"
     r"|(?<=[\"']),(?=[ \t]?\\{0,7}[\"'])"
@@ -156,8 +157,6 @@ _LINE_BEFORE = re.compile(
     r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{0,60}\Z"
 )
 
-_COMPARED = {"===": "==", "!=": "==", "!==": "=="}
-
 
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
@@ -205,13 +204,11 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
         return  # ${PASSWORD:?required}
-    sep = "" if match["tab"] else _COMPARED.get(match["sep"].strip(), match["sep"].strip())
+    sep = "" if match["tab"] else COMPARED.get(match["sep"].strip(), match["sep"].strip())
     is_option = prefix.startswith("-")
     is_row = sep in _BARS
-    if is_row and not text[max(0, start - len(prefix) - 4) : start - len(prefix)].rstrip(
-        " \t`*"
-    ).endswith(_BARS):
-        return  # printf "$PASSWORD" | sha256sum | cut: no row of a table
+    if is_row and not _IN_ROW.search(text, max(0, start - len(prefix) - 6), start - len(prefix)):
+        return  # printf "$PASSWORD" | sha256sum | cut, HOME|PWD|PATH: no row of a table
     if (sep == ">" and opened != "<") or (
         sep == ":" and opened == ":" and not _IN_FILE.search(text, max(0, start - 60), start)
     ):
@@ -302,7 +299,7 @@ def _are_items(name: str, value: str, after: str) -> bool:
     """
     if _MEMBER.match(after):
         return True
-    is_word = value.isalpha() and not has_drawn_letters(value)
+    is_word = value.isalpha() and not has_drawn_part(value)
     return is_word or (name.isupper() and value.isupper() and is_wordlike(value))
 
 

@@ -22,7 +22,7 @@ _NO_PASSWORD = re.compile(
     r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"
     r"|^~[\w.]+$|\.__\w+__$|^[a-z_]+\+\d{1,3}$|^(?-i:[a-z]\w*(?:\.\w+)*\.[A-Z_]{3,}$)"
     r"|^(?-i:[a-z]\w*(?:\.\w+)+\.[A-Z][a-z]+(?:[A-Z][a-z]+)*$)"
-    r"|&\w+=|:\d{1,4}(?:\.\d{1,6})+|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
+    r"|\d#section|&\w+=|:\d{1,4}(?:\.\d{1,6})+|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
     re.IGNORECASE,
 )
 """What a password in a sentence does not contain, or is not."""

@@ -63,6 +63,8 @@ def find_in_columns(text: str, lines: Lines) -> Iterator[Hit]:
         table = _Table(text, line_break, end)
         if header.startswith("  ") and not table.has_rule():
             continue  # source code
+        if "|" in header and not table.has_rule() and _has_row_above(text, begin, line_break):
+            continue  # a table of settings, one of which is a password
         hits, done = table.secrets(header)
         yield from hits
         tables += bool(hits)
@@ -99,6 +101,13 @@ def _escaped_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, 
         if quote := _STRING_START.match(text, begin, line_break.start()):
             begin = quote.end()
         yield begin, line_break.start(), line_break[0]
+
+
+def _has_row_above(text: str, begin: int, line_break: str) -> bool:
+    """Returns whether the line before the one at `begin` is part of a table with bars."""
+    end = max(0, begin - len(line_break))
+    above = text.rfind(line_break, max(0, end - MAX_LINE), end)
+    return "|" in text[above + len(line_break) : end] if above >= 0 else "|" in text[:end]
 
 
 def _tab(line_break: str) -> str:

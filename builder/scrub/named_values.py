@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.letters import has_drawn_letters
 from builder.scrub.values import (
     DOCUMENTED,
+    has_drawn_part,
     has_random_case,
     is_chosen,
     is_drawn,
@@ -40,6 +40,8 @@ _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 _INDEXED = re.compile(r"\w+\[.*")
 _HEADER = re.compile("x(?:-[a-z0-9]+)+")
 """The name of a header, which follows `authorization` in lists of names."""
+_CLASS = re.compile(r"[a-z]+\.[A-Z][A-Za-z]+")
+"""A module and a class: `jwt.PyJWK`."""
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
@@ -60,6 +62,7 @@ _NO_PASSWORD = DOCUMENTED | {
     "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
     "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
     "define", "undef", "passed", "failed", "skipped", "lowpass", "highpass", "bandpass", "bypass",
+    *PASSWORDS,
 }  # fmt: skip
 """Algorithms, types, states and labels that follow `password` but are not passwords."""
 
@@ -82,6 +85,8 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         return _is_password(value, quoted=quoted, setting=setting)
     if _REGEX.search(begin) or "%20" in begin or _HEADER.fullmatch(begin):
         return False
+    if _CLASS.fullmatch(begin):
+        return False
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (
         looks_random(value)
@@ -93,7 +98,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     lower = value.lower()
-    if len(value) > 200 or lower in _NO_PASSWORD or _ADDRESS.fullmatch(lower):
+    if len(value) > 200 or lower.rstrip("!?") in _NO_PASSWORD or _ADDRESS.fullmatch(lower):
         return False
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
@@ -101,12 +106,12 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():
         return setting and len(value) >= 6
+    if quoted and not value.isascii():
+        return False  # the label of a field in another language
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
         is_secret = is_unpronounceable(value) or is_joined(value) or has_random_case(value)
         return has_letter and is_free and (setting or (quoted and is_secret))
-    if quoted and not value.isascii():
-        return False  # the label of a field in another language
-    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_letters(value)):
+    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_part(value)):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

@@ -65,6 +65,8 @@ _RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|ite
 """Forms of ids of calls and messages."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
 """The name of another value: `security-token, Signature=…`."""
+_DRAWING = re.compile(r"[MLHVCSQTAZmlhvcsqtaz\d.,+-]+")
+"""A part of a path in SVG."""
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}(?:\+\w+)?")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 """That of an OpenPGP key, as `gpg` prints it."""
@@ -119,7 +121,9 @@ def _after(text: str, start: int, end: int) -> Iterator[Hit]:
         return
     between = text[end : found.start()]
     value = found[0].rstrip(".=-")
-    if _ASSIGNED.match(value) or _FINGERPRINT.fullmatch(value) or _CONSTANT.fullmatch(value):
+    if _ASSIGNED.match(value) or any(
+        no_secret.fullmatch(value) for no_secret in (_FINGERPRINT, _CONSTANT, _DRAWING)
+    ):
         return
     if not _SEPARATES.search(between) or text[found.end() : found.end() + 1] in ("(", "["):
         return  # one name, a call

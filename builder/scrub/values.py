@@ -36,23 +36,27 @@ _MEAN_HUMP = 2.7
 
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _WORDS = re.compile(
-    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|v\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*\}?"
+    r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|[a-z]\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*\}?"
 )
 _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 
 _STAND_IN = re.compile(
-    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,8}|[0-9a-f]{40})$|\[%"
-    r"|%\w+%$|%[sd(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
+    r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
+    r"|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
     r"|[a-z]+=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
-    r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|/[a-z][a-z_.-]*/|\.|~/"
-    r"|(?:client|api|app|access)[_-](?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
+    r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
+    r"|/[a-z][a-z0-9_.-]*/|//|\.|~/"
+    r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
+    r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
+    r"|[\w$.]+\?\?$|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
+    r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
-    r"|/[\w./-]{0,80}\{|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
+    r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
     r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$)"
     r"|\*{3}|x{4}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
@@ -85,7 +89,9 @@ _FUNCTION_WORDS = frozenset((
 
 DOCUMENTED = frozenset((
     "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
-    "postgres", "mysql", "guest", "test", "port", "key",
+    "postgres", "mysql", "guest", "test", "port", "key", "passwort", "kennwort", "contraseña",
+    "contrasenya", "contrasena", "senha", "wachtwoord", "hasło", "haslo", "heslo", "пароль",
+    "パスワード", "密码", "密碼", "비밀번호",
 ))  # fmt: skip
 """Placeholders for passwords in documentation."""
 
@@ -130,11 +136,23 @@ def is_wordlike(text: str) -> bool:
     return sum(pair in _PAIRS for pair in pairs) >= _WORDLIKE * len(pairs)
 
 
+def is_camel_case(text: str) -> bool:
+    """Returns whether it is a name of three parts or more, whose letters are mostly in words."""
+    parts = _HUMP.findall(text)
+    in_words = sum(len(part) for part in parts if len(part) > 3 and is_wordlike(part))
+    return text.isalpha() and text.isascii() and len(parts) > 2 and in_words >= 0.55 * len(text)
+
+
+def has_drawn_part(text: str) -> bool:
+    """Returns whether some of its letters were drawn at random, and it is no name."""
+    return has_drawn_letters(text) and not is_camel_case(text)
+
+
 def is_unpronounceable(value: str) -> bool:
     """Returns whether it has 8 or more characters, in both cases, whose letters form no words."""
     has_cases = value != value.lower() and value != value.upper()
     begin = value[:LOOKED_AT]
-    return len(value) >= 8 and has_cases and (not is_wordlike(begin) or has_drawn_letters(begin))
+    return len(value) >= 8 and has_cases and (not is_wordlike(begin) or has_drawn_part(begin))
 
 
 def is_drawn(value: str) -> bool:
@@ -143,7 +161,7 @@ def is_drawn(value: str) -> bool:
     Names of programs may be unpronounceable too: `xmlGetNsByHref`, `LayoutLMv3Model`.
     """
     return len(value) >= 8 and (
-        has_drawn_letters(value[:LOOKED_AT])
+        has_drawn_part(value[:LOOKED_AT])
         or (_INNER_DIGIT.search(value) is not None and is_unpronounceable(value))
     )
 
@@ -253,11 +271,12 @@ def looks_random(value: str) -> bool:
     if not has_letter or not value.isascii() or len(value) < 12 or entropy(begin) < 2.8:
         return False
     if not has_digit:
-        is_long = len(value) >= 16 and begin.isalpha() and not is_wordlike(begin)
+        is_name = is_wordlike(begin) or is_camel_case(begin)
+        is_long = len(value) >= 16 and begin.isalpha() and not is_name
         is_word = begin.translate(_NO_SEPARATORS).isalpha()
-        return is_word and (is_long or has_drawn_letters(begin))
+        return is_word and (is_long or has_drawn_part(begin))
     if len(value) < 60 and _WORDS.fullmatch(value) and (is_wordlike(value) or not value.isalnum()):
         return any(not is_wordlike(run) for run in _LONG_RUN.findall(value))
     letters = sum(map(str.isalpha, begin))
     is_identifier = letters >= 0.8 * len(begin) and not _HEX.fullmatch(begin)
-    return not (is_identifier and is_wordlike(begin) and not has_drawn_letters(begin))
+    return not (is_identifier and is_wordlike(begin) and not has_drawn_part(begin))
