@@ -1,6 +1,10 @@
 """Texts with personal data of invented people, and texts that only look similar."""
 
 PERSONAL = {
+    "host setting": ("HOSTNAME=buildbox\n", "buildbox"),
+    "host after a colon": (" Static hostname: buildbox\n", "buildbox"),
+    "host in JSON": ('{"hostname": "buildbox"}', "buildbox"),
+    "node": ('  nodeName: "kube-07"', "kube-07"),
     "mail": ("mail ada.l@mail.example.org, please", "ada.l@mail.example.org"),
     "mail after an escape": (r'{"out": "by\\nada.l@mail.example.org"}', "ada.l@mail.example.org"),
     "ip after an escape": (r'{"out": "by\\n198.51.100.23\\n"}', "198.51.100.23"),
@@ -35,6 +39,20 @@ PERSONAL = {
 }
 
 NOT_PERSONAL = (
+    "0028 0072 0029 ; disallowed",
+    "mac_address: 0011.2233.4455",
+    "n[s+1]+4294967296*n[s+2]+16777216*n[s+3]",
+    "237425418909360, 469614029179605, 151238970,",
+    "    5220826919773709902,\n    3448000000000000001,",
+    "https://support.example.org/hc/articles/6207308062871",
+    "the size must be 35183298347520 bytes",
+    "rewrites(parsed, {hostname=parsed.hostname&&x})",
+    "    ServerName: LPWSTR,",
+    "pub const HOST_NAME: NameType = NameType(1)",
+    '{nodeName:"textarea"}',
+    "next({hostname: opts.hostname || d})",
+    "f(cluster_name=c, esxi_host_name=esxi_host_name)",
+    "set hostname(value){this[Internal].url.hostname=value}",
     "postgres://app:secret1@db.example.org/x https://user:REDACTED_SECRET_123456789012@h.org",
     "git@github.com:me/x.git noreply@example.org icon@2x.png getty@tty1.service",
     "/home/ubuntu/x /Users/runner/y /home/user/z C:\\Users\\Public -home-user-x",

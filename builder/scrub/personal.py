@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from builder.scrub.hits import Hit, Joined, apart, remembering
+from builder.scrub.hosts import HOST_RULES, NO_HOST, contains
 from builder.scrub.national import (
     IDENTITY_CONDITION,
     PHONE_CONDITION,
     find_identity_numbers,
     find_national_phones,
 )
-from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary
+from builder.scrub.prefilter import LinePrefilter, Prefilter
 from builder.scrub.rules import after_none_of, anywhere
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id")
@@ -42,7 +43,7 @@ _NO_TOP = frozenset((
 """Suffixes after an @ in names of files and units."""
 
 _PHONE = after_none_of(
-    r"\w+./=-",
+    r"\w+./=)\]-",
     r"\+[1-9](?:[ .()-]{0,2}\d){7,14}",
     r"0(?<!\d 0)0[1-9]\d(?:[ .-]\d{2,5}){2,5}",
     r"1[ .-](?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[.-]\d{4}",
@@ -50,6 +51,8 @@ _PHONE = after_none_of(
     r"[2-9]\d{2}[ .-][2-9]\d{2}[.-]\d{4}",
     end=r"(?![\w/]|[.-]\d)",
 )
+_NO_PHONE = re.compile(r"(?:0\d{3} )+0\d{3}|\d{4}\.\d{4}\.\d{4}|(?:\d{1,3}\.){3}\d+ .*")
+"""Numbers of characters, the address of a network card, addresses and their masks."""
 
 _IPV4 = after_none_of(r"\w.", r"\d\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}", end=r"(?!\w|\.\d)")
 _IPV6 = after_none_of(r"\w:.", r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}", end=r"(?![\w:])")
@@ -74,12 +77,19 @@ _IBAN_LENGTHS = {
 """Length by country (the register of ISO 13616)."""
 
 _CARD = after_none_of(
-    r"\w.+-",
+    r"\w.+/-",
     r"[2-6]\d{3}(?:[ -]?\d{4}){2}[ -]?\d{1,7}",
     r"3[47]\d{2}[ -]?\d{6}[ -]?\d{5}",
     end=r"(?![\w-]|\.\d)",
 )
-_CARD_BEGINS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65|64[4-9]|62|35|30[0-5]|36|38")
+_CARD_FORM = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7]|65)\d{14}|(?:6011|64[4-9]\d)\d{12}|3[47]\d{13}"
+    r"|(?:62|35)\d{14,17}|(?:30[0-5]|36\d|38\d)\d{11}"
+)
+"""The beginnings of numbers and their lengths, by issuer."""
+_IN_TABLE = re.compile(r"\d{7,}[uULl]{0,3}[)\]},;\s]{1,24}\Z")
+_TABLE_GOES_ON = re.compile(r"[uULl]{0,3}[)\]},;\s]{1,24}-?[(\[{]?\d{7,}")
+"""Other long numbers beside one: a table of constants."""
 
 _HOME = anywhere(
     r"(?:(?:/|%2[Ff])(?:home|Users)(?:/|%2[Ff])|\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/))"
@@ -110,50 +120,6 @@ _EVERYBODY = frozenset((
     "yourusername",
 ))  # fmt: skip
 """Names of home folders that occur in images and in documentation."""
-
-_HOST = after_none_of(
-    r"\w.\\-",
-    r"DESKTOP-[A-Z0-9]{6,11}",
-    r"LAPTOP-[A-Z0-9]{6,11}",
-    r"WIN-[A-Z0-9]{6,11}",
-    r"EC2AMAZ-[A-Z0-9]{6,11}",
-    r"\w\w{1,29}s?-(?:[Mm]ac[Bb]ook|i?[Mm]ac-?(?:[Mm]ini|[Ss]tudio)|[Ii][Mm]ac|thinkpad|laptop)"
-    r"(?:-(?:[Pp]ro|[Aa]ir|\d{1,4})){0,3}(?:\.(?:local|lan|home))?",
-    r"ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9.-]{1,60}internal)?",
-    end=r"(?![\w-])",
-)
-_HOST_CUES = (
-    "DESKTOP-",
-    "LAPTOP-",
-    "WIN-",
-    "EC2AMAZ-",
-    "ip-",
-    "-mac",
-    "-Mac",
-    "-iM",
-    "-im",
-    "-IM",
-    "-Im",
-    "-think",
-    "-laptop",
-)
-_NAMED_HOST = anywhere(
-    r"[Nn](?:ame|AME)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
-    r"(?P<host>[A-Za-z0-9][\w.-]{2,62})(?![\w(\[.])"
-)
-_HOST_NAME = "(?:host|computer|node|server)[_ ]?"
-_HOST_NAMES = re.compile(rf"(?<![A-Za-z]){_HOST_NAME}\Z", re.IGNORECASE)
-_UNAME = anywhere(r"(?:Linux|Darwin|FreeBSD) (?P<host>[A-Za-z0-9][\w.-]{1,62}) \d+\.\d+")
-_INNER_HOST = anywhere(
-    r"[@/](?:(?<=@)|(?<=//))(?P<host>[A-Za-z0-9][\w-]{1,62}(?:\.[\w-]{1,62}){0,4}"
-    r"\.(?:local|lan|corp|intranet|localdomain|internal))(?![\w.])"
-)
-_NO_HOST = re.compile(
-    r"localhost|host\.docker\.internal|kubernetes|metadata\.google\.internal|host-\d{12}|[\d.]+"
-    r"|(?:your|my|example|some|the|process|os|self|config|string|null|none|true|false|undefined|github"
-    r"|gitlab|bitbucket|hostname|server|container|node|default)\b.*|.*\bexample\.(?:com|org|net)",
-    re.IGNORECASE,
-)
 
 
 def find_personal(text: str) -> tuple[Hit, ...]:
@@ -194,7 +160,9 @@ def _phones(text: str, start: int, end: int) -> Iterator[Hit]:
     for match in _PHONE.pattern.finditer(text, start, end):
         digits = sum(map(str.isdigit, match[0]))
         is_added = match[0][1:].isdigit() and text[match.start() - 1 : match.start()] in ("", "\n")
-        if 8 <= digits <= 15 and not (match[0][0] == "+" and is_added):  # a line of a diff
+        if is_added and match[0][0] == "+":
+            continue  # a line of a diff
+        if 8 <= digits <= 15 and not _NO_PHONE.fullmatch(match[0]):
             yield Hit(match.start(), match.end(), "phone")
 
 
@@ -210,7 +178,10 @@ def _ibans(text: str, start: int, end: int) -> Iterator[Hit]:
 
 def _cards(text: str, start: int, end: int) -> Iterator[Hit]:
     for match in _CARD.pattern.finditer(text, start, end):
-        if is_card(match[0]):
+        is_constant = (
+            match[0].isdigit() and _IN_TABLE.search(text, max(0, match.start() - 60), match.start())
+        ) or _TABLE_GOES_ON.match(text, match.end())
+        if is_card(match[0]) and not is_constant:
             yield Hit(match.start(), match.end(), "card")
 
 
@@ -225,9 +196,10 @@ def is_iban(text: str) -> bool:
 
 def is_card(text: str) -> bool:
     """Returns whether it starts like a card number, with a valid check digit (Luhn)."""
-    digits = [int(char) for char in text if char.isdigit()]
-    if not 13 <= len(digits) <= 19 or not _CARD_BEGINS.match(text) or len(set(digits)) < 2:
+    plain = "".join(char for char in text if char.isdigit())
+    if not _CARD_FORM.fullmatch(plain) or len(set(plain)) < 2:
         return False
+    digits = [int(char) for char in plain]
     doubled = [n * 2 - 9 * (n > 4) for n in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
@@ -275,8 +247,8 @@ def _is_somebodys(text: str) -> bool:
 
 
 def _users(text: str, start: int, end: int) -> Iterator[Hit]:
-    if _contains(text, start, end, ("Users", "home")):
-        is_windows = _contains(text, start, end, (":\\", ":/Users"))
+    if contains(text, start, end, ("Users", "home")):
+        is_windows = contains(text, start, end, (":\\", ":/Users"))
         yield from _named_users(
             (_HOME.pattern if is_windows else _HOME_OF_POSIX).finditer(text, start, end)
         )
@@ -310,43 +282,8 @@ def _prompts(text: str, start: int, end: int) -> Iterator[Hit]:
         name, _, host = match[0].partition("@")
         if _is_users(name) and name not in ("git", "hg"):
             yield Hit(match.start(), match.start() + len(name), "user_name")
-        if not _NO_HOST.fullmatch(host) and name != "git":
+        if not NO_HOST.fullmatch(host) and name != "git":
             yield Hit(*match.span("host"), "host_name")
-
-
-def _unames(text: str, start: int, end: int) -> Iterator[Hit]:
-    if _contains(text, start, end, ("inux ", "arwin ", "BSD ")):
-        yield from _named_hosts(_UNAME.pattern.finditer(text, start, end))
-
-
-_INNER_TOP = re.compile(r"\.(?:local|lan|corp|int)")
-
-
-def _inner_hosts(text: str, start: int, end: int) -> Iterator[Hit]:
-    if _INNER_TOP.search(text, start, end):
-        yield from _named_hosts(_INNER_HOST.pattern.finditer(text, start, end))
-
-
-def _hosts_by_key(text: str, start: int, end: int) -> Iterator[Hit]:
-    for place in _NAMED_HOST.pattern.finditer(text, start, end):
-        if _HOST_NAMES.search(text, max(0, place.start() - 10), place.start()):
-            yield from _named_hosts([place])
-
-
-def _named_hosts(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
-    for place in places:
-        if not _NO_HOST.fullmatch(place["host"]):
-            yield Hit(*place.span("host"), "host_name")
-
-
-def _hosts(text: str, start: int, end: int) -> Iterator[Hit]:
-    if _contains(text, start, end, _HOST_CUES):
-        for match in _HOST.pattern.finditer(text, start, end):
-            yield Hit(match.start(), match.end(), "host_name")
-
-
-def _contains(text: str, start: int, end: int, cues: tuple[str, ...]) -> bool:
-    return any(text.find(cue, start, end) >= 0 for cue in cues)
 
 
 _RULES = (
@@ -361,11 +298,8 @@ _RULES = (
     (_HOME.condition, _users),
     (_ENCODED.condition, _encoded_users),
     (_PROMPT.condition, _prompts),
-    (_UNAME.condition, _unames),
-    (_INNER_HOST.condition, _inner_hosts),
-    (necessary(_HOST_NAME, ignore_case=True) + _NAMED_HOST.condition, _hosts_by_key),
-    (_HOST.condition, _hosts),
-)  # fmt: skip
+    *HOST_RULES,
+)
 _MAY_HIT = Prefilter(_RULES)
 _LINES = LinePrefilter("|".join(condition for condition, _ in _RULES))
 
