@@ -54,9 +54,13 @@ class Leaks:
     def add(self, row: AuditRow) -> None:
         """Examines a sample and its line of meta/."""
         named = list(row.texts())
-        known = self._look(row, named)
+        known = set[str]()
+        if row.without_secrets:
+            self._look_for_others(row, named)
+        else:
+            known = self._look(row, named)
         self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
-        for secret in scanned_secrets([text for _, _, text in named]):
+        for secret in () if row.without_secrets else scanned_secrets([text for *_, text in named]):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
 
@@ -68,10 +72,9 @@ class Leaks:
 
     def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
         """Notes the findings in each (part, name, text); returns the secrets for comparison."""
-        texts = [text for _, _, text in named]
         known: set[str] = set()
-        found = zip(named, secrets_in(texts), personal_in(texts), strict=True)
-        for (part, name, text), secrets, personal in found:
+        found = zip(named, secrets_in([text for _, _, text in named]), strict=True)
+        for (part, name, text), secrets in found:
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
                 self.secrets.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
@@ -79,11 +82,17 @@ class Leaks:
                 known.add(text)
                 detail = f"{len(text)} characters under {name[:40]!r}"
                 self.secrets.add("secret", row, part, detail)
+        self._look_for_others(row, named)
+        return known
+
+    def _look_for_others(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> None:
+        """Notes personal data and placeholders in each (part, name, text)."""
+        found = zip(named, personal_in([text for _, _, text in named]), strict=True)
+        for (part, _, text), personal in found:
             for hit in personal:
                 self.personal.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
                 self.replaced.add("redacted", row, part, "", count)
-        return known
 
     def add_reject(self, number: int, reject: dict[str, Json]) -> None:
         """Examines the message of line `number` of rejects.jsonl."""

@@ -22,6 +22,7 @@ class AuditRow:
     number    counts from 0 over the samples of all files
     dialogue  None if the text cannot be parsed (`builder verify` says why)
     tokens    of the rendering; `chars` are its code points
+    without_secrets  whether its texts were searched for secrets before, and there was none
     """
 
     number: int
@@ -32,6 +33,7 @@ class AuditRow:
     meta: dict[str, Json]
     tokens: int
     chars: int
+    without_secrets: bool = False
 
     def meta_text(self, key: str) -> str:
         """Returns a text field of the sample's meta/, or ""."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from builder.audit import calls, duplicates, turns
@@ -78,9 +78,9 @@ class Audits:
         self.calls, self.turns = CallAudit(), TurnAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
-    def add(self, item: DatasetRow) -> None:
-        """Examines the next row."""
-        row = _row(item, len(self.places), self.options.tokenizer)
+    def add(self, item: DatasetRow, *, without_secrets: bool = False) -> None:
+        """Examines the next row; for `without_secrets` see `AuditRow`."""
+        row = _row(item, len(self.places), self.options.tokenizer, without_secrets=without_secrets)
         self.rows += 1
         if item.reading.form:
             self.forms[item.reading.form] += 1
@@ -172,15 +172,18 @@ def audit(
     *,
     workers: int = 1,
     open_pool: OpenPool = worker_pool,
+    without_secrets: Mapping[str, Sequence[int]] | None = None,
 ) -> Audit:
     """Audits a file, a folder or a Hub dataset; calls `step` with the size of each finished batch.
 
-    Batches do not depend on the number of workers. Raises UsageError if there is no such dataset,
-    evaluation set or tokenizer.
+    Batches do not depend on the number of workers. `without_secrets` has for each split and each
+    sample in it whether its texts were searched for secrets before, and there was none; by default
+    all are searched. Raises UsageError if there is no such dataset, evaluation set or tokenizer.
     """
     evaluation_sets(options.sets)
     whole = Audits(options)
-    rows = batches(dataset_rows(dataset), lambda row: len(row.line or b""))
+    searched = _searched(dataset_rows(dataset), without_secrets or {})
+    rows = batches(searched, lambda item: len(item[0].line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # meta/ has the token counts
     loaded = None if has_meta else preloading(options.tokenizer)
     for found in imap(partial(_audited, options), rows, workers, loaded, open_pool=open_pool):
@@ -194,14 +197,25 @@ def audit(
     return whole.result()
 
 
-def _audited(options: AuditOptions, rows: list[DatasetRow]) -> Audits:
-    found = Audits(options)
+def _searched(
+    rows: Iterable[DatasetRow], without_secrets: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[DatasetRow, bool]]:
+    """Yields each row, and whether its texts were searched before and have no secret."""
+    following = {split: iter(flags) for split, flags in without_secrets.items()}
     for row in rows:
-        found.add(row)
+        yield row, bool(next(following.get(row.split, iter(())), False))
+
+
+def _audited(options: AuditOptions, rows: list[tuple[DatasetRow, bool]]) -> Audits:
+    found = Audits(options)
+    for row, without_secrets in rows:
+        found.add(row, without_secrets=without_secrets)
     return found
 
 
-def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExample:
+def _row(
+    item: DatasetRow, number: int, tokenizer: str, *, without_secrets: bool
+) -> AuditRow | FindingExample:
     """Returns the input of the audits for a row; for a bad row, its location and fault."""
     where = f"{item.file}:{item.number}"
     sample = item.sample
@@ -218,7 +232,9 @@ def _row(item: DatasetRow, number: int, tokenizer: str) -> AuditRow | FindingExa
     tokens, chars = meta["tokens"], meta["chars"]
     assert isinstance(tokens, int), "measured"
     assert isinstance(chars, int), "measured"
-    return AuditRow(number, item.split, where, sample, dialogue, meta, tokens, chars)
+    return AuditRow(
+        number, item.split, where, sample, dialogue, meta, tokens, chars, without_secrets
+    )
 
 
 def _dialogue(sample: Sample) -> Dialogue | None:

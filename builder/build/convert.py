@@ -180,11 +180,14 @@ def _conversation(
     in_samples: set[int] = set()
     dropped: Mapping[int, str] = {}
     tools_source = "none"
+    without_secrets = False
     code: str | None = None
     abandoned: Alternative | None = None
     pairs = Corrected()
     try:
-        normalised = prepare(conversation, task.options, task.lengths, verifier.target, scrubber)
+        normalised, without_secrets = prepare(
+            conversation, task.options, task.lengths, verifier.target, scrubber
+        )
         dropped, tools_source = normalised.dropped, normalised.tools_source
         dialogue = normalised.dialogue
         if dialogue is None:
@@ -230,6 +233,7 @@ def _conversation(
             terms,
             alternative=abandoned,
             left_out=tuple(sorted(pairs.left_out.items())),
+            without_secrets=without_secrets,
         )
     )
 

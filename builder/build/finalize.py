@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from sys import intern
 from typing import Any, cast
 
@@ -62,6 +62,7 @@ def finalize(
     matched = match(table, choice, _samples(results))
     _count_pairs(built, table, choice, matched)
     ids = _write(results, choice, built, config, matched)
+    built.without_secrets = _without_secrets(table, choice)
     built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
     left_out = _left_out(results, choice, ids)
     writer.write("rejects.jsonl", chain(_rejects(results, unreadable), left_out))
@@ -139,6 +140,7 @@ def _row(
         alternative=entry.alternative,
         left_out=entry.left_out,
         pairs=tuple(item.pairs for item in entry.samples),
+        without_secrets=entry.without_secrets,
     )
 
 
@@ -270,6 +272,16 @@ def _write(
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids
+
+
+def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
+    """Returns {split: for each sample in it whether redaction found no secret}."""
+    found: dict[str, bytearray] = {}
+    of_samples = chain.from_iterable(repeat(row.without_secrets, row.samples) for row in table)
+    for split, without_secrets in zip(choice.splits, of_samples, strict=True):
+        if split is not None:
+            found.setdefault(split, bytearray()).append(without_secrets)
+    return found
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:

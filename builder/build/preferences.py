@@ -60,7 +60,7 @@ def alternative(
     """Normalises and scrubs an abandoned conversation and returns it as an alternative."""
     record = scrubber.text(conversation.record)
     kept = replace(options, train=replace(options.train, rewound="keep"))
-    normalised = prepare(replace(conversation, problems=()), kept, lengths, target, scrubber)
+    normalised, _ = prepare(replace(conversation, problems=()), kept, lengths, target, scrubber)
     dialogue = normalised.dialogue
     if dialogue is None:
         assert normalised.problem is not None, "a rejected conversation has a reason"

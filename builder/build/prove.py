@@ -42,23 +42,25 @@ def prepare(
     limits: LengthOptions,
     target: Target,
     scrubber: Scrubber,
-) -> Normalised:
+) -> tuple[Normalised, bool]:
     """Normalises a conversation, scrubs it, and shortens long tool responses.
 
+    Returns also whether the texts of the dialogue were searched for secrets, and there was none.
     Counts `response_shortened`. A conversation that is rejected for a secret has no dialogue.
     """
     normalised = normalise(conversation, options)
     if normalised.dialogue is None:
-        return normalised
+        return normalised, False
     scrubbed = scrubber.dialogue(normalised.dialogue)
     if scrubbed.problem is not None:
-        return replace(normalised, dialogue=None, problem=scrubbed.problem)
+        return replace(normalised, dialogue=None, problem=scrubbed.problem), False
     dialogue, changes = scrubbed.dialogue, {**normalised.changes, **scrubbed.changes}
     if limits.tool_response_tokens is not None:
         dialogue, count = shorten_responses(dialogue, limits.tool_response_tokens, target.encode)
         if count:
             changes["response_shortened"] = count
-    return replace(normalised, dialogue=dialogue, changes=dict(sorted(changes.items())))
+    ready = replace(normalised, dialogue=dialogue, changes=dict(sorted(changes.items())))
+    return ready, scrubbed.without_secrets and "response_shortened" not in changes
 
 
 def prove(

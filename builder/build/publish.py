@@ -124,7 +124,12 @@ def publish(
             counted = start(partial(survey, str(folder)))
             step = run.phase("audit", built.ledger.samples)
             found = built.audit = audit(
-                str(folder), config.audit_options, step, workers=workers, open_pool=run.pool
+                str(folder),
+                config.audit_options,
+                step,
+                workers=workers,
+                open_pool=run.pool,
+                without_secrets=built.without_secrets,
             )
             built.changed_by_loader = loaded()
             if built.changed_by_loader:

@@ -34,7 +34,7 @@ from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder5"
+_MARK = b"builder6"
 BUFFER_BYTES = 1 << 20
 """Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
 
@@ -73,6 +73,7 @@ class ConversationEntry:
     format       the name of its format, if it differs from that of the result
     alternative  the abandoned conversation that may be one side of a preference pair
     left_out     (code, number) of corrections that are not certain preference pairs
+    without_secrets  whether the texts of its samples were searched for secrets, and there was none
     """
 
     code: str | None
@@ -86,6 +87,7 @@ class ConversationEntry:
     format: str | None = None
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()
+    without_secrets: bool = False
 
     def to_json(self) -> bytes:
         """Encodes the entry as one line."""
@@ -114,6 +116,7 @@ class ConversationEntry:
                 self.format,
                 self.alternative.to_json() if self.alternative is not None else None,
                 [[code, count] for code, count in self.left_out],
+                self.without_secrets,
             ]
         )
 
@@ -122,7 +125,7 @@ class ConversationEntry:
         """Parses an entry written by `to_json`."""
         values: Any = loads(line)
         code, samples, prefixes, calls, tools_source, model, session, license_, form, *rest = values
-        alternative, left_out = rest
+        alternative, left_out, without_secrets = rest
         return cls(
             code,
             tuple(
@@ -146,6 +149,7 @@ class ConversationEntry:
             form,
             alternative and Alternative.from_json(alternative),
             tuple((code, count) for code, count in left_out),
+            without_secrets,
         )
 
 

@@ -32,6 +32,8 @@ class Built:
     audit            the results of the audits; None without samples
     reasons          why no output was put in place
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
+    without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
+                     found no secret
     """
 
     writer: Writer
@@ -50,6 +52,7 @@ class Built:
     reasons: list[str] = field(default_factory=list)
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
+    without_secrets: dict[str, bytearray] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

@@ -51,8 +51,8 @@ BATCH = 1 << 16
 def remembering(search: Search[Found]) -> Search[Found]:
     """Returns the function for any number of texts, with a cache of its results.
 
-    Prompts, definitions and names repeat, and the audits of a build examine what was searched
-    before it was written.
+    Prompts, definitions and names repeat, and the audits of a build search conversations with
+    secrets again.
     """
     remembered: dict[str | bytes, Found] = {}
 

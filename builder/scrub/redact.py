@@ -49,11 +49,15 @@ MIN_KNOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:
-    """A dialogue with replacements and {code: count} of them, or why it is rejected."""
+    """A dialogue with replacements and {code: count} of them, or why it is rejected.
+
+    without_secrets  whether its texts were searched for secrets, and there was none
+    """
 
     dialogue: Dialogue
     changes: dict[str, int] = field(default_factory=dict)
     problem: Problem | None = None
+    without_secrets: bool = False
 
 
 def derive_key(sources: Iterable[Source]) -> bytes:
@@ -84,8 +88,11 @@ class Scrubber:
 
     def _scrubbed(self, dialogue: Dialogue) -> Scrubbed:
         changes: dict[str, int] = {}
+        without_secrets = False
         if self.options.secrets in ("redact", "reject"):
             known, found = _known(dialogue)
+            without_secrets = not known
+            known, found = _not_made_up(dialogue, known, found)
             if known and self.options.secrets == "reject":
                 return _rejected(dialogue, "secret", known)
             if known:
@@ -101,7 +108,8 @@ class Scrubber:
                     dialogue, lambda text, _: found.get(text, ()), self.pseudonym
                 )
                 changes["pseudonymised"] = places
-        return Scrubbed(dialogue, changes)
+                without_secrets = False  # in the texts as they are now
+        return Scrubbed(dialogue, changes, without_secrets=without_secrets)
 
     def text(self, text: str) -> str:
         """Returns a text for meta, rejects or the manifest without secrets and personal data."""
@@ -215,13 +223,6 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
             found[text] = apart([*found.get(text, ()), hit])
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
-    made_up = _made_up(dialogue, known)
-    if made_up:
-        known = {secret: kind for secret, kind in known.items() if secret not in made_up}
-        found = {
-            text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
-            for text, hits in found.items()
-        }
     return known, found
 
 
@@ -256,6 +257,19 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
                     if kind == "secret" and secret in answer and secret not in before
                 )
     return made_up
+
+
+def _not_made_up(
+    dialogue: Dialogue, known: dict[str, str], found: dict[str, tuple[Hit, ...]]
+) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
+    """Returns the secrets and the hits without those of `_made_up`."""
+    made_up = _made_up(dialogue, known)
+    if not made_up:
+        return known, found
+    return {secret: kind for secret, kind in known.items() if secret not in made_up}, {
+        text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
+        for text, hits in found.items()
+    }
 
 
 class _Finder:

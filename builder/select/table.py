@@ -39,6 +39,7 @@ class ConversationRow:
     alternative  the abandoned answer that it may contribute; None: it was not abandoned
     left_out     (code, number) of corrections that are not certain pairs
     pairs        for each sample the number of preference pairs within it
+    without_secrets  whether the texts of its samples were searched for secrets, and there was none
     """
 
     source: int
@@ -66,6 +67,7 @@ class ConversationRow:
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()
     pairs: tuple[int, ...] = ()
+    without_secrets: bool = False
 
     @property
     def samples(self) -> int:

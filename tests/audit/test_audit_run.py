@@ -363,3 +363,37 @@ def test_the_size_of_batches_does_not_matter(tmp_path, monkeypatch, pooled, toge
     assert ("_audited" in pooled) == (workers > 1)
     assert found.as_json() == whole.as_json()
     assert found.picks == whole.picks
+
+
+def test_texts_without_secrets_are_not_searched_again(tmp_path):
+    path = write(tmp_path / "d.jsonl", [PLANTED["secret"], PLANTED["mail"], PLANTED["secret"]])
+    assert found(run(path))["secret"].samples == 2
+    known = audit(str(path), AuditOptions(), without_secrets={"train": b"\1\1"})
+    assert found(known)["secret"].samples == 1
+    assert found(known)["mail"] == found(run(path))["mail"]
+
+
+@pytest.mark.parametrize("options", ["", "normalize: {unit: turn}", "audit: {secrets: report}"])
+def test_a_build_finds_what_an_audit_of_its_folder_finds(tmp_path, options):
+    """Only conversations in which redaction found nothing are not searched again."""
+    call = {"id": "c", "function": {"name": "generate_password", "arguments": "{}"}}
+    made_up = [
+        {"role": "user", "content": "I need a password."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": json.dumps({"password": PASSWORD})},
+        {"role": "assistant", "content": f"Your password: {PASSWORD}"},
+    ]
+    texts = ["Nothing here.", f"It is {GITHUB}."]
+    texts += [f"Write to {words(number)}, or to ada@mail.example.org." for number in range(20)]
+    lines = [row(text) for text in texts] + [json.dumps({"messages": made_up})]
+    (tmp_path / "logs.jsonl").write_text("".join(lines))
+    config = tmp_path / "c.yaml"
+    config.write_text(f"split: {{validation: 0.3, test: 0.2, seed: 1}}\n{options}\n")
+    out = tmp_path / "out"
+    assert build(out, "-c", config, inputs=[tmp_path / "logs.jsonl"]) == 0
+    audited = audit(str(out), AuditOptions())
+    assert {"secret", "mail"} <= found(audited).keys()
+    built = json.loads((out / "manifest.json").read_bytes())["audit"]["findings"]
+    assert [(item["code"], item["count"], item["samples"]) for item in built] == [
+        (item.code, item.count, item.samples) for item in audited.findings
+    ]

@@ -12,7 +12,7 @@ from builder.problem import Problem
 def part(tmp_path):
     with ResultWriter(tmp_path / "work", ResultSummary("log.jsonl")) as writer:
         writer.sample(b'{"messages": []}\n', b"{}\n")
-        writer.entry(ConversationEntry("tools"))
+        writer.entry(ConversationEntry("tools", without_secrets=True))
         writer.reject(Problem("tools", "line 2", "what"))
         return writer.keep(tmp_path / "parts" / "part")
 
@@ -21,7 +21,7 @@ def test_a_written_result_is_found(part):
     found = find_result(part.path)
     assert found == part
     assert list(found.samples()) == [(b'{"messages": []}\n', b"{}\n")]
-    assert list(found.entries()) == [ConversationEntry("tools")]
+    assert list(found.entries()) == [ConversationEntry("tools", without_secrets=True)]
     assert [b'"line 2"' in line for line in found.rejects()] == [True]
 
 
