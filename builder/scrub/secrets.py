@@ -256,11 +256,23 @@ def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Returns the findings in each text. The scanner reads C strings, which a NUL would end."""
     scan = _scanner()
     assert scan is not None, "asked for without the extra"
-    found = ({finding.secret for finding in scan(text.replace("\0", " "))} for text in texts)
+    found = (
+        {
+            finding.secret
+            for finding in scan(text.replace("\0", " "))
+            if not finding.rule_id.startswith(_IMPRECISE) and looks_random(finding.secret)
+        }
+        for text in texts
+    )
     return [
         tuple(secret for secret in secrets if len(secret) >= 8 and MARK not in secret)
         for secrets in map(sorted, found)
     ]
+
+
+_IMPRECISE = "generic-"
+"""Rules of the scanner for values after names. In sources most of their findings are variables,
+types and labels; secrets after names are found by the rules of this package."""
 
 
 @cache

@@ -9,7 +9,7 @@ from planted import every_byte, row
 from builder import cli
 from builder.scrub.secrets import find_secrets, scanned_secrets
 
-pytest.importorskip("betterleaks", reason="the extra `secrets` is not installed")
+betterleaks = pytest.importorskip("betterleaks", reason="the extra `secrets` is not installed")
 
 SECRET = "a1b2c3d4e5" + "f6g7h8i9j0"
 ONLY_SCANNED = f"looker client_id = '{SECRET}'"
@@ -32,6 +32,25 @@ def test_every_text_is_scanned_to_its_end(texts):
     assert scanned_secrets(texts) == [SECRET]
     assert scanned_secrets(["\0", *texts]) == [SECRET], "known texts keep their findings"
     assert scanned_secrets(["nothing"]) == []
+
+
+NO_SECRETS = (
+    "password = passwordFromFlag",
+    "self.password = index_url_user_password",
+    "def login(self, password: Union[str, None], user: str) -> None: ...",
+    "  password = random_password.app.result\n",
+    '{"login.title": "Sign in", "login.password": "Choose a strong password"}',
+    "auth token expired traceparent=00-d1e3498d8ca470331db8085a0d70ac31-49f0e6dbe776fd29-01",
+    "vault: if s.ConfigurationItemMD5Hash != nil { continue }",
+    "between '-----BEGIN RSA PRIV" + "ATE KEY-----' and '-----END RSA PRIV" + "ATE KEY-----',"
+    " without the line with '-----BEGIN RSA PRIV" + "ATE KEY-----'",
+)
+
+
+@pytest.mark.parametrize("text", NO_SECRETS)
+def test_imprecise_findings_do_not_count(text):
+    assert list(betterleaks.scan_string(text)), "otherwise this tests nothing"
+    assert scanned_secrets([text]) == []
 
 
 @pytest.mark.parametrize("mode", ["redact", "off"])
