@@ -47,6 +47,9 @@ SECRETS = {
     "json": (f'{{"password": "{PASSWORD}"}}', PASSWORD),
     "yaml": (f"client_secret: {BEARER}\n", BEARER),
     "code": (f"api_key = '{BEARER}'", BEARER),
+    "words after a name": ("[phone]\nsecret=gingerVelvet-6967\nhost=h", "gingerVelvet-6967"),
+    "words in a command": ("curl -d client_secret=Sunset-Onyx-92 https://h", "Sunset-Onyx-92"),
+    "pasted session": (f"$ openssl rand -hex 20\n{BEARER}\n$ ls", BEARER),
     "element": (f"<password>{PASSWORD}</password>", PASSWORD),
     "query of a url": (f"https://h/?a=1&access_token={BEARER}", BEARER),
     "private key": (f"x\n{PEM}\ny", PEM),
@@ -75,6 +78,10 @@ NO_SECRETS = (
     "PASS: test_login_2 (0.01s)\nPASS  tests/test_b_2.py",
     "postgres://user:password@localhost/x mysql://root:root@db",
     "send a bearer token-based-authentication header, Authorization: AWS4-HMAC-SHA256",
+    f"password: ENC[AES256_GCM,data:{invented(24)},iv:/{invented(43)}=,tag:{invented(22)}==]",
+    '{"name": "DB_PASSWORD", "value": "@Microsoft.KeyVault(SecretUri=https://kv/secrets/Db2/)"}',
+    "DB_PASSWORD=changethis",
+    "secret=shared-config-2\nsecret=kv2\n",
     "token = tokens_2[0]; auth=HTTPBasicAuth('me', pw2); const token = jwt2.sign(x)",
 )
 

@@ -1,7 +1,8 @@
-"""Finds secrets that only the call shows: in the result of `vault kv get`, in a file of passwords.
+"""Finds secrets that only a command shows: in the result of `vault kv get`, in a file of passwords.
 
 The text alone may be one line of letters and digits. A call that prints a secret, or that reads or
-writes a file known to contain secrets, marks the values in its result, or in what it writes.
+writes a file known to contain secrets, marks the values in its result, or in what it writes. So
+does a command after the prompt of a shell in a pasted session.
 """
 
 # ruff: noqa: E501 - patterns
@@ -13,7 +14,7 @@ from itertools import pairwise
 
 from builder.sample import Dialogue
 from builder.scrub.hits import Hit
-from builder.scrub.prefilter import LinePrefilter, necessary
+from builder.scrub.prefilter import LinePrefilter, Lines, necessary
 from builder.scrub.secret_rule import CHOSEN
 from builder.scrub.texts import value_strings
 from builder.scrub.values import DOCUMENTED, is_chosen, is_phrase, is_stand_in, looks_random
@@ -75,7 +76,8 @@ _ASKS = re.compile(
     rf"(?:{_PRINTS})|(?P<file>{_READS}{_PATH_OF}{_FILE}(?=[\s\"';|&)<>]|$))",
     re.IGNORECASE,
 )
-_MAY_ASK = LinePrefilter(necessary(_ASKS.pattern, ignore_case=True))
+_ASKING = necessary(_ASKS.pattern, ignore_case=True)
+_MAY_ASK = LinePrefilter(_ASKING)
 _PATH = re.compile(rf"(?:{_PATH_OF}){_FILE}", re.IGNORECASE)
 _IS_PATH = re.compile(r"[/\\]|^\.\w|\.(?:txt|key|conf|cnf|asc|lst|pass|dat)$")
 _WRITES = re.compile(
@@ -83,7 +85,18 @@ _WRITES = re.compile(
     rf"{_PATH_OF}{_FILE}[\"']?(?=[\s;|&<>)]|$)[^\n]{{0,80}}\n(?P<body>(?:(?!\*\*\* )[^\n]{{0,400}}(?:\n|$)){{1,60}})",
     re.IGNORECASE,
 )
-_MAY_WRITE = LinePrefilter(necessary(_WRITES.pattern.partition("(?P<body>")[0], ignore_case=True))
+_WRITING = necessary(_WRITES.pattern.partition("(?P<body>")[0], ignore_case=True)
+_MAY_WRITE = LinePrefilter(_WRITING)
+_PROMPT = (
+    r"[ \t]{0,8}(?:\([\w.-]{1,30}\) )?(?:[$%\u276f\u279c]|(?:[\w.-]{1,32}@[\w.-]{1,60}[: ][^\s$#%>]{0,60} ?"
+    r"|\[[\w.-]{1,32}@[^\]\n]{1,60}\]|bash-[\d.]{1,6}|~[^\s$#%>]{0,60})[$#%]|PS [^\n>]{1,80}>|[A-Z]:\\[^\n>]{0,80}>"
+    r"|\+{1,3}(?= [a-z]))[ ]"
+)
+r"""What a shell prints before a command: `$ `, `me@host:~# `, `PS C:\> `, and `+ ` of `set -x`."""
+_SESSION = re.compile(rf"^(?:{_PROMPT})(?P<command>[^\n]{{2,2000}}\n)", re.MULTILINE)
+_RESULT = re.compile(rf"(?:(?!{_PROMPT})[^\n]*\S[^\n]*(?:\n|$)){{1,20}}")
+"""The lines after a command, up to an empty one or the next prompt."""
+LINES = LinePrefilter(rf"[$%>#+?] [^\n]*(?:{_ASKING}|{_WRITING})")
 _NUMBER = re.compile(r"[ \t]{0,12}(?:\d{1,6}[ \t]?[\t\u2192]|\+(?=\S))?[ \t]{0,40}")
 _OUTPUT = re.compile(r"(?:^|\n)(?:Output|stdout|STDOUT):[ \t]{0,2}\n?")
 _MEMBER = re.compile(
@@ -129,6 +142,27 @@ def find_answers(dialogue: Dialogue) -> Iterator[tuple[str, Hit]]:
                             (text, hit)
                             for hit in _values(text, *written.span("body"), is_file=True)
                         )
+
+
+def find_in_sessions(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the secrets that commands in a pasted session print or write, in lines of `LINES`."""
+    for start, end in lines:
+        for session in _SESSION.finditer(text, start, end + 1):
+            command = session["command"]
+            is_file = "<<" in command and _WRITES.search(command) is not None
+            asked = None if is_file else _ASKS.search(command)
+            if not is_file and asked is None:
+                continue
+            result = _RESULT.match(text, session.end())
+            if result is not None:
+                reads = is_file or (asked is not None and asked["file"] is not None)
+                found = _values(text, *result.span(), is_file=reads)
+                yield from (hit for hit in found if not _is_message(text[hit.start : hit.end]))
+
+
+def _is_message(value: str) -> bool:
+    """Returns whether it is a plain word: what follows a prompt need not be a result."""
+    return value.isalpha() and (value == value.lower() or value.istitle())
 
 
 def _is_secret_file(text: str) -> bool:

@@ -256,7 +256,11 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     setting = (is_option and keyword not in _NEVER_INSIDE_A_WORD) or (
         (is_tight or is_row) and name.upper() == name
     )
-    if not quoted and (sep == ":" or (is_tight and not setting)) and keyword in PASSWORDS:
+    if (
+        not quoted
+        and (sep == ":" or (is_tight and not setting))
+        and (keyword in PASSWORDS or (keyword == "secret" and is_tight))
+    ):
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
         before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented

@@ -88,6 +88,7 @@ DUMP_RULES = (
     context_rule(r"['\"]AC[0-9a-f]{32}\\{0,7}['\"],[ \t\n]{0,20}\\{0,7}['\"](?P<v>[0-9a-f]{32})\\{0,7}['\"]", _ACCOUNT, "require('twilio')('AC{h32}', '«{h32}»')"),
     context_rule(r"(?P<v>grub\.pbkdf2\.sha\d{1,3}\.\d{1,7}\.[0-9a-f]{16,256}\.[0-9a-f]{64,256})", "grub.pbkdf2.", "password_pbkdf2 me «grub.pbkdf2.sha512.10000.{h64}.{h90}»"),
     context_rule(r"credentials\((?:[ \t\n]{0,8}\\{0,7}[\"'][^\"'\n]{1,100}\\{0,7}[\"'],){3}[ \t\n]{0,8}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "credentials(", 'credentials += Credentials("Nexus", "nexus.example.net", "ops", "«B1sh0p!806»")'),
+    context_rule(rf"encryption:[ \t]{{0,4}}{LINE}key:[ \t]{{1,4}}{QUOTE}(?P<v>[A-Za-z0-9+/]{{43}}=)(?![A-Za-z0-9+/=])", "encryption:", 'api:\n  encryption:\n    key: "«{B43}=»"\n'),
     context_rule(r"encrypt\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?(?P<v>[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])", "encrypt", '"encrypt": "«{B43}=»",'),
     context_rule(r"\buser_[\w.-]{1,40}[ \t]{0,2}=[ \t]{0,2}\\{0,7}[\"'](?P<v>[^\"'\\\n\s]{6,100})\\{0,7}[\"']", "user_", 'KafkaServer: ScramLoginModule required user_me="«{p}»";', near=("kafka", "loginmodule", "jaas")),
     context_rule(r"\[(?P<v>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@41058", "@41058", "[«{u}»@41058 tag=a]", lead=(37, 37)),

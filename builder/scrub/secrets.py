@@ -5,6 +5,7 @@
 - a sentence about a password: `builder.scrub.sentences`
 - a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
 - a block that contains secrets: `builder.scrub.blocks`
+- a command that prints one, in a pasted session: `builder.scrub.answers`
 - a private key in PEM, complete or cut off
 - base64 of a text that contains one of these: `builder.scrub.encoded`
 - any of these in JSON that escapes what is not ASCII: `builder.scrub.unescaped`
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from builder.scrub import assignments, blocks, columns, encoded, nearby, sentences
+from builder.scrub import answers, assignments, blocks, columns, encoded, nearby, sentences
 from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
@@ -124,7 +125,12 @@ def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
     if not hits:
         return ()
     found = apart(outside_escapes(text, hits))
-    return tuple(hit for hit in found if MARK not in text[hit.start : hit.end])
+    return tuple(
+        hit
+        for hit in found
+        if MARK not in text[hit.start : hit.end]
+        and not _ENCRYPTED.search(text, max(0, hit.start - 24), hit.start)
+    )
 
 
 def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
@@ -141,6 +147,8 @@ def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
         yield from _FINDERS[finder][1](text, lines)
 
 
+_ENCRYPTED = re.compile(r"(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}\Z")
+"""The text before a part of a value that sops has encrypted."""
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 
@@ -189,6 +197,7 @@ _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...
     (blocks.LINES, blocks.find_in_blocks),
     (nearby.LINES, nearby.find_nearby),
     (sentences.LINES, sentences.find_in_sentences),
+    (answers.LINES, answers.find_in_sessions),
     (_PEM_LINES, _pems),
     (encoded.LINES, partial(encoded.find_encoded, find=_find_decoded)),
 )

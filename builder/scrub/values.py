@@ -57,8 +57,8 @@ _STAND_IN = re.compile(
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
-    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$)"
-    r"|\*{3}|x{4}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?me|redacted|not[_-]?a[_-]?real",
+    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$|enc\[[a-z0-9_]{3,12},|@microsoft\.keyvault\()"
+    r"|\*{3}|x{4}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
 
@@ -102,7 +102,9 @@ _FEW = 8
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
 _TITLE_SIGN = re.compile("[-_.+=!~]")
 _NAMED_IN_PROGRAMS = re.compile("secret|cred|token|key|tls|cert|config|pass")
-_WORDS_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{1,15}){2,5}\d{2,6}")
+_WORDS_AND_NUMBER = re.compile(
+    r"[A-Z][a-z]{1,15}(?:[-_.]?[A-Z][a-z]{1,15}){1,4}\d{2,6}|[a-z]{2,16}[A-Z][a-z]{2,15}[-_.]\d{3,6}"
+)
 
 
 def is_stand_in(value: str) -> bool:
@@ -216,8 +218,9 @@ def is_numbered(value: str) -> bool:
 def is_titled(value: str, least: int = 1) -> bool:
     """Returns whether it is `least` capitalised words or more and a number: `My-Bicycle-90`.
 
-    A sign follows each word; with a `least` of 1 none is needed: `MyBicycle472`. No name in a
-    program ends in such a number, and names of resources are in lower case.
+    A sign follows each word; with a `least` of 1 none is needed: `MyBicycle472`,
+    `gingerVelvet-6967`. No name in a program ends in such a number, and names of resources are in
+    lower case.
     """
     words = _TITLED.fullmatch(value)
     if words is not None and len(_TITLE_SIGN.findall(value)) >= least:

@@ -1,6 +1,7 @@
-"""Secrets that only the call shows: results of commands that print one, and known files."""
+"""Secrets that only a command shows: results of commands that print one, and known files."""
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 from builds import lines
@@ -8,6 +9,7 @@ from planted import scrubber
 from secret_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
+from builder.scrub.secrets import find_secrets
 
 ANSWERS = lines(Path(__file__).parent / "answers.jsonl")
 """Calls and their results; `«` and `»` enclose the secrets in a result, which may have none."""
@@ -55,6 +57,56 @@ def test_files_that_are_written(arguments):
     scrubbed = scrubber().dialogue(called({**arguments, field: text}, "ok")).dialogue
     assert secret not in repr(scrubbed)
     assert len(scrubbed.turns[1].calls[0].arguments[field]) > len(text) - len(secret)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        "Like this:\n\n$ openssl rand -base64 24\n«{B32}»\n$ # put it in .env\n",
+        "$ cat > /etc/openvpn/auth.txt <<'EOF'\ndeploy\n«{p}»\nEOF\n$ chmod 600 a\n",
+        "me@h:/srv# pwgen 24 1\n«{A24}»\nme@h:/srv# ls\n",
+        "[me@h srv]$ cat secrets/db_password.txt\n«{p}»",
+        "(venv) $ vault kv get -field=password kv/db\n«{p}»\n",
+        "+ vault kv get -field=password kv/db\n«{p}»\n+ echo done",
+        "PS C:\\> az keyvault secret show --name x --query value -o tsv\n«{A24}»\nPS C:\\> ",
+        "\u276f gopass show db\n«{p}»\n\n\u276f ls",
+    ],
+)
+def test_commands_in_a_pasted_session(session):
+    text, (secret,) = expand(session)
+    assert [text[hit.start : hit.end] for hit in find_secrets(text)] == [secret]
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        "$ cat token.txt\npermission denied\n$ ls",
+        "$ cat token.txt\nforbidden\n",
+        "$ ls\nx7Kq2mPz9Lw4Rt5Y\n$ cat token.txt\n",
+        "$ cat token.txt\n\nx7Kq2mPz9Lw4Rt5Y\n",
+        "# cat token.txt\nopen_file_2(name)\n",
+        "50% cat token.txt\nx7Kq2mPz9Lw4Rt5Y\n",
+        '<a id="b-12"></a> in > \\_password\\_\n<a id="removed-features-previously-2"></a>\n',
+        "$ cat > auth.txt\n$ x7Kq2mPz9Lw4Rt5Y\n",
+    ],
+)
+def test_other_lines_of_a_session_stay(session):
+    assert find_secrets(session) == ()
+
+
+def test_a_hostile_session_takes_linear_time():
+    for piece in (
+        "$ pwgen\n",
+        "$ cat >a/auth.txt <<E\n",
+        "$ cat a/auth.txt",
+        "+ apg\nx1y2z3w4v5\n",
+        "me@h:",
+        "$ apg\n" + "a" * 400 + "\n",
+    ):
+        text = piece * (300_000 // len(piece))
+        begun = process_time()
+        find_secrets(text)
+        assert process_time() - begun < 10  # under a second
 
 
 def test_text_typed_into_a_password_field_is_redacted():

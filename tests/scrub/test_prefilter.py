@@ -16,7 +16,7 @@ from regex_samples import samples
 from secret_examples import expand
 from strategies import MANY
 
-from builder.scrub import assignments, personal, rules, secrets
+from builder.scrub import answers, assignments, personal, rules, secrets
 from builder.scrub import prefilter as gates
 from builder.scrub.hits import SHORT
 from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, projected
@@ -130,7 +130,7 @@ BODIES = [
 """Each pattern without its conditions on preceding text."""
 assert len(BODIES) == len(ASKED)
 any_match = st.tuples(
-    st.sampled_from([*BODIES, assignments.NAMED]).flatmap(
+    st.sampled_from([*BODIES, assignments.NAMED, answers._ASKS, answers._WRITES]).flatmap(
         lambda it: st.from_regex(it, fullmatch=True)
     ),
     st.sampled_from([{}, {}, *DISGUISES]),
@@ -146,7 +146,7 @@ names = st.tuples(*map(st.sampled_from, (NAMES, CASED, SIGNS, VALUES))).map("".j
 glue = st.sampled_from([
     *BEFORE, "", "", "\x1b[31m", "'", "=", ":", ".", "//", "@", "-", "+", "9", "\u4e2d",
     "\ud800", "\u017f", "\u0130", "\u2028", "?", "&", ";", "host", "server_", "EXAMPLE",
-    "REDACTED_",
+    "REDACTED_", "\n$ ", "\n\u276f ", "\nme@h:~# ", "<<EOF\n", "\nx7Kq2mPz9Lw4\n",
 ])  # fmt: skip
 hostile = st.lists(
     st.one_of(any_match, cut, names, names, glue, glue, st.text(max_size=6)), max_size=7
