@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from builder.scrub import answers, assignments, blocks, columns, encoded, nearby, sentences
@@ -269,7 +270,7 @@ def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
         {
             finding.secret
             for finding in scan(text.replace("\0", " "))
-            if not finding.rule_id.startswith(_IMPRECISE) and looks_random(finding.secret)
+            if looks_random(finding.secret)
         }
         for text in texts
     )
@@ -279,9 +280,7 @@ def _scanned(texts: Sequence[str]) -> list[tuple[str, ...]]:
     ]
 
 
-_IMPRECISE = "generic-"
-"""Rules of the scanner for values after names. In sources most of their findings are variables,
-types and labels; secrets after names are found by the rules of this package."""
+_SCANNER_RULES = Path(__file__).with_name("scanner.toml")
 
 
 @cache
@@ -290,5 +289,4 @@ def _scanner() -> Callable[[str], Any] | None:
         import betterleaks  # noqa: PLC0415 - optional
     except ImportError:
         return None
-    scan: Callable[[str], Any] = betterleaks.scan_string
-    return scan
+    return partial(betterleaks.scan_string, config_path=str(_SCANNER_RULES))
