@@ -126,9 +126,9 @@ def build_dataset(
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none. More than one worker starts
-    processes, so a script needs its `if __name__ == "__main__":`. An interrupted run is resumed,
-    unless `fresh`. Raises UsageError (input, configuration, tokenizer, output folder), LedgerFault
-    (a bug of ours).
+    processes; only on Windows a script then needs its `if __name__ == "__main__":`. An interrupted
+    run is resumed, unless `fresh`. Raises UsageError (input, configuration, tokenizer, output
+    folder), LedgerFault (a bug of ours).
     """
     from builder.build.engine import Done, local
     from builder.build.job import build

@@ -17,6 +17,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
+from multiprocessing import spawn
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -126,6 +127,7 @@ def prepare(preload: Preload | None) -> None:
     os.environ[PRELOAD] = json.dumps(
         {
             "load": asdict(preload) if preload else None,
+            "main": _main_module(),
             "driver": os.getpid(),
             # For the kernel, a process loses its parent when the thread that started it ends.
             "dies": threading.current_thread() is threading.main_thread(),
@@ -140,6 +142,12 @@ def prepare(preload: Preload | None) -> None:
         check_resource_tracker()  # unblocks SIGINT after it has started its process
     with sigint_blocked(), _starting():
         forkserver.ensure_running()
+
+
+def _main_module() -> tuple[str | None, str | None]:
+    """Returns (name, path) of the program's main module, as `multiprocessing` passes it on."""
+    data = spawn.get_preparation_data("")
+    return data.get("init_main_from_name"), data.get("init_main_from_path")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from importlib.machinery import ModuleSpec
 from types import TracebackType
 
 from builder.parallel.garbage import keep_loaded
@@ -42,6 +43,13 @@ with contextlib.suppress(Exception):
         die_with_parent()
     if os.getppid() != instructions["driver"]:
         os._exit(1)  # it ended before `die_with_parent`: no signal will come
+    # Workers take the main module for imported, since they need nothing of it: otherwise each would
+    # run the user's script again, up to the call that starts workers.
+    name, path = instructions["main"]
+    if name:
+        sys.modules["__main__"].__spec__ = ModuleSpec(name, None)
+    if path:
+        sys.modules["__main__"].__file__ = path
     if wanted := instructions["load"]:
         load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
         load(wanted["argument"])

@@ -3,10 +3,13 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from functools import partial
 
 import pytest
+from places import ROOT
 
 from builder import cli
 from builder.parallel import pool
@@ -36,6 +39,25 @@ def die_elsewhere(driver, number):
     if os.getpid() != driver:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be forked there")
+@pytest.mark.parametrize("arguments", [["script.py"], ["-m", "script"]])
+def test_workers_do_not_run_the_script_again(arguments, tmp_path):
+    (tmp_path / "script.py").write_text(
+        "from builder.parallel.pool import imap\n"
+        "print('once', flush=True)\n"
+        "print(sum(imap(abs, range(40), 2, None)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "once\n780\n", "")
 
 
 @each_preload
