@@ -49,6 +49,11 @@ SECRETS = {
     "code": (f"api_key = '{BEARER}'", BEARER),
     "words after a name": ("[phone]\nsecret=gingerVelvet-6967\nhost=h", "gingerVelvet-6967"),
     "words in a command": ("curl -d client_secret=Sunset-Onyx-92 https://h", "Sunset-Onyx-92"),
+    "a numbered word in a file": (
+        "[security]\nadmin_password = Badger9785_7E5\n",
+        "Badger9785_7E5",
+    ),
+    "a file in a pasted session": ('$ cat userlist.txt\n"etl" "Walrus7113=6KT"', "Walrus7113=6KT"),
     "pasted session": (f"$ openssl rand -hex 20\n{BEARER}\n$ ls", BEARER),
     "element": (f"<password>{PASSWORD}</password>", PASSWORD),
     "query of a url": (f"https://h/?a=1&access_token={BEARER}", BEARER),

@@ -236,6 +236,8 @@ def _fields(text: str, begin: int, stop: int) -> Iterator[Hit]:
                 at, value = at + len(name) + 1, rest
         if _is_value(value):
             yield Hit(at, at + len(value), "secret", certain=False)
+        elif len(value) < 6 and _is_value(field[0]):
+            yield Hit(*field.span(), "secret", certain=False)  # `Maple92=x`
 
 
 def _is_value(value: str) -> bool:

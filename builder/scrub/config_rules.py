@@ -23,6 +23,10 @@ _LINES = rf"(?:{LINE}){{1,2}}"
 
 # fmt: off
 CONFIG_RULES = (
+    # Servers
+    context_rule(rf"(?:sqlconnectinfo|sqlnamedconnectinfo[ \t]{{1,4}}[\w.-]{{1,40}}[ \t]{{1,4}}\w{{1,20}})[ \t]{{1,4}}[^\s\"']{{1,100}}[ \t]{{1,4}}[\w.-]{{1,60}}[ \t]{{1,4}}{QUOTE}{WORD}", "sqlconnectinfo|sqlnamedconnectinfo", "SQLConnectInfo shop@192.0.2.7 proftpd «{p}»\n", "SQLNamedConnectInfo a mysql shop@db proftpd «{p}»\n"),
+    context_rule(rf"login=[\w.@\\-]{{1,60}}:{WORD}", "login=", "cache_peer h parent 8080 0 default login=me:«{p}»\n", near=("cache_peer",), misses=("cache_peer h parent 8080 0 login=PASS",)),
+    context_rule(rf"(?:initial_management|agent_recovery|agent_master|agent|default|master|replication|config_file_service_registration|dns){QUOTE}[ \t]{{0,4}}[=:][ \t]{{0,4}}{QUOTE}(?P<v>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})", "initial_management|agent_recovery|agent_master|agent|default|master|replication|config_file_service_registration|dns", 'acl {\n  tokens {\n    agent = "«{u}»"\n  }\n}', '"acl": {"tokens": {"initial_management": "«{u}»"}}', near=("tokens {", "tokens = {", 'tokens": {', 'tokens\\": {'), misses=('session {\n  agent = "0b0ec8d4-6a4a-4a0e-8a0e-6a4a4a0e8a0e"\n}',)),
     # HTTP
     context_rule(r"basic[ \t]{1,4}(?P<v>[A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])", "basic ", 'proxy_set_header Authorization "Basic «bWU6cml2ZXI0NDcx»";', "-> Basic «bWU6cml2ZXI0NDcx»", decoded=r"[ -9;-~]{1,80}:[ -~]{3,200}", misses=("Basic authentication with basic functionality1",)),
     context_rule(rf"authorization{QUOTE}\]?[ \t]{{0,4}}[:=, \t][ \t]{{0,4}}{QUOTE}[a-z][\w-]{{1,30}}[ \t]{{1,4}}(?P<v>[\w.~+/-]{{16,4000}}={{0,2}})(?![\w=,])", "authorization", "Authorization: KakaoAK «{h32}»", 'proxy_set_header Authorization "Acme «{A40}»";', generated=True, misses=("Authorization: AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/s3/aws4_request",)),

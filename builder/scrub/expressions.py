@@ -39,7 +39,7 @@ _LOGIN = re.compile("user|login|mail|auth|host|smtp|account", re.IGNORECASE)
 COMPARED = {"===": "==", "!=": "==", "!==": "=="}
 """Operators, and the one that stands for them."""
 _NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
-_NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6})")
+_NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0,7}\d)\w{1,8})?)")
 
 
 def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
