@@ -17,6 +17,7 @@ from builder.scrub.escapes import string_end
 from builder.scrub.expressions import is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS, TOKENS
+from builder.scrub.names import BEFORE_KEY
 from builder.scrub.prefilter import LinePrefilter, Lines, necessary
 from builder.scrub.values import is_unpronounceable
 
@@ -26,7 +27,7 @@ MAX_LINE = 4000
 """Code points of a line; longer lines are not rows of such a table."""
 MAX_TABLES = 50
 
-_KEY = r"(?:api|access|secret|private|auth|account)[_ -]?key"
+_KEY = rf"(?:{BEFORE_KEY})[_ -]?key"
 _CELL = rf"[\w .-]{{0,8}}(?:{'|'.join((*PASSWORDS, *TOKENS))}|{_KEY})[\"']?[ ]{{0,8}}"
 _CELL_NAME = necessary(_CELL, ignore_case=True)
 LINES = LinePrefilter(

@@ -91,6 +91,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
     return not is_code and (
         looks_random(value)
         or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
+        or is_chosen(value)
         or is_titled(value, 1 if setting else 2)
     )
 

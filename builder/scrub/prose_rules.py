@@ -71,6 +71,18 @@ _INSTEAD = "|".join(
     for article in ("the", "my", "our", "that", "this")
     for noun in _NOUNS.split("|")
 )
+_THAT_IS = "|".join((
+    "that is |that's |that was |this is |it is |it's |which is |which was ",
+    " is the | is my | is our | is your | was the | was my | was our ",
+))  # fmt: skip
+_NEAR_KEYS = (
+    "api key", "api_key", "api token", "access token", "auth token", "secret key", "access key",
+    "bot token", "signing key", "signing secret", "client secret", "webhook secret",
+)  # fmt: skip
+_NAMED = (
+    r"(?:passw(?:or)?d|pwd|pw|passphrase|passcode|(?<!next_)(?<!page_)(?<!csrf_)token|secret"
+    r"|(?:api|access|secret|signing|encryption|master|license|private|account|service)[ _-]?key)"
+)
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
 _PROSE = r"[^\n;{}()=<>]"
@@ -114,7 +126,7 @@ PROSE_RULES = (
     context_rule(r"shell input text[ \t]{1,2}\\{0,7}[\"']?(?P<v>(?=[^\s\"']{0,60}\d)(?=[^\s\"']{0,60}[a-z])[^\s\"'\\$;|&]{6,100})", "shell input text", 'adb shell input text "«salmon_CoralC0Juf10»"'),
     context_rule(r"ably[^\n]{0,60}?(?P<v>[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{6}:[A-Za-z0-9_-]{20,60})", "ably", "new Ably.Realtime({ key: '«{A6}.{A6}:{W43}»' })"),
     *(context_rule(rf"{value}[`'\"]?[ \t]instead of (?:the|my|our|that|this)(?: old| previous| current| default)? (?:password|pw|token|secret|key|api key|passphrase)\b", _INSTEAD, f"it should be {hit} instead of the old password", lead=(8, 100), drawn=value is DRAWN, generated=value is _RANDOM, misses=("use step2_of33 instead of the password", "use PasswordHelper instead of the password")) for value, hit in ((f"{NO_NAME}{CHOSEN}", "«Sailor@Canyon2018»"), (DRAWN, "«kWqXzVbTnJpLd»"), (_RANDOM, "«{h32}»"))),
-    *(context_rule(rf"{value}[`'\"]?,? (?:that is|that's|that was|this is|it is|it's|which is|which was) (?:the|my|our|your)(?: [\w-]{{1,20}}){{0,2}} (?:password|pw|passphrase|passcode)\b", "that is |that's |that was |this is |it is |it's |which is |which was ", f"try {hit}, that is the root password", lead=(8, 100), drawn=value is DRAWN, near=("password", "passphrase", "passcode", " pw"), misses=("use step2_of33, that is the new password field", "see PasswordHelper, which is our password manager")) for value, hit in ((f"{NO_NAME}{CHOSEN}", "«Sailor@Canyon2018»"), (DRAWN, "«kWqXzVbTnJpLd»"))),
+    *(context_rule(rf"(?<![\w.@/-]){value}[`'\"]?,?[ \t]\(?(?:that is|that's|that was|this is|it is|it's|which is|which was|is|was) (?:the|my|our|your)(?: [\w./-]{{1,20}}){{0,2}} [\w-]{{0,30}}{_NAMED}\b{_NO_NOUN}", _THAT_IS, f"try {hit}, that is the root {noun}", f"`{hit}` (that's the {noun})", lead=(8, 100), drawn=value is DRAWN, generated=value is _RANDOM, near=_NEAR_KEYS if value is _RANDOM else ("password", "passphrase", "passcode", " pw"), misses=("use step2_of33, that is the new password field", "see PasswordHelper, which is our password manager", "v2.14.0-beta3 is the token", "user_id_2 is the primary key")) for value, hit, noun in ((f"{NO_NAME}{CHOSEN}", "«Sailor@Canyon2018»", "password"), (DRAWN, "«kWqXzVbTnJpLd»", "password"), (_RANDOM, "«{A32}»", "api key"))),
     context_rule(rf"\b(?:the|my|your|our|new|root|admin|temp)[ ](?:pass|pw|pwd):[ \t]{{1,2}}{_OPEN}{NO_NAME}{CHOSEN}", "pass: |pw: |pwd: ", "here's the pass: «velvetviolet32»", lead=(3, 8), misses=("on the pass: step2_of_33", "the pass: 2 of 3")),
     context_rule(rf"{_FOREIGN_WORD}{_IS}{_PARTS}", _FOREIGN_LITERALS, "heslo k databázi je «Lednacek:Tun:6»", misses=("heslo je v souboru: app:Config:6x/y", "la clave es user:name:6")),
     context_rule(rf"password\b(?:[ \t][^\s\d.,:;]{{1,20}}){{0,4}}[ \t](?:\u00e8|\u00e9|ist|est|es|lautet|\u00e4r|er|jest|este|je|on):?{_OPEN}(?<=[ \t\"'`*(\[]){CHOSEN}", "password ", "la password del database ist «Canyon!river41» ok", misses=("password er step2_of_33/x",)),

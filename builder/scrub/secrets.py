@@ -3,7 +3,8 @@
 - form or surroundings: the tables of rules (`RULES`)
 - a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
 - a sentence about a password: `builder.scrub.sentences`
-- a name: `builder.scrub.assignments`, and as the header of a column `builder.scrub.columns`
+- a name: `builder.scrub.assignments`, connected by words or a layout `builder.scrub.connected`, and
+  as the header of a column `builder.scrub.columns`
 - a block that contains secrets: `builder.scrub.blocks`
 - a command that prints one, in a pasted session: `builder.scrub.answers`
 - a private key in PEM, complete or cut off
@@ -23,7 +24,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from builder.scrub import answers, assignments, blocks, columns, encoded, nearby, sentences
+from builder.scrub import (
+    answers,
+    assignments,
+    blocks,
+    columns,
+    connected,
+    encoded,
+    nearby,
+    sentences,
+)
 from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
@@ -194,6 +204,7 @@ def _find_decoded(text: str) -> tuple[Hit, ...]:
 
 _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...] = (
     (assignments.LINES, assignments.find_named),
+    (connected.LINES, connected.find_connected),
     (columns.LINES, columns.find_in_columns),
     (blocks.LINES, blocks.find_in_blocks),
     (nearby.LINES, nearby.find_nearby),

@@ -19,6 +19,7 @@ from strategies import MANY
 from builder.scrub import answers, assignments, personal, rules, secrets
 from builder.scrub import prefilter as gates
 from builder.scrub.hits import SHORT
+from builder.scrub.names import BEFORE_KEY, KEYWORDS
 from builder.scrub.prefilter import LinePrefilter, Prefilter, necessary, projected
 
 
@@ -83,7 +84,7 @@ def plain_secrets():
     return alone(copy.secrets_in)
 
 
-CUES = sorted(assignments.KEYWORDS)
+CUES = sorted(KEYWORDS)
 SECRET_RULES = secrets.RULES
 find_secrets, find_personal = alone(secrets.secrets_in), alone(personal.personal_in)
 PLAIN = {find_secrets: plain_secrets(), find_personal: plain_personal()}
@@ -182,7 +183,7 @@ def test_the_hits_are_those_of_the_plain_rules(text):
     *(text for text, _ in PERSONAL.values()), *NOT_PERSONAL, *NO_SECRETS,
     "from 9.100.200.7 and 3abc:12::7", "ADA9@my-mail.org", "ada@t7:~$ ls", "mac: bobs-iMac",
     "machine\u00a0db\u00a0login\u00a0me\u00a0password\x1cMaple42!x",
-    "".join(f"{word}_key: x1y2z3w4v5u6t7\n" for word in assignments._KEY.split("|")),
+    "".join(f"{word}_key: x1y2z3w4v5u6t7\n" for word in BEFORE_KEY.split("|")),
 ])  # fmt: skip
 def test_texts_of_the_rules(text):
     check(text)
