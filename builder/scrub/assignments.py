@@ -103,7 +103,7 @@ LINES = LinePrefilter(
     "|".join(
         (
             f"(?:{NAME})[sS]?{_SIGNED}",
-            rf"-[\w?-]*(?:{NAME}){_SPACED}",
+            rf"-[\w?-]*(?:{NAME})(?:{necessary(SUFFIX)})?{_SPACED}",
             rf"(?:{NAME})(?:{_TABBED}|{_QUOTED})",
         )
     )

@@ -38,7 +38,7 @@ _OPENS = r"[\"'`*]{0,3}"
 _VALUE = r"[^\s\"'`|<>,;(){}\[\]]"
 _NEXT = re.compile(
     rf"{_NAME_END}(?:(?P<words>{_WORDS})|(?P<to>{_TO})|(?P<gap>{_GAP})|(?P<line>{_BREAK}))"
-    rf"{_OPENS}(?P<value>(?=\D{{0,{MAX_VALUE}}}\d){_VALUE}{{8,{MAX_VALUE}}})(?={_OPENS}(?:[\s|<>,;)\]\\]|$))"
+    rf"{_OPENS}(?P<value>(?=[^0-9]{{0,{MAX_VALUE}}}[0-9]){_VALUE}{{8,{MAX_VALUE}}})(?={_OPENS}(?:[\s|<>,;)\]\\]|$))"
 )
 """The text after a name."""
 _CHANGED = re.compile(rf"{_OPENS}[ \t]to[ \t]{_OPENS}(?P<value>{_VALUE}{{8,{MAX_VALUE}}})")
@@ -56,14 +56,19 @@ _TOKEN = re.compile(
     r"(?<=[\s\"'`(=:>/,|*])(?:[^\s\"'`<>,;(){}\[\]|\\%]|%(?![0-9A-Fa-f]{2})){8,64}(?=[\s\"'`<>,;(){}\[\]|\\%]|$)"
 )
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(
-    r"[=]|\*\*|\*$|^\W|\+\+|\w#\d+$|@v?\d|->|&&|%[0-9A-Fa-f]{2}|^[\w.]+\.[A-Z]\w*$"
-    r"|[a-z_]\w*\.\w+[!?]$|[\w)][*^]\d$|^\d\*|:#[0-9A-Fa-f]{3,8}$|@[A-Za-z]+$|^[0-9A-F]{40}$|^[MLHVCSQTAZmlhvcsqtaz\d.,+-]+$"
+    r"=|\*\*|\*$|^\W|\+\+|\w#\d+$|@v?\d|->|&&|%[0-9A-Fa-f]{2}|^[\w.]+\.[A-Z]\w*$|\?\?|:!|![01]$"
+    r"|\?[\w.]+:|[+*^]\d$|^\d+[*+?]|^\de\d|&#|^\w*\$[a-z]\w*$|:#[0-9A-Fa-f]{3,8}$|\.[a-z]{1,4}#|[a-z_]\w*\.\w+[!?]$"
+    r"|@[A-Za-z]+$|^[0-9A-F]{40}$|^[MLHVCSQTAZmlhvcsqtaz\d.,+-]+$"
 )
 """Code and references that would look like passwords: `uint64_t*`, `GH#42147`, `lodash@4.17.21`."""
+_ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
+"""Parts of the names of variables."""
 _NAME_OF_CODE = re.compile(
     r"[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
+    r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|\+$"
+    r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
 """A set in a regular expression, a module, an encoding: nor are they passwords in quotes."""
 _NOT_BETWEEN = re.compile(
@@ -101,13 +106,13 @@ def find_connected(text: str, lines: Lines) -> Iterator[Hit]:
         for word in KEYWORD.finditer(ascii_lower(text[line:line_end])):
             start, end = line + word.start(), line + word.end()
             prefix = _prefix(text, start, word[0])
-            if not is_named(word[0], prefix):
+            if not is_named(word[0], prefix) or (word[0] == "pass" and not prefix):
                 continue
             match = _NEXT.match(text, end)
             if match is not None and _is_connected(match, text, start - len(prefix)):
                 yield from _after(match, text, word[0])
             is_part = text.startswith("::", start - len(prefix) - 2)  # AWS::IAM::AccessKey
-            if not is_part and (prefix or word[0] != "pass"):
+            if not is_part:
                 yield from _near(text, end)
 
 
@@ -134,11 +139,16 @@ def _near(text: str, end: int) -> Iterator[Hit]:
     for token in islice(_TOKEN.finditer(text, begin, stop + MAX_VALUE), MAX_TOKENS):
         if token.start() > stop or (alone is not None and token.start() > begin):
             return
-        value = token[0].rstrip(".:!?" if token[0][-2:-1] in ".:!?" else ".:")
+        value = _trimmed(token[0])
         if _is_password(value, text[token.start() - 1], text[token.end() : token.end() + 1]):
             if _NOT_BETWEEN.search(text, end, token.start()) is None:
                 yield Hit(token.start(), token.start() + len(value), "secret", certain=False)
             return
+
+
+def _trimmed(value: str) -> str:
+    """Returns the value without punctuation that belongs to the sentence or the form around it."""
+    return value.rstrip(".:&!?" if value[-2:-1] in ".:!?" else ".:&")
 
 
 def _whole_line(text: str, start: int) -> Iterator[Hit]:
@@ -158,7 +168,9 @@ def _is_password(value: str, before: str, after: str) -> bool:
     if _CODE.search(value) or after == "(":
         return False
     return _SIGN.search(value) is not None or (
-        value.isalnum() and (numbers > 2 or (len(value) > 9 and is_drawn(value)))
+        value.isalnum()
+        and not _ABOUT_SECRETS.search(value)
+        and (numbers > 2 or (len(value) > 9 and is_drawn(value)))
     )
 
 
@@ -168,7 +180,7 @@ def _after(match: re.Match[str], text: str, keyword: str) -> Iterator[Hit]:
     if match["words"] is not None and match["words"].strip() == "from":
         values += filter(None, [_CHANGED.match(text, match.end("value"))])
     for one in values:
-        value = one["value"].rstrip(".:!?" if one["value"][-2:-1] in ".:!?" else ".:")
+        value = _trimmed(one["value"])
         if _looks_secret(value, keyword):
             begin = one.start("value")
             yield Hit(begin, begin + len(value), "secret", certain=False)
@@ -188,6 +200,6 @@ def _is_connected(match: re.Match[str], text: str, start: int) -> bool:
 
 
 def _looks_secret(value: str, keyword: str = "password") -> bool:
-    if is_stand_in(value) or _CODE.search(value):
+    if is_stand_in(value) or _CODE.search(value) or _NAME_OF_CODE.search(value):
         return False
     return looks_random(value) or (keyword in PASSWORDS and looks_chosen(value))

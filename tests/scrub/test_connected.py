@@ -1,0 +1,95 @@
+"""Names and values that words, a layout or code connect, without the syntax of an assignment."""
+
+import pytest
+from secret_examples import expand
+
+from builder.scrub.secrets import find_secrets
+
+FOUND = [
+    # Words
+    "DB_PASSWORD should be «Canyon!river41» from now on",
+    "changed the api_key from «{A32}» to «{A32}»",
+    "I set JWT_SECRET to «{A40}»",
+    "the admin_password we use is «Canyon!river41», please do not commit it",
+    "db_password -> «Canyon!river41»",
+    "SMTP_PASS for staging: «x7Kq2mPz9Lw4»",
+    "replace root_password with «Canyon#river41»",
+    "what is DB_PASSWORD? it is «Canyon!river41»",
+    "[debug] ldap_password [«Canyon!river41»]",
+    "Copy this access token now, it will not be shown again:\n«{A40}»\n",
+    "Your new password:\n\n    «x7Kq2mPz9Lw4»\n\nKeep it.",
+    "`«Canyon!river41»` is the DB_PASSWORD",
+    # Commands
+    "ENV API_TOKEN «{A32}»",
+    "git config app.token «{A32}»",
+    "netlify env:set STRIPE_SECRET «{A32}»",
+    "redis> SET api_token «{A32}»",
+    # Layout
+    "PASSWORD          «Canyon!river41»",
+    "Key         Value\n---         -----\ndb_password «Canyon!river41»\n",
+    "key,value\nadmin_password,«Canyon!river41»\n",
+    "Client secret\n«{A40}»\n",
+    "db_password:\n  «Canyon!river41»\n",
+    "DB_PASSWORD:\n```\n«Canyon!river41»\n```",
+    # Code
+    "const p = process.env.DB_PASSWORD || '«Canyon!river41»'",
+    'pw = os.getenv("DB_PASSWORD") or "«river4471»"',
+    'env::var("DB_PASSWORD").unwrap_or("«river4471»".into())',
+    'password: str = Field(default="«river4471»")',
+    'Dim dbPassword As String = "«river4471»"',
+    "expect(cfg.password).toBe('«river4471»')",
+    'log.Printf("password=%s", "«river4471»")',
+    'std::string password{"«river4471»"};',
+    'const dbPassword string = "«Canyon!river41»"',
+    'var jwtSecret = []byte("«Canyon!river41»")',
+    'public string Password { get; set; } = "«river4471»";',
+    'strcpy(cfg.password, "«Canyon!river41»");',
+    "DB_PASSWORD = (\n    '«river4471»'\n)",
+    "$ENV{DB_PASSWORD} = '«river4471»';",
+    '.storepass("«river4471»")',
+    # Elements and entities
+    '<string name="db_password">«river4471»</string>',
+    '<entry key="admin_password">«river4471»</entry>',
+    "<name>db.password</name>\n  <value>«river4471»</value>",
+    "<password>\n  «river4471»\n</password>",
+    "&quot;api_key&quot;:&quot;«{A32}»&quot;",
+    r"password\u003d«river4471»",
+    # A sign that may also begin the next field of a form
+    "DB_PASSWORD=«1u95&Pk4Ons#»\n",
+    "https://h/?password=«river4471»&next=a1b2c3",
+]  # fmt: skip
+CLEAN = [
+    '"AWS::IAM::AccessKey": "bf29289b78d371e3"',
+    "the token stream matches ``Qwen3VLProcessor.apply_chat_template``",
+    "def custom_auth(self) -> httpx2.Auth | None:",
+    "uint64_t* const xcustomSecret = (uint64_t*)customSecret;",
+    "single-pass fill. GH#42147",
+    '"secret:[A-Za-z0-9]{8,5}"',
+    "x-pw-tool-item.toggled{background-color:#8acae480}",
+    "pass\n        \"en_US.UTF-8\"",
+    "lodash token: lodash@4.17.21",
+    'nameFrom:["author"],context:null,unsupported:!1',
+    "static constexpr auto secret = kXxh3Secrets + AlgNum;",
+    "PASS\nto_snake('Response200') = 'response_200'",
+    "token from DINOv2-with-registers as a class",
+    "secret: !vault x1y2z3a4",
+    "export secret from ./lib/module2Utils",
+    "the password\nuses Argon2id2024",
+    "password policy requires Length12 or more",
+    "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("template", FOUND)
+def test_found(template):
+    text, secrets = expand(template)
+    hits = [text[hit.start : hit.end] for hit in find_secrets(text)]
+    assert secrets
+    for secret in secrets:
+        assert any(secret in hit for hit in hits), text
+    assert all(len(hit) <= max(map(len, secrets)) + 1 for hit in hits), hits
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_clean(text):
+    assert find_secrets(text) == ()
