@@ -33,7 +33,7 @@ from builder.scrub.values import has_drawn_part, is_wordlike
 
 _BARE = r"(?:[^\s\"'`<>\\;,&|(){}\[\]%]|&(?=\w{0,30}[!#$%^*@+~?])|%(?!2[267]))"
 """A character of an unquoted value; `&` is one if it cannot begin the next field of a form."""
-_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`]|\*\*|&(?:quot|#34|#39|apos);|%2[27]|\\{1,4}u002[27])?[\]}]?[ \t]{0,24}"
+_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`]|\*\*|&(?:quot|#34|#39|apos);|%2[27]|\\{1,4}u002[27])?(?:[\]}]|%5[dD])?[ \t]{0,24}"
 _BREAK = (
     r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=[\nn])[+-](?=[ \t])"
     r"|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"

@@ -16,7 +16,7 @@ _NAME = re.compile(
 )
 """Names of classes, functions, packages with a version, and variables."""
 _NO_PASSWORD = re.compile(
-    r"^_\w+\.|^[a-z]+(?:\*[a-z]+){3,8}\*?$|^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
+    r"^(?-i:[A-Z][A-Za-z]*\?$)|^_\w+\.|^[a-z]+(?:\*[a-z]+){3,8}\*?$|^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
     r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
     r"|java|rb|php|html?|css|xml|toml|ini|log|sql|tsx|jsx|cpp|lock)(?:[:/].*)?$"
     r"|^(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|^[vx]\d[\d.]{0,12}(?![a-z\d])"

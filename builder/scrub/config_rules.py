@@ -104,5 +104,6 @@ CONFIG_RULES = (
     context_rule(r"cookies?\\{0,7}[\"']?[ \t]{0,2}[=:][ \t]{0,2}\{[^{}]{0,200}?[\"'][ \t]{0,2}:[ \t]{0,2}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,99}\d)[A-Za-z0-9+/%_.=-]{16,400})\\{0,7}[\"']", "cookies = {|cookies={|cookies: {|cookies\": {|cookies': {|cookie: {", "cookies = {'shop_session': '«{h64}»'}", generated=True, misses=("cookies = {'theme': 'dark-blue-and-very-long'}", '"cookies": {"type": "array", "items": "SetNetworkCookie"}')),
     context_rule(rf"\b\w{{0,30}}(?:_session|_sk|_skey|skey)[ \t]{{0,2}}=[ \t]{{0,2}}{QUOTE}(?P<v>(?=[^\s\"']{{0,200}}\d)[A-Za-z0-9+/]{{32,200}}={{0,2}})(?=[\"'\s;\\]|$)", "_session=|_session =|skey=|skey =|_sk=|_sk =", 'export BW_SESSION="«{B86}==»"', "skey = «{A40}»", lead=(0, 31), generated=True),
     context_rule(r"\{(?:default_|db_|admin_)?(?:password|passwd|pass|secret),[ \t]{0,2}(?:<<)?\\{0,7}\"(?P<v>(?=[^\"\n]{0,99}[\d!#$%^*-])[^\"\\\n]{5,200})\\{0,7}\"", "{password,|{passwd,|{pass,|{secret,|{default_pass|{db_pass|{admin_pass", '{default_pass, <<"«{p}»">>}', '{password, "«{p}»"}.', misses=('{password, "string"}', '{secret, "name"}')),
+    context_rule(r"<pass(?:word)?[ \t][^<>\n]{1,60}>(?P<v>[^\s<>]{6,200})</pass", "<pass ", '<Pass encoding="base64">«TWFuZ28xOTkxLQ==»</Pass>'),
 )
 # fmt: on

@@ -67,7 +67,7 @@ _ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
 """Parts of the names of variables."""
 _NAME_OF_CODE = re.compile(
     r"[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
-    r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|\+$"
+    r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+"
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
 """A set in a regular expression, a module, an encoding: nor are they passwords in quotes."""
@@ -163,7 +163,7 @@ def _is_password(value: str, before: str, after: str) -> bool:
     numbers = len(_DIGITS.findall(value))
     if not numbers or not looks_chosen(value) or _NAME_OF_CODE.search(value):
         return False
-    if before in "\"'`" and after == before:
+    if before in "\"'`" and after in (before, "\\"):
         return True
     if _CODE.search(value) or after == "(":
         return False

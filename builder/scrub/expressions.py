@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.values import is_wordlike
+from builder.scrub.values import is_leet, is_wordlike
 
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
@@ -28,6 +28,7 @@ _LOCALE = re.compile(r"[a-z]{2,3}[_-](?:[A-Z][a-z]{3}[_-])?PW")
 _FAULT = re.compile(r"invalid|errcode|(?:^|_)err(?:or)?_", re.IGNORECASE)
 """Codes of errors: `ERRCODE_INVALID_PASSWORD`."""
 _PATH = re.compile(r"\w+(?:::\w+)+")
+_NULLABLE = re.compile(r"[A-Z][A-Za-z]*\?")
 _TYPE = re.compile(r"(?:[A-Z][a-z]+){2,}[A-Z]{0,3}\d{0,4}")
 """The type of a member of an interface: `apiKey: SensitiveString2048;`."""
 _OPTIONAL = re.compile(r"[\w$]+(?:\??\.[\w$]+)+\??")
@@ -38,6 +39,8 @@ _LAST_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LOGIN = re.compile("user|login|mail|auth|host|smtp|account", re.IGNORECASE)
 COMPARED = {"===": "==", "!=": "==", "!==": "=="}
 """Operators, and the one that stands for them."""
+_MIXED = re.compile(r"[a-z]+_[A-Z][a-z]{2,}\d{2,}")
+"""No style of names has such parts."""
 _NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
 _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0,7}\d)\w{1,8})?)")
 
@@ -88,6 +91,8 @@ def _is_bare_code(match: re.Match[str], text: str, value: str, name: str, sep: s
     is_declared = sep == ":" and text[end : end + 2] in (";", ";\n", ";\r", ";\\")
     if _PATH.fullmatch(value) or (is_declared and _TYPE.fullmatch(value)):
         return True
+    if sep == ":" and _NULLABLE.fullmatch(value):
+        return True  # password: SecureString?
     is_member = text[match.start("sep") - 1] in "\"'" and text.startswith((",", "}", ")"), end)
     if sep == "==" and (is_variable(value) or _OPTIONAL.fullmatch(value)):
         return True
@@ -129,6 +134,8 @@ def is_variable(value: str) -> bool:
 
     Names are short or made of words.
     """
+    if is_leet(value) or _MIXED.fullmatch(value):
+        return False
     if _CODE_NAME.fullmatch(value) is None or (len(value) > 12 and _NUMBERED.fullmatch(value)):
         return False
     return len(value) < 10 or is_wordlike(value)

@@ -11,6 +11,7 @@ from builder.scrub.values import (
     is_chosen,
     is_drawn,
     is_joined,
+    is_leet,
     is_numbered,
     is_phrase,
     is_salted,
@@ -34,9 +35,16 @@ TOKENS = (
 )  # fmt: skip
 """Keywords whose value must look generated."""
 
+_NUMBERED_WORD = re.compile(
+    r"^[^.]*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
+    r"|(?!sha|b?float|u?int|utf|md|base|aes|hmac|crc|complex|win|python)[a-z]{4,}\d{3,})$"
+)
+"""No dot, or a word and a number after it that is no attribute: `sommer.Velvet32`."""
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
+_SPACE = re.compile("(?<![0-9])%20(?![a-z]?\\d)", re.IGNORECASE)
+"""An encoded space between words."""
 _INDEXED = re.compile(r"\w+\[.*")
 _HEADER = re.compile("x(?:-[a-z0-9]+)+")
 """The name of a header, which follows `authorization` in lists of names."""
@@ -45,7 +53,7 @@ _CLASS = re.compile(r"[a-z]+\.[A-Z][A-Za-z]+")
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
-_LIKELY = (is_strong, is_chosen, is_drawn, is_salted)
+_LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet)
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -83,7 +91,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         if keyword == "passphrase" and is_phrase(value):
             return quoted or setting
         return _is_password(value, quoted=quoted, setting=setting)
-    if _REGEX.search(begin) or "%20" in begin or _HEADER.fullmatch(begin):
+    if _REGEX.search(begin) or _SPACE.search(begin) or _HEADER.fullmatch(begin):
         return False
     if _CLASS.fullmatch(begin):
         return False
@@ -102,7 +110,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
-        is_dotted = "." in value and _DOTTED.fullmatch(value) is not None
+        is_dotted = _DOTTED.fullmatch(value) is not None and not _NUMBERED_WORD.search(value)
         return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():
         return setting and len(value) >= 6

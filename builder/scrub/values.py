@@ -41,6 +41,9 @@ _WORDS = re.compile(
 _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_LEET = re.compile(
+    r"(?=\D*[A-Z]|.*[!#$%^*~@?_.-])(?:[A-Za-z]{1,8}[013457@$]){2,5}[A-Za-z]{1,8}\W?_?\d{0,4}\W?"
+)
 
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
@@ -53,7 +56,7 @@ _STAND_IN = re.compile(
     r"|/[a-z][a-z0-9_.-]*/|//|\.|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
-    r"|[\w$.]+\?\?$|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
+    r"|[a-z_$][\w$.]*\?\?$|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
@@ -97,6 +100,8 @@ DOCUMENTED = frozenset((
 
 
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
+_DENSE = 4.5
+"""Bits per character of a drawn value with all signs, which may begin with a brace."""
 _FEW = 8
 """Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
@@ -104,6 +109,7 @@ _TITLE_SIGN = re.compile("[-_.+=!~]")
 _NAMED_IN_PROGRAMS = re.compile("secret|cred|token|key|tls|cert|config|pass")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Z][a-z]{1,15}(?:[-_.]?[A-Z][a-z]{1,15}){1,4}\d{2,6}|[a-z]{2,16}[A-Z][a-z]{2,15}[-_.]\d{3,6}"
+    r"|[a-z]{3,16}[-_.][A-Z][a-z]{2,15}\d{2,6}"
 )
 
 
@@ -111,6 +117,8 @@ def is_stand_in(value: str) -> bool:
     """Returns whether it is a placeholder: a variable, a path, an example in documentation."""
     if "{" in value and len(_INTERPOLATED.sub("", value[:LOOKED_AT])) <= _FEW < len(value):
         return True
+    if value.startswith(("{", ".")) and value[-1] != "}" and entropy(value[:LOOKED_AT]) > _DENSE:
+        return False
     found = _STAND_IN.search(value[:LOOKED_AT])
     is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
     return found is not None and not is_base64
@@ -242,6 +250,11 @@ def is_salted(value: str) -> bool:
         and salt.isalnum()
         and _NAMED_IN_PROGRAMS.search(value) is None
     )
+
+
+def is_leet(value: str) -> bool:
+    """Returns whether digits stand for letters in several places: `P4ssw0rt_93`."""
+    return _LEET.fullmatch(value[:LOOKED_AT]) is not None
 
 
 def has_random_case(value: str) -> bool:
