@@ -121,6 +121,11 @@ _STATE_BEFORE = re.compile(
 )
 """What makes a password the name of a setting about it: `update_password: always`."""
 _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
+MAX_SECTION = 1000
+"""Code points before a setting in which the header of its section may be."""
+_SECTION = re.compile(r"(?<!\w)\[[\w .:/-]{1,60}\]\s*$")
+_SETTING = re.compile(r"[ +-]{0,8}(?:\d{1,6}[\t\u2192])?(?:[#;].*|[\w .-]{1,60}=[^(]*|\s*)")
+_HAS_DIGIT = re.compile("[0-9]")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _MEMBER = re.compile(r"\\{0,7}[\"'`][ \t]{0,2}:")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
@@ -192,10 +197,10 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         is_setting = not quoted and text.startswith("pass", start) and _is_line_start(text, start)
         if not is_setting or not _is_mixed(value, sep):
             return  # PASS: test_2, ("pass", "arg1")
-    if is_loose and keyword in PASSWORDS and not _HAS_SIGN.search(value):
-        return  # form.password("confirm")
-    if is_option and not quoted and value.startswith("-"):
-        return  # --passphrase --batch
+    if (is_loose and keyword in PASSWORDS and not _HAS_SIGN.search(value)) or (
+        is_option and not quoted and value.startswith("-")
+    ):
+        return  # form.password("confirm"), --passphrase --batch
     name = text[start - len(prefix) : start + len(keyword)]
     if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
         return  # an access key's id and its signature are found by the key's own rule
@@ -205,7 +210,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if keyword in PASSWORDS and value.isalpha() and _STATE_BEFORE.search(prefix.lower()):
         return
     is_spaced = text[match.start("sep") - 1] == " "
-    if not quoted and sep == "=" and is_spaced and is_variable(value):
+    is_name = not quoted and sep == "=" and is_spaced and is_variable(value)
+    if is_name and not (_HAS_DIGIT.search(value) and _is_in_section(text, start - len(prefix))):
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
     setting = (is_option and keyword not in NEVER_INSIDE_A_WORD) or (
@@ -270,6 +276,18 @@ def _is_mixed(value: str, sep: str) -> bool:
 
 def _is_line_start(text: str, start: int) -> bool:
     return _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
+
+
+def _is_in_section(text: str, start: int) -> bool:
+    """Returns whether the name at `start` is a setting of a section: `[db]` and settings above."""
+    before = text[max(0, start - MAX_SECTION) : start].replace("\\r", "").replace("\\n", "\n")
+    *lines, _ = before.split("\n")
+    for line in reversed(lines):
+        if _SECTION.search(line):
+            return True
+        if not _SETTING.fullmatch(line):
+            return False
+    return False
 
 
 def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.values import is_drawn, is_joined, is_stand_in, is_titled, looks_random
+from builder.scrub.values import (
+    is_drawn,
+    is_joined,
+    is_stand_in,
+    is_titled,
+    is_wild,
+    looks_random,
+)
 
 _DIGITS = re.compile(r"\d+")
 _LETTER = re.compile("[A-Za-z]")
@@ -40,8 +47,10 @@ def looks_chosen(value: str) -> bool:
     It has digits and signs or both cases, was drawn at random, or is made of words with signs
     between them. Names of programs, files, versions, paths and addresses do not look so.
     """
-    if not 8 <= len(value) <= 64 or is_stand_in(value) or _NO_PASSWORD.search(value):
+    if not 8 <= len(value) <= 64 or is_stand_in(value):
         return False
+    if _NO_PASSWORD.search(value):
+        return is_wild(value)
     has_cases = value != value.lower() and value != value.upper()
     has_sign = any(sign in value for sign in "!#$%^*@&+~")
     numbers = len(_DIGITS.findall(value))

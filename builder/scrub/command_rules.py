@@ -97,5 +97,7 @@ COMMAND_RULES = (
     context_rule(r"(?:bcrypt|hash::make|password_hash|make_password|generate_password_hash|hashpw|hash_password|hashpassword|hashsync|gensaltandhash|set_password|setpassword|check_password)\((?:b|self, ?)?\\{0,7}[\"'](?P<v>(?=[^\"'\s]{0,60}\d)[^\"'\s\\]{6,64})\\{0,7}[\"']", "bcrypt(|hash::make(|password_hash(|make_password(|hashpw(|hash_password(|hashpassword(|hashsync(|set_password(|setpassword(|check_password(", "Hash::make('«{p}»')", "bcrypt('«{p}»')"),
     context_rule(rf"jwt_tool(?:\.py)?[ \t][^\n|;&]{{0,200}}?[ \t]-p[ \t]{QUOTE}{WORD}", "jwt_tool", "jwt_tool x -S hs256 -p '«{p}»'"),
     context_rule(rf"(?:runas|psexec|su|kinit)[ \t][^\n|;&]{{0,80}}--?(?:password|passwd|pwd|pass)\d?[ \t=]{QUOTE}{WORD}", "runas|psexec", "psexec h --password «{p}»"),
+    context_rule(r"(?:echo|printf)[ \t][^\n|;&]{0,60}?[ \t]\\{0,7}[\"'](?P<v>[^\"'\n$\\]{5,80}\\{0,7}[\"'][ \t]\\{0,7}[\"'][^\"'\n$\\]{5,80})\\{0,7}[\"'][ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4})?(?:passwd|smbpasswd|su|cryptsetup|kinit|vncpasswd)\b", "printf|echo", "printf '%s\\n%s\\n' '«{p}' '{p}»' | passwd me", near=("passwd", "cryptsetup", "kinit")),
+    context_rule(rf"quote[ \t]{{1,4}}pass[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'$\\]{{4,100}})", "quote pass", "quote USER me\nquote PASS «banjo_lantern_434»\n"),
 )
 # fmt: on

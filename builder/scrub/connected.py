@@ -17,7 +17,7 @@ from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS
 from builder.scrub.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named
 from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
-from builder.scrub.values import is_drawn, is_stand_in, looks_random
+from builder.scrub.values import is_drawn, is_stand_in, is_wild, looks_random
 
 MAX_VALUE = 200
 LOOK_BACK = 80
@@ -50,11 +50,15 @@ _REST = re.compile(rf"(?:[^\n;}}\\]|\\(?![nr])){{0,{REACH}}}")
 _FENCE = r"(?:\\{0,2}\r?\n[ \t]{0,40}(?:```\w{0,10}(?=\n))?){1,3}(?:[-*>][ \t]{1,3})?[\"'`*]{0,3}"
 _ALONE = re.compile(rf"[\"'`*_)\]:]{{0,4}}[ \t]{{0,4}}{_FENCE}")
 """The text between a name at the end of its line and the next line."""
-_ANNOUNCED = re.compile(rf"[ \t,.(][^\n;{{}}()=<>\"'`]{{0,80}}[:.!][ \t]{{0,4}}{_FENCE}")
+_SPEAKER = r"(?:\[?\d[\d:. apm-]{3,24}\]?[ \t])?(?:<?@?[\w.-]{2,30}>?:[ \t]{1,2})?"
+_ANNOUNCED = re.compile(rf"[ \t,.(][^\n;{{}}()=<>\"'`]{{0,80}}[:.!?][ \t]{{0,4}}{_FENCE}{_SPEAKER}")
 """The text between a name in a sentence and the next line."""
 _TOKEN = re.compile(
     r"(?<=[\s\"'`(=:>/,|*])(?:[^\s\"'`<>,;(){}\[\]|\\%]|%(?![0-9A-Fa-f]{2})){8,64}(?=[\s\"'`<>,;(){}\[\]|\\%]|$)"
 )
+_WILD = re.compile(r"(?<=[\s\"'`(=:>])[^\s\"'`\\]{8,64}(?=[\s\"'`\\]|$)")
+"""A value with any signs; that of a setting among others ends at the next one."""
+_NEXT_SETTING = re.compile(r"[;,&][A-Za-z][\w .-]{0,30}=")
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
 _DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(
@@ -80,7 +84,7 @@ _NOT_BETWEEN = re.compile(
 LINES = LinePrefilter(
     rf"(?:{NAME})"
     + necessary(f"{_NAME_END}(?:{_WORDS}|{_TO}|{_GAP}|{_BREAK}){_OPENS}{_VALUE}", ignore_case=True)
-    + rf"[^\s]*[0-9]|(?:{NAME})[^A-Za-z0-9_][^\n]*(?:\n[^\n]*){{0,2}}[0-9]"
+    + rf"[^\s]*[0-9]|(?:{NAME})[sS]?[^A-Za-z0-9_][^\n]*(?:\n[^\n]*){{0,3}}[0-9]"
 )
 """Finds the lines with such a name, if a value with a digit follows."""
 
@@ -112,8 +116,10 @@ def find_connected(text: str, lines: Lines) -> Iterator[Hit]:
             if match is not None and _is_connected(match, text, start - len(prefix)):
                 yield from _after(match, text, word[0])
             is_part = text.startswith("::", start - len(prefix) - 2)  # AWS::IAM::AccessKey
-            if not is_part:
-                yield from _near(text, end)
+            if not is_part and (stop := _name_end(text, end)) is not None:
+                yield from _near(text, stop)
+                if word[0] in PASSWORDS:
+                    yield from _wild(text, stop, stop + REACH)
 
 
 def _prefix(text: str, start: int, keyword: str) -> str:
@@ -125,11 +131,15 @@ def _prefix(text: str, start: int, keyword: str) -> str:
     return prefix
 
 
+def _name_end(text: str, end: int) -> int | None:
+    """Returns where a name whose keyword ends at `end` ends; None if that is only a part of it."""
+    end += text[end : end + 1] in ("s", "S")
+    after = text[end : end + 1]
+    return None if after.isalnum() or after in ("_", "-") else end  # passwords_file
+
+
 def _near(text: str, end: int) -> Iterator[Hit]:
     """Yields the first password after a name, which ends at `end`."""
-    end += text[end : end + 1] in ("s", "S")
-    if text[end : end + 1].isalnum() or text[end : end + 1] in ("_", "-"):
-        return  # passwords_file
     alone = _ALONE.match(text, end)
     begin = alone.end() if alone is not None else end
     rest = _REST.match(text, begin)
@@ -149,6 +159,20 @@ def _near(text: str, end: int) -> Iterator[Hit]:
 def _trimmed(value: str) -> str:
     """Returns the value without punctuation that belongs to the sentence or the form around it."""
     return value.rstrip(".:&!?" if value[-2:-1] in ".:!?" else ".:&")
+
+
+def _wild(text: str, start: int, end: int) -> Iterator[Hit]:
+    """Yields the first value drawn from all signs in a part of the text, or of its next line."""
+    line_end = text.find("\n", start, end)
+    second = text.find("\n", line_end + 1, end) if line_end >= 0 else -1
+    end = second if second >= 0 else end
+    for token in islice(_WILD.finditer(text, start, end + MAX_VALUE), MAX_TOKENS):
+        if token.start() > end:
+            return
+        value = _trimmed(_NEXT_SETTING.split(token[0])[0].rstrip(";,"))
+        if _DIGITS.search(value) and is_wild(value) and not is_stand_in(value):
+            yield Hit(token.start(), token.start() + len(value), "secret", certain=False)
+            return
 
 
 def _whole_line(text: str, start: int) -> Iterator[Hit]:

@@ -140,7 +140,7 @@ CONTEXT_RULES = (
     context_rule(rf"codecov[^\n]{{0,100}}[ \t]-t[ \t]{{1,2}}{_Q}{_WORD}", "codecov", "bash <(curl -s https://codecov.io/bash) -t «{u}»", generated=True),
     context_rule(r"oathtool[ \t][^\n|;&]{0,60}?[ \t](?P<v>[a-z2-7]{16,64})\b", "oathtool", "oathtool --totp -b «{U32}»", generated=True),
     context_rule(rf"curl{_REST}(?:-u|--user)[ \t=]{{0,2}}{_Q}(?P<v>[\w.-]{{12,200}}):x?(?=[\s\"'\\]|$)", "curl", "curl -u «{A20}»:X https://h/api", generated=True),
-    context_rule(rf"curl{_REST}(?:-u|--user|--proxy-user)[ \t=]{{0,2}}{_Q}[^\s:\"'$]{{0,100}}:(?P<v>[^\s\"'$\\]{{3,200}})", "curl", "curl -s -u admin:«{p}» https://h/", "curl --user 'a:«{p}»' https://h"),
+    context_rule(rf"curl{_REST}(?:-u|--user|--proxy-user)[ \t=]{{0,2}}{_Q}[^\s:\"'$]{{0,100}}:{_Q}(?P<v>[^\s\"'$\\]{{3,200}})", "curl", "curl -s -u admin:«{p}» https://h/", "curl --user 'a:«{p}»' https://h", "curl -u a:'«{p}»' https://h"),
     context_rule(rf"(?:--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass)[ \t=]{{1,2}}{_Q}[\w.@\\-]{{1,100}}:{_MIXED}", "--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass", "skopeo copy --src-creds me:«{p}» docker://a docker://b", "etcdctl --user root:«{p}» get x", misses=("docker run --user 1000:1000 img",)),
     context_rule(rf"https?(?:ie)?[ \t][^\n|;&]{{0,100}}?(?:-a|--auth)[ \t]{_Q}[\w.@-]{{1,100}}:{_MIXED}", "http -|https -|httpie ", "http -a me:«{p}» GET h/x"),
     context_rule(rf"lftp\b[^\n]{{0,300}}?[ \t]-u[ \t]{{0,2}}{_Q}[\w.@-]{{1,100}},(?P<v>[^\s\"'$\\]{{3,100}})", "lftp", "lftp -u me,«{p}» ftp.example.org"),
@@ -196,5 +196,6 @@ CONTEXT_RULES = (
     context_rule(rf"(?:crackmapexec|netexec|nxc|evil-winrm|hydra|ncrack|medusa|secretsdump\.py|psexec\.py|snmpwalk|ipmitool|impacket-\w{{2,20}})\b[^\n|;]{{0,200}}?[ \t]-p[ \t]{_Q}(?P<v>[^\s\"'$\\/-][^\s\"'$\\]{{3,99}})", "crackmapexec|netexec|nxc|evil-winrm|hydra|ncrack|medusa|secretsdump.py|psexec.py|ipmitool|impacket-", "evil-winrm -i h -u me -p «{p}»"),
     context_rule(r"\b(?:totp|hotp)\((?:secret ?= ?|key ?= ?)?\\{0,7}[\"'](?P<v>[a-z2-7]{16,64})\\{0,7}[\"']", "totp(|hotp(", "pyotp.TOTP('«{U32}»').now()", generated=True),
     context_rule(rf"ansible_(?:ssh_|become_|sudo_|su_|winrm_|httpapi_)?pass(?:word)?[ \t]?=[ \t]?{_Q}(?![^\s\"'$\\]{{0,200}}[(\[)]){_WORD}", "ansible_ssh_pass|ansible_become_pass|ansible_sudo_pass|ansible_su_pass|ansible_winrm_pass|ansible_httpapi_pass|ansible_pass", "h1 ansible_user=me ansible_ssh_pass=«{p}»", misses=("ansible_ssh_pass={{ vault_pass }}",)),
+    context_rule(r"(?<=;)(?:password|pwd)=(?P<v>(?![\w$]{0,40}[({\[])[^;\"'\s\\$]{6,100})(?=;|\\{0,7}[\"'])", "password=|pwd=", 'Server=db;User ID=me;PWD=«UE<*pY?1g,wDZiN6[tLHF»;Encrypt=True;"', generated=False, misses=("a;password=${PASSWORD};b",)),
 )
 # fmt: on

@@ -15,7 +15,7 @@ _FIELD = r"pass(?:word|wd|code|phrase)?[\w-]{0,20}"
 """The end of a selector or label; the value must not be one."""
 _STEPS = r"(?:\.\w{1,20}(?:\([^()\n]{0,40}\))?){0,2}"
 """Steps between finding a field and typing into it: `.first()`."""
-_ANY = r"(?P<v>(?:[^\"'\\\n{}$]|\$(?!\{)){5,100})(?:\{\w{1,12}\}){0,2}\\{0,7}[\"'`]"
+_ANY = r"(?P<v>(?:[^\"'\\\n{}$]|\$(?!\{)|\{(?!\w{1,12}\}|\{)|(?<!\w)\}|\}(?=\w)){5,100})(?:\{\w{1,12}\}){0,2}\\{0,7}[\"'`]"
 """Any text, and keys that are pressed after it: `{enter}`."""
 _NUMBERED = (
     r"(?P<v>(?=[^\s\"'`\\]{0,60}\d)(?=[^\s\"'`\\]{0,60}[a-z])[^\s\"'`\\{}$()]{6,100})\\{0,7}[\"'`]"
@@ -34,5 +34,6 @@ FORM_RULES = (
     context_rule(rf"(?:enter|type|fill|put|input|paste|set)(?:s|ed|ing)?(?:[ \t]in)?[ \t]{_Q}{_NUMBERED}[ \t](?:in|into|for|as)[ \t](?:the[ \t])?(?:{_Q})?(?:[\w-]{{1,20}}[ \t]){{0,2}}{_FIELD}", "into the password|into \"password|into 'password|in the password|in \"password|as the password|for the password|into password", 'And I enter "«velvetviolet32»" into the password field', '- fill "«velvetviolet32»" in "Password"', lead=(10, 130)),
     context_rule(rf"input (?:password|text)(?:[ \t]{{2,20}}|\t)[^\s]{{0,40}}pass[^\s]{{0,20}}(?:[ \t]{{2,20}}|\t){CHOSEN}", "input password|input text", "Input Password    id:password    «velvetviolet32»", misses=("Input Text    id:password    ${PASSWORD}",)),
     context_rule(rf"(?:log_?in|sign_?in|sign_?up|authenticate|signinwithemailandpassword|createuserwithemailandpassword)\([^()\n\"']{{0,40}}{_Q}[^\"'\\\n]{{1,80}}{_Q},[ \t]{{0,2}}{_Q}{NO_NAME}{CHOSEN}", "login(|log_in(|signin(|sign_in(|signup(|sign_up(|authenticate(|signinwithemailandpassword(|createuserwithemailandpassword(", 'login("me", "«velvetviolet32»")', "signInWithEmailAndPassword(auth, 'me@example.org', '«velvetviolet32»')", misses=("login('user1', 'step2_of_33')", "login('me', 'oauth2-proxy1')")),
+    context_rule(r"(?:element|selector|field|label|locator|placeholder|target)\\{0,7}\"[ ]?:[ ]?\\{0,7}\"[^\"\n]{0,80}pass(?:word|code|phrase)[^\"\n]{0,40}\\{0,7}\",[^{}]{0,160}?\\{0,7}\"(?:text|value|input|content|keys)\\{0,7}\"[ ]?:[ ]?\\{0,7}\"(?P<v>[^\"\n\\]{5,100})\\{0,7}\"", "element|selector|field|label|locator|placeholder|target", '{"element": "Password field", "ref": "e5", "text": "«{p}»", "submit": true}', near=("password", "passcode", "passphrase"), misses=('{"element": "Password field", "ref": "e5", "text": "****"}',)),
 )
 # fmt: on

@@ -19,6 +19,7 @@ from builder.scrub.values import (
     is_strong,
     is_titled,
     is_unpronounceable,
+    is_wild,
     is_wordlike,
     looks_random,
 )
@@ -45,6 +46,11 @@ _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
 _SPACE = re.compile("(?<![0-9])%20(?![a-z]?\\d)", re.IGNORECASE)
 """An encoded space between words."""
+_WORDS_AND_NUMBER = re.compile(r"[a-z]{3,12}(?:[._-][a-z]{3,12}){1,4}[._-]?\d{2,4}")
+_NAMED_IN_PROGRAMS = re.compile(
+    "secret|cred|token|key|tls|cert|config|pass|prod|stag|test|app|svc|service"
+)
+"""Parts of the names of resources, which end in numbers, too."""
 _INDEXED = re.compile(r"\w+\[.*")
 _HEADER = re.compile("x(?:-[a-z0-9]+)+")
 """The name of a header, which follows `authorization` in lists of names."""
@@ -98,6 +104,12 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
     is_code = not quoted and not setting and _DOTTED.fullmatch(begin) and is_wordlike(begin)
     return not is_code and (
         looks_random(value)
+        or (
+            keyword == "secret"
+            and setting
+            and _WORDS_AND_NUMBER.fullmatch(value) is not None
+            and not _NAMED_IN_PROGRAMS.search(value)
+        )
         or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
         or is_chosen(value)
         or is_titled(value, 1 if setting else 2)
@@ -106,6 +118,8 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     lower = value.lower()
+    if is_wild(value):
+        return True
     if len(value) > 200 or lower.rstrip("!?") in _NO_PASSWORD or _ADDRESS.fullmatch(lower):
         return False
     has_letter = any(map(str.isalpha, value))
@@ -113,13 +127,14 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         is_dotted = _DOTTED.fullmatch(value) is not None and not _NUMBERED_WORD.search(value)
         return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():
-        return setting and len(value) >= 6
+        return len(value) >= (6 if setting else 8) and (setting or quoted)
     if quoted and not value.isascii():
         return False  # the label of a field in another language
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
         is_secret = is_unpronounceable(value) or is_joined(value) or has_random_case(value)
-        return has_letter and is_free and (setting or (quoted and is_secret))
+        is_marked = quoted or (value.istitle() and is_joined(value))
+        return has_letter and is_free and (setting or (is_marked and is_secret))
     if len(value) >= 8 and (not is_wordlike(value) or has_drawn_part(value)):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

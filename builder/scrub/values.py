@@ -41,6 +41,18 @@ _WORDS = re.compile(
 _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_ANY_SIGN = re.compile(r"[^\w\s.'\"`/-]")
+_REGEX_LIKE = re.compile(r"[aA0]-[zZfF9]|\(\?|\?[!=:]")
+_MISPLACED = re.compile(
+    r"[A-Za-z0-9][!@#][A-Za-z0-9({[]|[)}\]][@#][A-Za-z0-9]|[({[][@#^]|[@#^][)}\]]"
+)
+_RARE = re.compile(r"[@#^%~$*?]|[A-Za-z0-9]!")
+_SYNTAX = frozenset("()[]{}<>;,|&")
+_LETTER_RUN = re.compile("[A-Za-z]{4,}")
+_CODE_LIKE = re.compile(
+    r"\(\)|\[\d*\]|\{\}|&&|\|\||=>|->|::|\$\{|\{\{|</|/>|\w\([\w.,:]*\)|\w\[\w+\]|<\w+>|\{\w+\}|[!=]=|:\[|,\w+[:=]"
+    r"|\)[.;,]|\},|\],|\(\?|\[\^|\w-\w.*\w-\w|\\|\)\)|\}\)|\)\}|\}\}|;\w+[=(]|^[\w$.]+[(=]|&\w+;|%[sd]|\?\w+:|,\w,|\(\w,|^<|>$"
+)
 _LEET = re.compile(
     r"(?=\D*[A-Z]|.*[!#$%^*~@?_.-])(?:[A-Za-z]{1,8}[013457@$]){2,5}[A-Za-z]{1,8}\W?_?\d{0,4}\W?"
 )
@@ -48,7 +60,7 @@ _LEET = re.compile(
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
     r"|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
-    r"|[a-z]+=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
+    r"|[a-z]{1,14}=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
     r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
@@ -56,7 +68,7 @@ _STAND_IN = re.compile(
     r"|/[a-z][a-z0-9_.-]*/|//|\.|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
-    r"|[a-z_$][\w$.]*\?\?$|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
+    r"|[a-z_$][\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
@@ -100,8 +112,8 @@ DOCUMENTED = frozenset((
 
 
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
-_DENSE = 4.5
-"""Bits per character of a drawn value with all signs, which may begin with a brace."""
+_SIGNS = frozenset("!#%^*+&~|;@=,")
+"""Of these a drawn value has several, and what begins with a brace or a dot otherwise has none."""
 _FEW = 8
 """Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
@@ -117,7 +129,7 @@ def is_stand_in(value: str) -> bool:
     """Returns whether it is a placeholder: a variable, a path, an example in documentation."""
     if "{" in value and len(_INTERPOLATED.sub("", value[:LOOKED_AT])) <= _FEW < len(value):
         return True
-    if value.startswith(("{", ".")) and value[-1] != "}" and entropy(value[:LOOKED_AT]) > _DENSE:
+    if value.startswith(("{", ".")) and value[-1] != "}" and len(_SIGNS.intersection(value)) > 1:
         return False
     found = _STAND_IN.search(value[:LOOKED_AT])
     is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
@@ -206,11 +218,14 @@ def is_joined(value: str) -> bool:
     """Returns whether it is a passphrase of three words or more without spaces between them.
 
     `drift-rocket-prairie`, also with a number after it. With other signs than hyphens each word is
-    capitalised, as names in programs are not: `Velvet_Dragon.Storm`.
+    capitalised, as names in programs are not: `Velvet_Dragon.Storm`. Two words suffice if dots
+    separate them from each other and from a number, as in no name: `orchid.yonder.89`.
     """
     words = _JOINT.split(value)
     if words[-1].isdigit():
-        words.pop()
+        number = words.pop()
+        if "." in value and len(number) > 1 and not {"_", "-"}.intersection(value):
+            return all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 2)
     is_one_style = all(map(str.istitle, words)) or not ("." in value or "_" in value)
     return is_one_style and all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 3)
 
@@ -250,6 +265,33 @@ def is_salted(value: str) -> bool:
         and salt.isalnum()
         and _NAMED_IN_PROGRAMS.search(value) is None
     )
+
+
+def is_wild(value: str) -> bool:
+    """Returns whether it was drawn from letters, digits and all signs: `u3X(eAj}TZ`.
+
+    It has letters in both cases, and several signs, some of which are syntax in code. But code has
+    words, pairs of brackets and calls.
+    """
+    begin = value[:LOOKED_AT]
+    signs = _ANY_SIGN.findall(begin)
+    return (
+        8 <= len(value) <= 64
+        and value.isascii()
+        and begin != begin.lower()
+        and begin != begin.upper()
+        and (len(set(signs)) > 2 or (len(set(signs)) > 1 and any(map(str.isdigit, begin))))
+        and any(sign in _SYNTAX for sign in signs)
+        and _REGEX_LIKE.search(begin) is None
+        and (_CODE_LIKE.search(begin) is None or _is_unlike_code(begin))
+        and not any(is_wordlike(run) for run in _LETTER_RUN.findall(begin))
+    )
+
+
+def _is_unlike_code(text: str) -> bool:
+    """Returns whether signs stand where code has none, or a bracket lacks its other half."""
+    is_open = any(text.count(a) != text.count(b) for a, b in ("()", "[]", "{}"))
+    return _MISPLACED.search(text) is not None or (is_open and _RARE.search(text) is not None)
 
 
 def is_leet(value: str) -> bool:
