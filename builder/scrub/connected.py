@@ -63,7 +63,7 @@ _SIGN = re.compile(r"[!#$%^&*@~?+]")
 _DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(
     r"=|\*\*|\*$|^\W|\+\+|\w#\d+$|@v?\d|->|&&|%[0-9A-Fa-f]{2}|^[\w.]+\.[A-Z]\w*$|\?\?|:!|![01]$"
-    r"|\?[\w.]+:|[+*^]\d$|^\d+[*+?]|^\de\d|&#|^\w*\$[a-z]\w*$|:#[0-9A-Fa-f]{3,8}$|\.[a-z]{1,4}#|[a-z_]\w*\.\w+[!?]$"
+    r"|\?[\w.]+:|[+*^]\d$|^\d+[*+?]|^\de\d|&#|^\w*\$[a-z]\w*$|:#[0-9A-Fa-f]{3,8}$|\.[a-z]{1,4}#|[+]\d+\*\w|^\w+-\d+(?:\.\d+)+$|[a-z_]\w*\.\w+[!?]$"
     r"|@[A-Za-z]+$|^[0-9A-F]{40}$|^[MLHVCSQTAZmlhvcsqtaz\d.,+-]+$"
 )
 """Code and references that would look like passwords: `uint64_t*`, `GH#42147`, `lodash@4.17.21`."""

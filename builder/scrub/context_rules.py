@@ -140,7 +140,7 @@ CONTEXT_RULES = (
     context_rule(rf"codecov[^\n]{{0,100}}[ \t]-t[ \t]{{1,2}}{_Q}{_WORD}", "codecov", "bash <(curl -s https://codecov.io/bash) -t «{u}»", generated=True),
     context_rule(r"oathtool[ \t][^\n|;&]{0,60}?[ \t](?P<v>[a-z2-7]{16,64})\b", "oathtool", "oathtool --totp -b «{U32}»", generated=True),
     context_rule(rf"curl{_REST}(?:-u|--user)[ \t=]{{0,2}}{_Q}(?P<v>[\w.-]{{12,200}}):x?(?=[\s\"'\\]|$)", "curl", "curl -u «{A20}»:X https://h/api", generated=True),
-    context_rule(rf"curl{_REST}(?:-u|--user|--proxy-user)[ \t=]{{0,2}}{_Q}[^\s:\"'$]{{0,100}}:{_Q}(?P<v>[^\s\"'$\\]{{3,200}})", "curl", "curl -s -u admin:«{p}» https://h/", "curl --user 'a:«{p}»' https://h", "curl -u a:'«{p}»' https://h"),
+    context_rule(rf"curl{_REST}(?:-u|--user|--proxy-user)[ \t=]{{0,2}}{_Q}[^\s:\"'$]{{0,100}}:{_Q}(?P<v>(?:[^\s\"'$\\]|\$(?![A-Za-z_{{(])){{3,200}})", "curl", "curl -s -u admin:«{p}» https://h/", "curl --user 'a:«{p}»' https://h", "curl -u a:'«{p}»' https://h"),
     context_rule(rf"(?:--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass)[ \t=]{{1,2}}{_Q}[\w.@\\-]{{1,100}}:{_MIXED}", "--user|--auth|--creds|--src-creds|--dest-creds|--basic-auth|--userpass", "skopeo copy --src-creds me:«{p}» docker://a docker://b", "etcdctl --user root:«{p}» get x", misses=("docker run --user 1000:1000 img",)),
     context_rule(rf"https?(?:ie)?[ \t][^\n|;&]{{0,100}}?(?:-a|--auth)[ \t]{_Q}[\w.@-]{{1,100}}:{_MIXED}", "http -|https -|httpie ", "http -a me:«{p}» GET h/x"),
     context_rule(rf"lftp\b[^\n]{{0,300}}?[ \t]-u[ \t]{{0,2}}{_Q}[\w.@-]{{1,100}},(?P<v>[^\s\"'$\\]{{3,100}})", "lftp", "lftp -u me,«{p}» ftp.example.org"),

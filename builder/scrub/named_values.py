@@ -37,7 +37,7 @@ TOKENS = (
 """Keywords whose value must look generated."""
 
 _NUMBERED_WORD = re.compile(
-    r"^[^.]*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
+    r"^[^.]*$|^[A-Z][a-z]+\d{2,4}\.[a-z]{3,}\d*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
     r"|(?!sha|b?float|u?int|utf|md|base|aes|hmac|crc|complex|win|python)[a-z]{4,}\d{3,})$"
 )
 """No dot, or a word and a number after it that is no attribute: `sommer.Velvet32`."""

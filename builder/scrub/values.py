@@ -42,9 +42,13 @@ _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _ANY_SIGN = re.compile(r"[^\w\s.'\"`/-]")
-_REGEX_LIKE = re.compile(r"[aA0]-[zZfF9]|\(\?|\?[!=:]")
+_SURELY_CODE = re.compile(
+    r"[aA0]-[zZfF9]|\(\?|\?[!=:P]|\(0,|[+:]\(|;(?:let|var|if|for|return|const)?$|[+]\d+\*\w|\]\);|^\(\w+\)$|\)\(|`"
+)
+"""Regular expressions and minified scripts."""
 _MISPLACED = re.compile(
     r"[A-Za-z0-9][!@#][A-Za-z0-9({[]|[)}\]][@#][A-Za-z0-9]|[({[][@#^]|[@#^][)}\]]"
+    r"|[A-Za-z0-9]\?[A-Za-z0-9]+$"
 )
 _RARE = re.compile(r"[@#^%~$*?]|[A-Za-z0-9]!")
 _SYNTAX = frozenset("()[]{}<>;,|&")
@@ -121,7 +125,7 @@ _TITLE_SIGN = re.compile("[-_.+=!~]")
 _NAMED_IN_PROGRAMS = re.compile("secret|cred|token|key|tls|cert|config|pass")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Z][a-z]{1,15}(?:[-_.]?[A-Z][a-z]{1,15}){1,4}\d{2,6}|[a-z]{2,16}[A-Z][a-z]{2,15}[-_.]\d{3,6}"
-    r"|[a-z]{3,16}[-_.][A-Z][a-z]{2,15}\d{2,6}"
+    r"|[a-z]{3,16}[-_.][A-Z][a-z]{2,15}\d{2,6}|[A-Z][a-z]{3,15}(?:19|20)\d\d[_.!-]"
 )
 
 
@@ -282,7 +286,7 @@ def is_wild(value: str) -> bool:
         and begin != begin.upper()
         and (len(set(signs)) > 2 or (len(set(signs)) > 1 and any(map(str.isdigit, begin))))
         and any(sign in _SYNTAX for sign in signs)
-        and _REGEX_LIKE.search(begin) is None
+        and _SURELY_CODE.search(begin) is None
         and (_CODE_LIKE.search(begin) is None or _is_unlike_code(begin))
         and not any(is_wordlike(run) for run in _LETTER_RUN.findall(begin))
     )
