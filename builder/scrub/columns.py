@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 
 from builder.scrub.assignments import named_secret
@@ -35,7 +36,6 @@ LINES = LinePrefilter(
     rf"|(?:^|\n|\\n)[+-]?[\"']?{_CELL_NAME}(?:[,;|\t]|\\+t)"
 )
 """Finds the lines that may be headers, or that contain one in a string of JSON."""
-_ESCAPED_HEADER = re.compile(LINES.condition)
 _NAMES = re.compile(r"[\w .|,;\t\"'-]+")
 _NUMBER = re.compile(
     r"[ \t]{0,12}\d{1,6}(?:[ \t]?\u2192"
@@ -51,6 +51,11 @@ _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _VERSION = re.compile(r"v?\d+(?:[._-][\w.-]*)?")
 _EDGES = " \t\r\"'`"
+
+
+@cache  # compiling it takes longer than importing the other rules, and few texts need it
+def _escaped_headers() -> re.Pattern[str]:
+    return re.compile(LINES.condition)
 
 
 def find_in_columns(text: str, lines: Lines) -> Iterator[Hit]:
@@ -91,7 +96,7 @@ def _escaped_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, 
     if text.find("\\n", start, end) < 0:
         return
     done = start
-    for header in islice(_ESCAPED_HEADER.finditer(text, start, end), MAX_ESCAPED):
+    for header in islice(_escaped_headers().finditer(text, start, end), MAX_ESCAPED):
         line_break = _ESCAPED.search(text, header.end() - 1, min(end, header.end() + MAX_LINE))
         if header.start() < done or line_break is None:
             continue

@@ -16,7 +16,7 @@ from builder.scrub.chosen import looks_chosen
 from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS
 from builder.scrub.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named
-from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
+from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower
 from builder.scrub.values import is_drawn, is_stand_in, is_wild, looks_random
 
 MAX_VALUE = 200
@@ -81,12 +81,8 @@ _NOT_BETWEEN = re.compile(
     re.IGNORECASE,
 )
 """What says that the text after it is not the password."""
-LINES = LinePrefilter(
-    rf"(?:{NAME})"
-    + necessary(f"{_NAME_END}(?:{_WORDS}|{_TO}|{_GAP}|{_BREAK}){_OPENS}{_VALUE}", ignore_case=True)
-    + rf"[^\s]*[0-9]|(?:{NAME})[sS]?[^A-Za-z0-9_][^\n]*(?:\n[^\n]*){{0,3}}[0-9]"
-)
-"""Finds the lines with such a name, if a value with a digit follows."""
+LINES = LinePrefilter(rf"(?:{NAME})[sS]?[^A-Za-z0-9_]")
+"""Finds the lines with such a name."""
 
 _PREFIX = re.compile(r"[\w-]{0,40}\Z")
 _CHANGES = re.compile(
