@@ -62,7 +62,7 @@ _NEXT_SETTING = re.compile(r"[;,&][A-Za-z][\w .-]{0,30}=")
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
 _DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(
-    r"=|\*\*|\*$|^\W|\+\+|\w#\d+$|@v?\d|->|&&|%[0-9A-Fa-f]{2}|^[\w.]+\.[A-Z]\w*$|\?\?|:!|![01]$"
+    r"=|\*\*|\*$|^\W|\+\+|\w#\d[\d.]*$|@v?\d|->|&&|%[0-9A-Fa-f]{2}|^[\w.]+\.[A-Z]\w*$|\?\?|:!|![01]$"
     r"|\?[\w.]+:|[+*^]\d$|^\d+[*+?]|^\de\d|&#|^\w*\$[a-z]\w*$|:#[0-9A-Fa-f]{3,8}$|\.[a-z]{1,4}#|[+]\d+\*\w|^\w+-\d+(?:\.\d+)+$|[a-z_]\w*\.\w+[!?]$"
     r"|@[A-Za-z]+$|^[0-9A-F]{40}$|^[MLHVCSQTAZmlhvcsqtaz\d.,+-]+$"
 )
@@ -71,7 +71,7 @@ _ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
 """Parts of the names of variables."""
 _NAME_OF_CODE = re.compile(
     r"[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
-    r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+"
+    r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|^\d\d?[A-Z][a-z]{2,8}\d{4}$"
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
 """A set in a regular expression, a module, an encoding: nor are they passwords in quotes."""

@@ -103,6 +103,8 @@ CLEAN = [
     "DB_PASSWORD=projects/shop-9/secrets/api-key/versions/1",
     "def f():\n    password = other2009\n",
     "input_tokens:520+41*n,output_tokens:48+7*n",
+    '"ref": "path+file:///home/me/fastokens/fastokens#0.3.5",',
+    'tokens = ["a", " ", "19June2000", " ", "b"]',
     "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
 ]  # fmt: skip
 
