@@ -54,6 +54,7 @@ CONTEXT_RULES = (
     context_rule(r"/bot(?P<v>\d{8,10}:[\w-]{30,50})", "/bot", "https://api.telegram.org/bot«{d10}:AA{W33}»/getMe"),
     context_rule(r"[?&]key=(?P<v>[\w.~%+/=-]{20,400})", "?key=|&key=", "https://h/v1?key=«{A39}»"),
     context_rule(r"[?&]secret=(?P<v>[a-z2-7]{16,64})", "?secret=|&secret=", "otpauth://totp/a:b?secret=«{U32}»&issuer=a"),
+    context_rule(r"(?:[ \t\"']code=|\\{0,7}\"code\\{0,7}\"[ \t]{0,4}:[ \t]{0,4}\\{0,7}\")(?P<v>[\w.~%+/=-]{16,400})", " code=|\"code=|'code=|\"code|\\\"code", "curl -d grant_type=authorization_code -d code=«{A32}» https://h/token", '{"grant_type": "authorization_code", "code": "«{A32}»"}', near=("authorization_code",), generated=True, misses=("grant_type=authorization_code -d code=code_from_callback",)),
     context_rule(r"[?&](?:appid|apikey|app_key|code|jwt|auth|ticket|sid|pat|hapikey)=(?P<v>[\w.~%+/=-]{20,400})", "?jwt=|&jwt=|?auth=|&auth=|?ticket=|&ticket=|?sid=|&sid=|?pat=|&pat=|?hapikey=|&hapikey=|?appid=|&appid=|?apikey=|&apikey=|?app_key=|&app_key=|?code=|&code=", "https://api.openweathermap.org/x?q=a&appid=«{h32}»", generated=True),
     context_rule(r"(?<=[?&])sig=(?P<v>[\w.~%+/=-]{16,400})", "sig=", "https://a.blob.core.windows.net/c?sp=r&sig=«{A44}»"),
     context_rule(r"(?<=[?&-])signature=(?P<v>[\w.~%+/=-]{16,400})", "signature=", "https://s3/x?X-Amz-Signature=«{h64}»"),
