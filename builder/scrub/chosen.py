@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from builder.scrub.values import (
     is_drawn,
@@ -41,6 +42,7 @@ _SIGNED = re.compile(
 """A password of words with signs between or after them: `Puzzle!engine#Planet`."""
 
 
+@lru_cache(maxsize=1 << 12)  # a hostile text repeats a word endlessly
 def looks_chosen(value: str) -> bool:
     """Returns whether the value looks like a password.
 

@@ -54,9 +54,9 @@ _SPEAKER = r"(?:\[?\d[\d:. apm-]{3,24}\]?[ \t])?(?:<?@?[\w.-]{2,30}>?:[ \t]{1,2}
 _ANNOUNCED = re.compile(rf"[ \t,.(][^\n;{{}}()=<>\"'`]{{0,80}}[:.!?][ \t]{{0,4}}{_FENCE}{_SPEAKER}")
 """The text between a name in a sentence and the next line."""
 _TOKEN = re.compile(
-    r"(?<=[\s\"'`(=:>/,|*])(?:[^\s\"'`<>,;(){}\[\]|\\%]|%(?![0-9A-Fa-f]{2})){8,64}(?=[\s\"'`<>,;(){}\[\]|\\%]|$)"
+    r"(?<=[\s\"'`(=:>/,|*])(?:[^\s\"'`<>,;(){}\[\]|\\%]|%(?![0-9A-Fa-f]{2})){8,64}+(?=[\s\"'`<>,;(){}\[\]|\\%]|$)"
 )
-_WILD = re.compile(r"(?<=[\s\"'`(=:>])[^\s\"'`\\]{8,64}(?=[\s\"'`\\]|$)")
+_WILD = re.compile(r"(?<=[\s\"'`(=:>])[^\s\"'`\\]{8,64}+(?=[\s\"'`\\]|$)")
 """A value with any signs; that of a setting among others ends at the next one."""
 _NEXT_SETTING = re.compile(r"[;,&][A-Za-z][\w .-]{0,30}=")
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
