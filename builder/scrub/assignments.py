@@ -68,10 +68,10 @@ _SIGN = (
     rf"|{_BAR}(?=[ \t]{{0,24}}`?[^\s|`\u2502\u2503\u2551]{{6,400}}`?[ \t]{{0,80}}{_BAR})"
 )
 _VALUE = (
-    r"(?:\*\*)?[ \t]{0,24}(?:&?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
+    r"(?:\*\*)?[ \t]{0,24}(?:&?(?:'static )?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
     r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
     r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
-    r"|(?:&?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = )?(?:[\w.]{1,20}\.)?(?:[fF]ield|mapped_column|Column|Some|Ok|Just|[sS]tr|String"
+    r"|(?:&?(?:'static )?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = )?(?:[\w.]{1,20}\.)?(?:[fF]ield|mapped_column|Column|Some|Ok|Just|[sS]tr|String"
     r"|Secret|SecretString|Ptr|ptr|of|from)\((?:(?:default|value|server_default)[ ]?=[ ]?)?(?=\\{0,7}[\"'])"
     rf"|{_BREAK}string\(\d{{1,4}}\) (?=\\{{0,7}}\")"
     r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "

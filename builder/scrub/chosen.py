@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from builder.scrub.diceware import is_diceware
 from builder.scrub.values import (
     is_drawn,
     is_joined,
@@ -52,7 +53,7 @@ def looks_chosen(value: str) -> bool:
     if not 8 <= len(value) <= 64 or is_stand_in(value):
         return False
     if _NO_PASSWORD.search(value):
-        return is_wild(value)
+        return is_wild(value) or is_diceware(value)
     has_cases = value != value.lower() and value != value.upper()
     has_sign = any(sign in value for sign in "!#$%^*@&+~")
     numbers = len(_DIGITS.findall(value))
@@ -64,6 +65,7 @@ def looks_chosen(value: str) -> bool:
             return True
     return (
         is_joined(value)
+        or is_diceware(value)
         or is_drawn(value)
         or _SIGNED.fullmatch(value) is not None
         or is_titled(value.rstrip("!?"))

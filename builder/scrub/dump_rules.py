@@ -103,5 +103,6 @@ DUMP_RULES = (
     context_rule(rf"(?:primary_key|deterministic_key|key_derivation_salt)[ \t]{{0,2}}[:=][ \t]{{0,4}}{QUOTE}(?P<v>[A-Za-z0-9+/=_-]{{24,100}})", "primary_key|deterministic_key|key_derivation_salt", "active_record_encryption:\n  primary_key: «{A32}»\n", near=("active_record",), generated=True),
     context_rule(r"goog-signature=(?P<v>[0-9a-f]{64,1024})", "goog-signature=", "https://storage.googleapis.com/a?X-Goog-Signature=«{h90}{h90}{h90}{h90}{h90}»"),
     context_rule(r"\.connect\([ \t]{0,4}(?:\\{0,7}[\"'][^\"'\n]{1,80}\\{0,7}[\"'],[ \t]{0,4})(?:\d{1,5},[ \t]{0,4})?\\{0,7}[\"'][\w.@-]{1,60}\\{0,7}[\"'],[ \t]{0,4}\\{0,7}[\"'](?P<v>(?=[^\"'\n]{0,60}\d)[^\s\"'\\]{6,100})\\{0,7}[\"']", ".connect(", "ssh.connect('192.0.2.7', 22, 'me', '«garnet.zephyr982»')", misses=("a.connect('x', 'y', 'z')", "o.connect('value-changed', 'a', 'cb_2')")),
+    context_rule(r"==>[ ][^\n<]{0,100}(?:master|secret|token|passw|credential|\.key|\.pass|\.netrc|\.pgpass)[^\n<]{0,40}[ ]<==(?:\n|\\{1,4}n)(?P<v>[^\s\\]{16,200})(?=\s|\\|$)", "==> ", "$ head config/master.key config/a.yml\n==> config/master.key <==\n«{h32}»\n\n==> config/a.yml <==\na: 1", generated=True, misses=("==> a/tokens.py <==\nimport",)),
 )
 # fmt: on

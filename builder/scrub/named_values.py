@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from builder.scrub.diceware import is_diceware
 from builder.scrub.values import (
     DOCUMENTED,
     has_drawn_part,
@@ -59,7 +60,7 @@ _CLASS = re.compile(r"[a-z]+\.[A-Z][A-Za-z]+")
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
-_LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet)
+_LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet, is_diceware)
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -132,7 +133,12 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return False  # the label of a field in another language
     if not value.isalpha():
         is_free = "pass" not in lower and "secret" not in lower
-        is_secret = is_unpronounceable(value) or is_joined(value) or has_random_case(value)
+        is_secret = (
+            is_unpronounceable(value)
+            or is_joined(value)
+            or has_random_case(value)
+            or is_diceware(value)
+        )
         is_marked = quoted or (value.istitle() and is_joined(value))
         return has_letter and is_free and (setting or (is_marked and is_secret))
     if len(value) >= 8 and (not is_wordlike(value) or has_drawn_part(value)):

@@ -92,6 +92,7 @@ _QUALIFIED = re.compile(
     r"\b(?:the|my|our|your|this|that|new|old)[ \t][\w.-]{1,20}[ \t]$", re.IGNORECASE
 )
 """The text before it: "the db pass"."""
+_LINE_END = re.compile(r"\\{1,8}[nrt]")
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
 
@@ -177,6 +178,6 @@ def _after_login(text: str, start: int, end: int, token: re.Match[str]) -> int |
 
 
 def _trimmed(token: str) -> str:
-    """Returns the token without punctuation that belongs to the sentence."""
-    value = token.rstrip(".,:;)]\\")
+    """Returns the token without an escaped line end and punctuation of the sentence."""
+    value = _LINE_END.split(token, 1)[0].rstrip(".,:;)]\\")
     return value.removesuffix("**").rstrip(".,:;)]\\")

@@ -1,0 +1,93 @@
+"""Recognises passphrases of words drawn from a list: `marble-thunder-badger-walnut`.
+
+Names in programs consist of words, too, but theirs name the things of programs.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
+_OF_PROGRAMS = frozenset(
+    """
+    about abstract accept access account action active actual adapter added address admin after
+    agent alert algorithm alias align allow allowed alpha always amount analytics android another
+    answer apache append apple apply array asset assets async attach attempt audio audit author
+    available avatar await azure back backend backup balance banner base basic batch bearer before
+    begin beta between binary block board body bool boolean border both bottom branch browser
+    bucket buffer build builder bundle button bytes cache calendar call callback cancel canvas
+    card case catalog category cert certs chain change changed changeme channel character chat
+    check checkbox child choose chunk claim class clean clear click client clients clock clone
+    close cloud cluster code codec collect color column command comment commit common company
+    compare complete component compose compute config configs configure confirm connect console
+    const consumer contact container content context control convert cookie cookies copy core
+    correct count country create created creation creds cross currency current cursor custom
+    customer dashboard data database dataset date debug decode decrypt default defaults define
+    delay delete deleted demo deploy derived design desktop detail details detect device dialog
+    digest digit digits direct directory disable disabled disk display docker docs document does
+    domain done double down download draft driver drop dummy dynamic each edit editor effect
+    element email emails embed empty enable enabled encode encoded encrypt encrypted endpoint
+    engine enter entity entries entry enum environ equal error errors escape event events exact
+    example except exchange execute exist exists expect expected expire expired expires expiry
+    explicit export express extend extension external extra extract factory fail failed failure
+    fake fallback false feature features fetch field fields file filename files fill filter final
+    find finish first flag flags float flow focus folder follow font footer force forgot form
+    format forms forward found frame framework from front frontend full function gateway gcloud
+    general generate generated generic github gitlab give global gmail good google grant graph
+    group groups guest guide handle handler handshake hash hashed have head header headers health
+    hello help helper here hidden hide hint history home hook host hostname html http https icon
+    icons identity ignore image images import improve include incorrect index info init initial
+    inline inner input insecure insert install instance instead integer internal into invalid
+    invite issuer item items java join json just keep keyring keys keystore kind kube label labels
+    lambda language large last launch layer layout ldap leaf least leave left length less letter
+    letters level library license light like limit line link links linux list listen live load
+    loader loading local locale localhost location lock locked logger login logo logout long
+    longer look loop lower lowercase machine mail main make manage manager manual many mark
+    markdown mask master match matches maximum media member members memory menu merge message
+    messages meta metadata method metric metrics middle migrate minimum missing mixed mobile modal
+    mode model models module modules monitor month more most mount move multi multiple must name
+    names native need nested network never next node nodes none normal note notes notify null
+    number numbers oauth object objects offline offset once online only open openid operator
+    option optional options oracle order orders origin other outer output over override owner
+    package packages page pages panel param params parent parse parser part partial pass passkey
+    passwd password passwords paste patch path paths pattern payload payment pending perform
+    period person phase phone phrase pipeline place plain platform play player please plugin
+    plugins point policy pool popup port portal position post postgres prefix present preset
+    preview previous primary print private process prod product products profile profiles program
+    progress project projects promise prompt property protected protocol provide provider proxy
+    public publish pull purchase push python query queue quick random range rate ready real reason
+    receive record records recover recovery redirect redis reduce reference refresh region
+    register registry release reload remember remote remove removed rename render repeat replace
+    reply report reports request requests require required requires reset resolve resource
+    resources response rest restart restore result results retry return review right role roles
+    rollback root rotate route router routes rows rule rules runner runtime safe salt same sample
+    save saved scale scan schedule schema scope scopes score screen script scripts scroll search
+    second secondary secret secrets section secure security select selected self send sender sent
+    sequence serial server servers service services session sessions setting settings setup share
+    shared sheet shell short should show side sidebar sign signal signed signin signing signup
+    simple single site size slack slash slot small some something sort source space special
+    specific split stack stage staging standard start started state static status step steps stop
+    storage store stream strength string strings strip strong struct style styles subject submit
+    success suffix summary super supplied support supported switch symbol sync syntax system table
+    tables take target task tasks team template templates temporary tenant term terms test testing
+    tests text texts than that their them theme then there these they this those thread throw time
+    timeout times title titles todo toggle token tokens tool tools tooltip topic total touch trace
+    track traffic transfer transform transport tree trigger true trust turn type types under
+    unique unit unix unknown unlock until update updated updates upgrade upload upper uppercase
+    upstream usage used user userinfo username users using util utils valid validate validator
+    value values variable variables vault vendor verify version very video view viewer views
+    virtual visible volume wait wallet warn warning watch webhook webhooks website week weight
+    welcome were what when where which while widget width will window windows with within without
+    word words work worker workflow workspace world would wrap wrapper write writer written wrong
+    year your yours zone
+    """.split()  # noqa: SIM905 - a thousand quoted words are hard to read
+)
+"""Words of names, labels and messages in programs."""
+
+
+def is_diceware(value: str) -> bool:
+    """Returns whether it is four words or more of which none is a word of programs."""
+    if _WORDS.fullmatch(value[:100]) is None or len(value) > 100:
+        return False
+    words = re.split("[-_.]", value)
+    return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)

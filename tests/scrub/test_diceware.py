@@ -1,0 +1,40 @@
+"""Passphrases of drawn words after names and in sentences, and names in programs."""
+
+import pytest
+
+from builder.scrub.diceware import is_diceware
+from builder.scrub.secrets import find_secrets
+
+WORDS = "marble-thunder-badger-walnut"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [WORDS, WORDS.replace("-", "."), WORDS.replace("-", "_"), f"{WORDS}-canyon-pepper"],
+)
+def test_drawn_words(value):
+    assert is_diceware(value)
+    for text in (
+        f'const JWT_SECRET: &\'static str = "{value}";',
+        f"pass: '{value}',",
+        f"SESSION_SECRET={value}\n",
+        f'{{"text": "sudo asks for a password, it\'s {value}\\nthen go on"}}',
+    ):
+        assert [text[hit.start : hit.end] for hit in find_secrets(text)] == [value], text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "forms.fields.labels.password",
+        "kubernetes-dashboard-certs-volume",
+        "my-app-session-store",
+        "marble-thunder-badger",
+        "marble-thunder_badger-walnut",
+        "marble-marble-marble-marble",
+        "change-this-before-release",
+    ],
+)
+def test_names_in_programs(value):
+    assert not is_diceware(value)
+    assert find_secrets(f"secret: '{value}',") == ()
