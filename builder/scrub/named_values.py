@@ -60,7 +60,7 @@ _CLASS = re.compile(r"[a-z]+\.[A-Z][A-Za-z]+")
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
-_LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet, is_diceware)
+_LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet)
 
 _NO_PASSWORD = DOCUMENTED | {
     "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
@@ -112,6 +112,7 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
             and not _NAMED_IN_PROGRAMS.search(value)
         )
         or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
+        or ((quoted or setting) and (keyword != "key" or "_" not in value) and is_diceware(value))
         or is_chosen(value)
         or is_titled(value, 1 if setting else 2)
     )

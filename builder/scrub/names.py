@@ -34,8 +34,8 @@ BEFORE_KEY = (
 `_NO_KEY_BEFORE`.
 """
 _KEY_BEFORE = re.compile(rf"(?:{BEFORE_KEY})[_-]?$")
-KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{BEFORE_KEY}) $", re.IGNORECASE)
-"""As in `API key: …`."""
+KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{BEFORE_KEY})[ .]$", re.IGNORECASE)
+"""As in `API key: …` and `pagerduty.api.key=…`."""
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
     r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
@@ -59,7 +59,7 @@ SUFFIX = (
 _NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{SUFFIX})$")
 KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
 NAME = "|".join((
-    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{BEFORE_KEY})[_ -]?key")), ignore_case=True),
+    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{BEFORE_KEY})[_ .-]?key")), ignore_case=True),
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
 ))  # fmt: skip
 """A condition for RE2: the end of a name."""

@@ -72,7 +72,7 @@ _STAND_IN = re.compile(
     r"|/[a-z][a-z0-9_.-]*/|//|\.|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
-    r"|[a-z_$][\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
+    r"|[a-z_$](?![\w$]*\d\d)[\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"

@@ -63,6 +63,9 @@ FOUND = [
     "Mot de passe : «aQN)CP#TG@@=_1$T»\nMerci",
     'var c = new SqlConnection("Server=db;User ID=me;PWD=«uS(}G!S1zE»;Encrypt=True;");',
     "page.getByLabel('Password').fill('«k{AUPT<5DQrU)xEZ;a}N»')",
+    # Names with dots, signs that may also be an operator
+    "alerting.pagerduty.api.key=«{A20}»\n",
+    'return DriverManager.getConnection(url, "me", "«Qu4rtz7736??»");',
     # Chosen in other ways
     "STORE_PASSWORD=«27kaffeeFalcon??»",
     'Environment="JWT_SECRET=«bamboo-Falcon298»"',
@@ -105,6 +108,7 @@ CLEAN = [
     "input_tokens:520+41*n,output_tokens:48+7*n",
     '"ref": "path+file:///home/me/fastokens/fastokens#0.3.5",',
     'tokens = ["a", " ", "19June2000", " ", "b"]',
+    'const stripe = Stripe("pk_live_51FlsmJ3iOmOvKW6E4zycTq17F6BKw7yV581a1yK");',
     "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
 ]  # fmt: skip
 

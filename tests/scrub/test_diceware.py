@@ -38,3 +38,7 @@ def test_drawn_words(value):
 def test_names_in_programs(value):
     assert not is_diceware(value)
     assert find_secrets(f"secret: '{value}',") == ()
+
+
+def test_constants_that_end_in_key():
+    assert find_secrets('WRITERS_KEY = "dagster_pipes_composite_writers"\n') == ()
