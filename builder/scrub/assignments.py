@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from builder.scrub.diceware import is_diceware
 from builder.scrub.expressions import COMPARED, is_code, is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS, is_value
@@ -197,7 +198,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         is_setting = not quoted and text.startswith("pass", start) and _is_line_start(text, start)
         if not is_setting or not _is_mixed(value, sep):
             return  # PASS: test_2, ("pass", "arg1")
-    if (is_loose and keyword in PASSWORDS and not _HAS_SIGN.search(value)) or (
+    if (is_loose and keyword in PASSWORDS and _is_plain(value)) or (
         is_option and not quoted and value.startswith("-")
     ):
         return  # form.password("confirm"), --passphrase --batch
@@ -268,10 +269,15 @@ def _are_items(name: str, value: str, after: str) -> bool:
     return is_word or (name.isupper() and value.isupper() and is_wordlike(value))
 
 
+def _is_plain(value: str) -> bool:
+    """Returns whether the value may be a label."""
+    return _HAS_SIGN.search(value) is None and not is_diceware(value)
+
+
 def _is_mixed(value: str, sep: str) -> bool:
     """Returns whether the value is a password rather than the name of a test."""
     is_name = sep != "=" and "_" in value and is_wordlike(value)
-    return _MIXED.fullmatch(value) is not None and not is_name
+    return (_MIXED.fullmatch(value) is not None and not is_name) or is_diceware(value)
 
 
 def _is_line_start(text: str, start: int) -> bool:

@@ -7,12 +7,13 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import QUOTE, REST, WORD, SecretRule, context_rule
+from builder.scrub.secret_rule import DOLLAR, QUOTE, REST, WORD, SecretRule, context_rule
 
 _VALUE = r"(?P<v>[^\s\"'`\\$<>|;&/@%~-][^\s\"'`\\$<>|;&]{3,200})"
 """A value on a command line that is neither an option nor a path."""
 _MIXED = (
-    r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?![-/])[^\s\"'`\\$<>|;&()\[\]]{5,200})"
+    r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?![-/])"
+    rf"(?:(?<=')[^\s'\\]{{5,200}}(?=')|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,200}}))"
 )
 """A value with letters and digits."""
 _NAMED = r"[\w./:@{}-]{0,100}(?:password|passwd|passphrase|pass|secret|token|api[_-]?key|[_-]key|credentials?)"
@@ -49,7 +50,7 @@ COMMAND_RULES = (
     _option("ipmitool|racadm|ilorest|redfishtool|idracadm", r"(?:-p|--password)[ \t]{1,2}", "ipmitool -I lanplus -H h -U root -P «{p}» power status"),
     context_rule(rf"(?:ipmitool[^\n|;&]{{0,100}}user set password \d{{1,2}}|racadm[^\n|;&]{{0,100}}users\.\d{{1,2}}\.password)[ \t]{{1,2}}{QUOTE}{WORD}", "ipmitool|racadm", "ipmitool user set password 2 «{p}»", "racadm set iDRAC.Users.2.Password «{p}»"),
     context_rule(rf"samba-tool user (?:create|add)[ \t]{{1,2}}[\w.@-]{{1,60}}[ \t]{{1,2}}{QUOTE}{_VALUE}", "samba-tool user", "samba-tool user create me «{p}» --given-name=A"),
-    context_rule(rf"(?:net ads|net rpc|mount\.cifs|samba-tool){REST}-u[ \t]{{0,2}}{QUOTE}[\w.\\@-]{{1,100}}%(?P<v>[^\s\"'$\\]{{3,99}})", "net ads|net rpc|mount.cifs|samba-tool", "net ads join -U me%«{p}»"),
+    context_rule(rf"(?:net ads|net rpc|mount\.cifs|samba-tool){REST}-u[ \t]{{0,2}}{QUOTE}[\w.\\@-]{{1,100}}%(?P<v>(?:[^\s\"'$\\]|{DOLLAR}){{3,99}})", "net ads|net rpc|mount.cifs|samba-tool", "net ads join -U me%«{p}»"),
     context_rule(r"set_network \d{1,3} (?:psk|password|wep_key\d|private_key_passwd) (?:\\{0,7}[\"']){0,2}(?P<v>[^\s\"'\\]{4,100})", "set_network", "wpa_cli set_network 0 psk '\"«{p}»\"'"),
     context_rule(rf"iwconfig \w{{2,12}}[^\n|;&]{{0,80}}? (?:key|enc) (?:s:)?{QUOTE}{_MIXED}", "iwconfig", "iwconfig wlan0 essid home key s:«{p}»"),
     context_rule(rf"(?:openvpn|openconnect|vpnc|strongswan|xl2tpd)[^\n|;&]{{0,100}}--(?:passwd|password|auth-user-pass|secret)[ \t=]{{1,2}}{QUOTE}{_MIXED}", "openvpn|openconnect|vpnc", "openconnect --user me --password «{p}» h", misses=("openvpn --auth-user-pass /etc/auth1.txt",)),
@@ -62,18 +63,18 @@ COMMAND_RULES = (
     context_rule(rf"etcdctl user add[ \t]{{1,2}}{QUOTE}[\w.-]{{1,60}}:{WORD}", "etcdctl user add", "etcdctl user add root:«{p}»"),
     # Archives, documents and disks
     context_rule(rf"\b(?:user_pw|owner_pw|input_pw)[ \t]{{1,2}}(?:\w{{1,8}}=)?{QUOTE}{WORD}", "user_pw|owner_pw|input_pw", "pdftk in.pdf output out.pdf user_pw «{p}»"),
-    context_rule(rf"qpdf[^\n|;&]{{0,80}}--encrypt[ \t]{{1,2}}{QUOTE}(?P<v>[^\s\"'$\\]{{4,60}}\\{{0,7}}[\"']?[ \t]{{1,2}}\\{{0,7}}[\"']?[^\s\"'$\\]{{4,60}}){QUOTE}[ \t]{{1,2}}(?:40|128|256)", "qpdf", "qpdf --encrypt «{A12} {A14}» 256 -- a.pdf b.pdf"),
-    context_rule(r"(?:7z|7za|7zz|7zr|7-zip|rar|unrar)[ \t][^\n|;&]{0,200}?-(?:p|hp)\\{0,7}[\"'](?P<v>[^\s\"'$\\][^\s\"'$\\]{3,99})", "7z |7za |7zz |7zr |rar |unrar ", "7z a -p'«{p}»' a.7z x"),
+    context_rule(rf"qpdf[^\n|;&]{{0,80}}--encrypt[ \t]{{1,2}}{QUOTE}(?P<v>(?:[^\s\"'$\\]|{DOLLAR}){{4,60}}\\{{0,7}}[\"']?[ \t]{{1,2}}\\{{0,7}}[\"']?(?:[^\s\"'$\\]|{DOLLAR}){{4,60}}){QUOTE}[ \t]{{1,2}}(?:40|128|256)", "qpdf", "qpdf --encrypt «{A12} {A14}» 256 -- a.pdf b.pdf"),
+    context_rule(r"(?:7z|7za|7zz|7zr|7-zip|rar|unrar)[ \t][^\n|;&]{0,200}?-(?:p|hp)\\{0,7}[\"'](?P<v>(?<=')[^\s'\\]{4,99}(?=')|[^\s\"'$\\][^\s\"'$\\]{3,99})", "7z |7za |7zz |7zr |rar |unrar ", "7z a -p'«{p}»' a.7z x"),
     _option("veracrypt|truecrypt|steghide|ccrypt|hdiutil|encfs|outguess|mcrypt|aescrypt|rar2john|ecryptfs", r"(?-i:-p|-K|-k|-pass|--password|-passphrase)[ \t=]", "veracrypt --text -p «{p}» a.hc /mnt", "steghide extract -sf a.jpg -p «{p}»"),
     # Clouds and stores
     context_rule(rf"b2 (?:authorize-account|account authorize)[ \t]{{1,2}}\S{{12,40}}[ \t]{{1,2}}{QUOTE}{WORD}", "b2 authorize-account|b2 account authorize", "b2 authorize-account 005{h22} «K005{B27}»"),
     context_rule(rf"mc admin user add[ \t]{{1,2}}\S{{1,60}}[ \t]{{1,2}}\S{{1,60}}[ \t]{{1,2}}{QUOTE}{WORD}", "mc admin user add", "mc admin user add m me «{p}»"),
     context_rule(rf"az[ \t][^\n|;&]{{1,160}}?[ \t]-p[ \t]{{1,2}}{QUOTE}{_MIXED}", "az ", "az sql server create -n a -u me -p «{p}»", near=("az sql", "az login", "az vm", "az postgres", "az mysql", "az ad", "az acr")),
     context_rule(rf"--(?:oauth2-)?bearer(?:-token)?[ \t=]{{1,2}}{QUOTE}{WORD}", "--bearer|--oauth2-bearer", "curl --oauth2-bearer «{A40}» https://h", generated=True),
-    context_rule(rf"(?:--cert|-e)[ \t=]{{1,2}}{QUOTE}[\w./~-]{{1,100}}\.(?:pem|p12|pfx|crt):(?P<v>[^\s\"'$\\]{{4,100}})", "--cert|-e ", "curl --cert client.pem:«{p}» https://h", near=("curl",)),
+    context_rule(rf"(?:--cert|-e)[ \t=]{{1,2}}{QUOTE}[\w./~-]{{1,100}}\.(?:pem|p12|pfx|crt):(?P<v>(?:[^\s\"'$\\]|{DOLLAR}){{4,100}})", "--cert|-e ", "curl --cert client.pem:«{p}» https://h", near=("curl",)),
     context_rule(rf"ansible-vault encrypt_string[ \t](?:--[\w-]{{1,30}}[ \t=]\S{{1,60}}[ \t]){{0,3}}{QUOTE}(?!-){WORD}", "ansible-vault encrypt_string", "ansible-vault encrypt_string '«{p}»' --name db"),
     context_rule(rf"(?:--pass(?:word)?-?(?:command|cmd)|-?-extpass|passcommand|passcmd|passwordeval|password_?command|askpass)(?:[ \t]{{0,2}}[=:]|[ \t])[ \t]{{0,2}}(?:\\{{0,7}}[\"'])?(?:/bin/)?(?:echo|printf)[ \t]{{1,2}}(?:-n[ \t])?{QUOTE}{WORD}", "--password-command|--pass-command|--password-cmd|--passcmd|--pass-cmd|extpass|passcommand|passcmd|passwordeval|passwordcommand|password_command|askpass", "restic -r /b --password-command 'echo «{l7}-{l6}-{l6}»' snapshots", "passwordeval \"echo «{p}»\"", lead=(0, 1)),
-    context_rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?(?:{QUOTE}%s(?:\\{{1,4}}n)?{QUOTE}[ \t])?{QUOTE}(?P<v>[^\s\"'`\\$<>|;&]{{5,200}})(?:\\{{1,4}}n)?{QUOTE}[ \t]{{0,4}}\|[ \t]{{0,4}}[^\n|;]{{0,60}}?(?:pass insert|secret-tool store|keepassxc-cli|ansible-vault|borg |restic |rclone (?:obscure|config)|veracrypt|gocryptfs|encfs|ssh-add|luksopen|luksformat|luksaddkey|bw unlock|op signin|functions:secrets:set|zfs load-key|age -p|htpasswd -\w{{0,3}}i)", "echo|printf", "echo '«{p}»' | pass insert -e db", "printf '%s' «{p}» | zfs load-key pool/a", near=("pass insert", "secret-tool", "keepassxc-cli", "ansible-vault", "borg", "restic", "rclone", "veracrypt", "gocryptfs", "encfs", "ssh-add", "luks", "bw unlock", "op signin", "secrets:set", "zfs load-key", "age -p", "htpasswd")),
+    context_rule(rf"(?:echo|printf)[ \t]{{1,4}}(?:-\w{{1,3}}[ \t]{{1,4}})?(?:{QUOTE}%s(?:\\{{1,4}}n)?{QUOTE}[ \t])?{QUOTE}(?P<v>(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{5,200}})(?:\\{{1,4}}n)?{QUOTE}[ \t]{{0,4}}\|[ \t]{{0,4}}[^\n|;]{{0,60}}?(?:pass insert|secret-tool store|keepassxc-cli|ansible-vault|borg |restic |rclone (?:obscure|config)|veracrypt|gocryptfs|encfs|ssh-add|luksopen|luksformat|luksaddkey|bw unlock|op signin|functions:secrets:set|zfs load-key|age -p|htpasswd -\w{{0,3}}i)", "echo|printf", "echo '«{p}»' | pass insert -e db", "printf '%s' «{p}» | zfs load-key pool/a", near=("pass insert", "secret-tool", "keepassxc-cli", "ansible-vault", "borg", "restic", "rclone", "veracrypt", "gocryptfs", "encfs", "ssh-add", "luks", "bw unlock", "op signin", "secrets:set", "zfs load-key", "age -p", "htpasswd")),
     # Web servers
     context_rule(rf"htpasswd(?=[^\n|;&]{{0,40}}[ \t]-\w{{0,4}}b)(?:[ \t]{{1,2}}-\w{{1,6}}(?:[ \t]\d{{1,2}})?){{1,5}}(?:[ \t]{{1,2}}[^\s-]\S{{0,200}}){{1,2}}[ \t]{{1,2}}{QUOTE}{WORD}{QUOTE}(?=[ \t]{{0,4}}(?:\r|\n|\\|$|[|;&>)\"']))", "htpasswd", "htpasswd -b -c /etc/nginx/.htpasswd me «{p}»\n", "htpasswd -nbB me «{p}» > f"),
     # Values from standard input, of users, and of tools for tests
@@ -94,10 +95,12 @@ COMMAND_RULES = (
     context_rule(rf"openssl[ \t][^\n|;&]{{0,100}}?-(?:hmac|macopt key:|passwd|psk)[ \t]{{0,2}}{QUOTE}{WORD}", "openssl", "openssl dgst -sha256 -hmac '«{p}»' a"),
     context_rule(rf"supabase[ \t][^\n|;&]{{0,100}}?[ \t]-p[ \t]{QUOTE}{_MIXED}", "supabase ", "supabase link --project-ref x -p «{p}»"),
     context_rule(rf"chamber write[ \t]\S{{1,80}}[ \t]\S{{1,80}}[ \t]{QUOTE}(?!-){WORD}", "chamber write", "chamber write svc key «{p}»"),
+    context_rule(rf"--requirepass[\"'],[ ]{{0,2}}[\"']{WORD}", "--requirepass", 'command: ["redis-server", "--requirepass", "«{p}»"]'),
+    context_rule(rf"(?:mysql|mariadb)(?:dump|admin)?[\"'],[^\n\]]{{0,120}}[\"'](?-i:-p){WORD}", "mysql|mariadb", 'subprocess.run(["mysql", "-uroot", "-p«{p}»", "shop"])'),
     context_rule(r"(?:bcrypt|hash::make|password_hash|make_password|generate_password_hash|hashpw|hash_password|hashpassword|hashsync|gensaltandhash|set_password|setpassword|check_password|(?:bcrypt(?:js)?|argon2|hasher|pwd_context|hash)\.(?:hash|make|encode))\((?:b|self, ?)?\\{0,7}[\"'](?!sha\d|md5|argon|bcrypt|pbkdf|scrypt|blowfish)(?P<v>(?=[^\"'\s]{0,60}\d)[^\"'\s\\]{6,64})\\{0,7}[\"']", "bcrypt(|hash::make(|password_hash(|make_password(|hashpw(|hash_password(|hashpassword(|hashsync(|set_password(|setpassword(|check_password(|bcrypt.hash(|bcryptjs.hash(|argon2.hash(|hasher.hash(|hasher.make(|hasher.encode(|pwd_context.hash(|hash.make(", "await bcrypt.hash('«{p}»', 10)", "Hash::make('«{p}»')", "bcrypt('«{p}»')", misses=("{{ p | password_hash('sha512') }}",)),
     context_rule(rf"jwt_tool(?:\.py)?[ \t][^\n|;&]{{0,200}}?[ \t]-p[ \t]{QUOTE}{WORD}", "jwt_tool", "jwt_tool x -S hs256 -p '«{p}»'"),
     context_rule(rf"(?:runas|psexec|su|kinit)[ \t][^\n|;&]{{0,80}}--?(?:password|passwd|pwd|pass)\d?[ \t=]{QUOTE}{WORD}", "runas|psexec", "psexec h --password «{p}»"),
     context_rule(r"(?:echo|printf)[ \t][^\n|;&]{0,60}?[ \t]\\{0,7}[\"'](?P<v>[^\"'\n$\\]{5,80}\\{0,7}[\"'][ \t]\\{0,7}[\"'][^\"'\n$\\]{5,80})\\{0,7}[\"'][ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4})?(?:passwd|smbpasswd|su|cryptsetup|kinit|vncpasswd)\b", "printf|echo", "printf '%s\\n%s\\n' '«{p}' '{p}»' | passwd me", near=("passwd", "cryptsetup", "kinit")),
-    context_rule(rf"quote[ \t]{{1,4}}pass[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'$\\]{{4,100}})", "quote pass", "quote USER me\nquote PASS «banjo_lantern_434»\n"),
+    context_rule(rf"quote[ \t]{{1,4}}pass[ \t]{{1,4}}{QUOTE}(?P<v>(?:[^\s\"'$\\]|{DOLLAR}){{4,100}})", "quote pass", "quote USER me\nquote PASS «banjo_lantern_434»\n"),
 )
 # fmt: on

@@ -26,15 +26,20 @@ REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """The text between a command and its option, on one line and in one command."""
 QUOTE = r"(?:\\{0,7}[\"'])?"
 """A quotation mark, escaped or not, or none."""
-WORD = r"(?P<v>[^\s\"'`\\$<>|;&]{4,200})"
-"""A value on a command line."""
+DOLLAR = (
+    r"(?<=[^\s\"'`$=:/\\])\$"
+    r"(?:(?![A-Za-z_{(])|(?=\w{0,12}\d)(?!(?-i:[A-Z_]{1,40}\d{0,9}|[a-z_]{1,40}\d{0,9})(?!\w)))"
+)
+"""A dollar sign that is part of a value: no variable in upper or lower case follows."""
+WORD = rf"(?P<v>(?<=')[^\s'\\]{{4,200}}(?=')|(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{4,200}})"
+"""A value on a command line; single quotation marks may enclose any sign."""
 LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]{0,40}"
 """The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
 CHOSEN = (
     r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|[vx]\d[\d.]{0,12}(?![a-z\d]))"
     r"(?!(?-i:[%@&]?[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8})(?:[^\w!#$%^*~@+-]|$))"
     r"(?=[^\s\"'\\]{0,60}[a-z])(?=[^\s\"'\\]{0,60}(?:\d[^\s\"'\\]{0,60}[\d!@#$%^*+?~_.-]|[!@#$%^*+?~_.-][^\s\"'\\]{0,60}\d))"
-    r"(?:[^\s\"'`\\$<>|;,()\[\]{}/:=]|\$(?![A-Za-z_{(])){8,64})"
+    rf"(?:[^\s\"'`\\$<>|;,()\[\]{{}}/:=]|{DOLLAR}){{8,64}})"
     r"(?:(?<![.,:;!?*])(?!\.\w)(?=[\s\"'.,:;!?`)*\\\]|]|$)|(?<=[!?*])(?=[\s\"'`),;|*\\]|$))"
 )
 """A password as people choose them: a word or more with two digits, or a digit and a sign."""
