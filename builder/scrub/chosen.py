@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from builder.scrub.diceware import is_diceware
+from builder.scrub.diceware import is_camel_phrase, is_diceware
 from builder.scrub.values import (
     is_drawn,
     is_joined,
@@ -66,6 +66,7 @@ def looks_chosen(value: str) -> bool:
     return (
         is_joined(value)
         or is_diceware(value)
+        or is_camel_phrase(value)
         or is_drawn(value)
         or _SIGNED.fullmatch(value) is not None
         or is_titled(value.rstrip("!?"))

@@ -7,13 +7,21 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import DOLLAR, QUOTE, REST, WORD, SecretRule, context_rule
+from builder.scrub.secret_rule import (
+    DOLLAR,
+    ENCLOSED,
+    QUOTE,
+    REST,
+    WORD,
+    SecretRule,
+    context_rule,
+)
 
 _VALUE = r"(?P<v>[^\s\"'`\\$<>|;&/@%~-][^\s\"'`\\$<>|;&]{3,200})"
 """A value on a command line that is neither an option nor a path."""
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?![-/])"
-    rf"(?:(?<=')[^\s'\\]{{5,200}}(?=')|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,200}}))"
+    rf"(?:{ENCLOSED}|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,200}}))"
 )
 """A value with letters and digits."""
 _NAMED = r"[\w./:@{}-]{0,100}(?:password|passwd|passphrase|pass|secret|token|api[_-]?key|[_-]key|credentials?)"

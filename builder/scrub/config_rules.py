@@ -8,11 +8,20 @@ the manual of each program.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
-from builder.scrub.secret_rule import CHOSEN, DOLLAR, LINE, NO_NAME, QUOTE, WORD, context_rule
+from builder.scrub.secret_rule import (
+    CHOSEN,
+    DOLLAR,
+    ENCLOSED,
+    LINE,
+    NO_NAME,
+    QUOTE,
+    WORD,
+    context_rule,
+)
 
 _MIXED = (
     r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)"
-    rf"(?:(?<=')[^\s'\\]{{5,200}}(?=')|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,100}}))"
+    rf"(?:{ENCLOSED}|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,100}}))"
 )
 """A value with letters and digits."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,400})"

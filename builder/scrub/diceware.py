@@ -8,6 +8,16 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
+_HUMPS = re.compile(r"(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){2,6}")
+_HUMP = re.compile("[A-Z]?[a-z]+")
+_RUN_TOGETHER = re.compile(
+    "[A-Z][a-z]{15,29}|(?=[A-Za-z]{16,40}$)[A-Za-z][a-z]{4,19}[A-Z][a-z]{4,19}"
+)
+_LABELS = (
+    "auth", "code", "data", "file", "form", "hash", "name", "pass", "role", "text", "user",
+    "kennwort", "wachtwoord", "contrase", "senha", "salasan", "adgangskod", "loseno",
+)  # fmt: skip
+"""Parts of names and of labels, in other languages, too."""
 _OF_PROGRAMS = frozenset(
     """
     about abstract accept access account action active actual adapter added address admin after
@@ -83,6 +93,7 @@ _OF_PROGRAMS = frozenset(
     """.split()  # noqa: SIM905 - a thousand quoted words are hard to read
 )
 """Words of names, labels and messages in programs."""
+_PARTS = (*_LABELS, *sorted(word for word in _OF_PROGRAMS if len(word) > 4))
 
 
 def is_diceware(value: str) -> bool:
@@ -91,3 +102,19 @@ def is_diceware(value: str) -> bool:
         return False
     words = re.split("[-_.]", value)
     return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)
+
+
+def is_camel_phrase(value: str) -> bool:
+    """Returns whether it is words like `CobaltGardenPirate`, none of them a word of programs."""
+    if len(value) > 64 or _HUMPS.fullmatch(value) is None:
+        return False
+    words = [word.lower() for word in _HUMP.findall(value)]
+    return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)
+
+
+def is_run_together(value: str) -> bool:
+    """Returns whether it is long words written as one or two, like `autumnwizardSaffron`."""
+    if len(value) > 40 or _RUN_TOGETHER.fullmatch(value) is None:
+        return False
+    lower = value.lower()
+    return not any(part in lower for part in _PARTS)

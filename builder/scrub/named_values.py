@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.diceware import is_diceware
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
 from builder.scrub.values import (
     DOCUMENTED,
     has_drawn_part,
@@ -142,6 +142,11 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         )
         is_marked = quoted or (value.istitle() and is_joined(value))
         return has_letter and is_free and (setting or (is_marked and is_secret))
-    if len(value) >= 8 and (not is_wordlike(value) or has_drawn_part(value)):
+    if len(value) >= 8 and (
+        not is_wordlike(value)
+        or has_drawn_part(value)
+        or is_camel_phrase(value)
+        or (quoted and is_run_together(value))
+    ):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

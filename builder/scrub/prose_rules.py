@@ -48,7 +48,7 @@ _FOREIGN_LITERALS = (
     "|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi"
 )
 FOREIGN = _FOREIGN_WORD + (
-    r"[^\n\d.;?!/<>{}]{0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
+    r"(?:[^\n\d.;?!/<>{}]|(?<=[ \t])\d{1,3}(?:\.\d{1,3}){3}(?=[ \t:])|(?<=\w)\.(?=[a-z])){0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
 )
 """A password in another language, and the text up to the value."""
 _IS = (
@@ -83,6 +83,11 @@ _NAMED = (
     r"(?:passw(?:or)?d|pwd|pw|passphrase|passcode|(?<!next_)(?<!page_)(?<!csrf_)token|secret"
     r"|(?:api|access|secret|signing|encryption|master|license|private|account|service)[ _-]?key)"
 )
+_SHORT_WORDS = (
+    "able|also|been|both|just|keep|kept|left|like|made|more|most|must|need|only|read|same|seen|sent"
+    "|some|such|that|them|then|they|this|used|user|very|what|when|will|with|your"
+)
+"""Words of four letters in sentences about passwords."""
 _TO_LOG_IN = " to log in| to log on| to login| to sign in| to signin| to authenticate"
 
 _PROSE = r"[^\n;{}()=<>]"
@@ -97,6 +102,7 @@ PROSE_RULES = (
     context_rule(rf"(?:credentials?|creds|log ?in(?:to)?|sign ?in(?:to)?)\b[^\n/]{{0,30}}?[ \t]{_OPEN}{_USER}(?::|[ \t]/[ \t]){_OPEN}{CHOSEN}(?!:\d)", "credentials|creds are|creds: |creds for |login: |login is|login with|log in |sign in |log into|sign into", "credentials are admin:«velvetviolet32»", "just log into the admin with jo@example.org / «Canyon!7river» and check", "creds for the vpn -> me:«Canyon-river-114»", "login: admin / «Canyon!7river»", misses=("login at localhost:8080", "credentials for host:port", "Credentials (com.acme.auth:acme-auth-library-credentials:1.3.0")),
     context_rule(rf"{_RANDOM}[`'\"]?[ \t](?:is|was)[ \t](?:not[ \t])?(?:an?[ \t])?(?:in)?valid[ \t](?:[\w-]{{1,20}}[ \t]){{0,2}}(?:key|token|secret|password|credential)", " is not a valid| is not valid| is an invalid| is invalid| was not a valid", "KeyError: '«{W40}»' is not a valid token", lead=(16, 202), generated=True, misses=("some_variable_name_here is not a valid token",)),
     context_rule(r"app(?:lication)?[ _-]?pass(?:word|wd)?\b[^\n]{0,24}?(?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}|(?=[A-Za-z ]{0,28}\d)[A-Za-z0-9]{4}(?: [A-Za-z0-9]{4}){5}))(?![ \t]?[A-Za-z0-9])", "app password|app_pass|application password|application_pass|app-pass|application-pass|apppass", "Gmail app password: «{l4} {l4} {l4} {l4}»", 'WP_APP_PASSWORD="«3kQz {A4} {A4} {A4} {A4} {A4}»"', misses=("the app password must have four long words here",)),
+    context_rule(rf"app(?:lication)?[ _-]?pass(?:word|wd)?[ \t](?:for[ \t][^\n]{{1,60}}?[ \t])?(?:is|was)[ \t]{{1,2}}(?P<v>(?!(?:[a-z]{{4}} ){{0,3}}(?:{_SHORT_WORDS})\b)(?-i:[a-z]{{4}}(?: [a-z]{{4}}){{3}}))(?=[ \t](?:for|on|of|in|at|and|to|from)\b)", "app password|app_pass|application password|apppass", "the gmail app password is «xrea nseo zaru yhdq» for me@example.org", misses=("the app password is only used when sent to us",)),
     context_rule(r"\.login[ \t]{0,2}\([^()\n]{0,100},[ \t]{0,4}\\{0,7}[\"'](?P<v>(?-i:[a-z]{4}(?: [a-z]{4}){3}))\\{0,7}[\"']", ".login(|.login (", "smtp.login('me@example.org', '«{l4} {l4} {l4} {l4}»')"),
     context_rule(rf"{_RANDOM}[`'\"]?[ \t]as[ \t](?:(?:the|your|my|an?|our)[ \t])?(?:[\w-]{{1,20}}[ \t])?(?:api[ -]key|token|secret|key|bearer)\b", " as the api| as my api| as your api| as an api| as api key| as the token| as my token| as your token| as the secret| as the access| as the bearer| as bearer| as the key", "use «{h40}» as the API key", lead=(16, 202), generated=True, misses=("use some_variable_name as the key",)),
     context_rule(rf"\b{_NAME}\b(?:[ \t][\w-]{{1,20}}){{0,1}}[ \t](?:of|for|on|to|in|at|von|f.r)[ \t](?:[\w.@'-]{{1,40}}[ \t]){{1,5}}?(?:is now|is|was|=|->|:)[ \t]{{0,2}}{_OPEN}{CHOSEN}", "passw|passphrase|passcode|pwd", "the passphrase of the gpg key is «tunnel_oregano_yellow97»", "the password for user bob is «velvetviolet32»"),

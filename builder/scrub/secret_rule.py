@@ -31,8 +31,10 @@ DOLLAR = (
     r"(?:(?![A-Za-z_{(])|(?=\w{0,12}\d)(?!(?-i:[A-Z_]{1,40}\d{0,9}|[a-z_]{1,40}\d{0,9})(?!\w)))"
 )
 """A dollar sign that is part of a value: no variable in upper or lower case follows."""
-WORD = rf"(?P<v>(?<=')[^\s'\\]{{4,200}}(?=')|(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{4,200}})"
-"""A value on a command line; single quotation marks may enclose any sign."""
+ENCLOSED = rf"(?<=')[^\s'\\]{{4,200}}(?=')|(?<=\")(?:[^\s\"'`\\$]|{DOLLAR}){{4,200}}(?=\\{{0,7}}\")"
+"""A value in quotation marks, which may enclose any sign."""
+WORD = rf"(?P<v>{ENCLOSED}|(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{4,200}})"
+"""A value on a command line."""
 LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]{0,40}"
 """The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
 CHOSEN = (

@@ -54,6 +54,8 @@ FOUND = [
     "<password>\n  «river4471»\n</password>",
     "&quot;api_key&quot;:&quot;«{A32}»&quot;",
     r"password\u003d«river4471»",
+    "Пароль от сервера 10.40.198.96: «Guitar*Panther917»",
+    '{"db_password": {"sensitive": true, "type": "string", "value": "«Sailor&Sailor12»"}}',
     # Drawn from all signs
     "new pw = «u3X(eAj}TZ@9»\nok",
     "- Password: «m+;,@Dn7^T.G^RWP!C_itdva»\n",
@@ -110,6 +112,7 @@ CLEAN = [
     'tokens = ["a", " ", "19June2000", " ", "b"]',
     'const stripe = Stripe("pk_live_51FlsmJ3iOmOvKW6E4zycTq17F6BKw7yV581a1yK");',
     "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
+    '"@auth/core": "39.37.4-rc.39+build.10",',
 ]  # fmt: skip
 
 

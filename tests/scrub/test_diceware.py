@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.scrub.diceware import is_diceware
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
 from builder.scrub.secrets import find_secrets
 
 WORDS = "marble-thunder-badger-walnut"
@@ -38,6 +38,40 @@ def test_drawn_words(value):
 def test_names_in_programs(value):
     assert not is_diceware(value)
     assert find_secrets(f"secret: '{value}',") == ()
+
+
+@pytest.mark.parametrize(
+    "value", ["CobaltGardenPirate", "cobaltGardenPirate", "SunflowerBroncoPuzzle"]
+)
+def test_words_in_camel_case(value):
+    assert is_camel_phrase(value)
+    for text in (f"Login: jo\nPassword: {value}\n", f"my sudo password is {value} use it"):
+        assert [text[hit.start : hit.end] for hit in find_secrets(text)] == [value], text
+
+
+@pytest.mark.parametrize("value", ["Mustangrocketbreeze", "autumnwizardSaffron"])
+def test_words_run_together(value):
+    assert is_run_together(value)
+    text = f'const adminPassword = "{value}";'
+    assert [text[hit.start : hit.end] for hit in find_secrets(text)] == [value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "PasswordInputHelper",
+        "hashedWalnutBadger",
+        "CobaltGarden",
+        "Wachtwoordvergeten",
+        "Passwortbestaetigung",
+        "confirmationInput",
+        "Benutzernamenseite",
+    ],
+)
+def test_names_and_labels(value):
+    assert not is_camel_phrase(value)
+    assert not is_run_together(value)
+    assert find_secrets(f'passwordLabel: "{value}"') == ()
 
 
 def test_constants_that_end_in_key():
