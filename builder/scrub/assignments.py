@@ -121,6 +121,7 @@ _STATE_BEFORE = re.compile(
     r"|generate|without|ask)[_-]?$"
 )
 """What makes a password the name of a setting about it: `update_password: always`."""
+_WHOSE = re.compile(r"\b(?:new|old|my|our|your|the|admin|root|temp|db) \Z", re.IGNORECASE)
 _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
 MAX_SECTION = 1000
 """Code points before a setting in which the header of its section may be."""
@@ -195,8 +196,11 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     begin = match.start("quoted" if quoted else "bare")
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
     if keyword == "pass" and not prefix and (not quoted or sep == ","):
-        is_setting = not quoted and text.startswith("pass", start) and _is_line_start(text, start)
-        if not is_setting or not _is_mixed(value, sep):
+        is_setting = text.startswith("pass", start) and (
+            _is_line_start(text, start)
+            or _WHOSE.search(text, max(0, start - 12), start) is not None
+        )
+        if quoted or not is_setting or not _is_mixed(value, sep):
             return  # PASS: test_2, ("pass", "arg1")
     if (is_loose and keyword in PASSWORDS and _is_plain(value)) or (
         is_option and not quoted and value.startswith("-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
 from builder.scrub.values import (
     is_drawn,
     is_joined,
@@ -67,6 +67,7 @@ def looks_chosen(value: str) -> bool:
         is_joined(value)
         or is_diceware(value)
         or is_camel_phrase(value)
+        or (is_run_together(value) and not value.istitle())  # a label may be one long word
         or is_drawn(value)
         or _SIGNED.fullmatch(value) is not None
         or is_titled(value.rstrip("!?"))

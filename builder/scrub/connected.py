@@ -67,10 +67,16 @@ _CODE = re.compile(
     r"|@[A-Za-z]+$|^[0-9A-F]{40}$|^[MLHVCSQTAZmlhvcsqtaz\d.,+-]+$"
 )
 """Code and references that would look like passwords: `uint64_t*`, `GH#42147`, `lodash@4.17.21`."""
+_NUMBERED = re.compile(
+    r"(?!(?:sha|md|utf|base|aes|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port|u?int|char|varchar|test|type"
+    r"|user|step|level|hash|rule|line|page|version)[a-z]*[-_.]?\d)"
+    r"(?=[^-]{8}|.{12})[a-z]{4,16}(?:[-_.]?[a-z]{3,12}){0,4}[-_.]?\d{2,4}"
+)
+"""Words and a number, which is a password where only that can be: `velvetviolet32`."""
 _ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
 """Parts of the names of variables."""
 _NAME_OF_CODE = re.compile(
-    r"[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
+    r"0{6}|[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
     r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|^\d\d?[A-Z][a-z]{2,8}\d{4}$|^v?\d+(?:\.\d+){1,3}[+-]\w"
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
@@ -97,6 +103,8 @@ _SETS = re.compile(
 _LINE_START = re.compile(
     r"(?:^|\n)[ \t]*(?:\d{1,6}[\t\u2192])?[ \t>*\u2022+-]{0,12}[\w .-]{0,60}\Z"
 )
+_SETTING_START = re.compile(r"(?:^|\n|\\n)[ \t]*(?:\d{1,6}[\t\u2192])?[ \t+-]{0,12}\Z")
+"""The text before a setting without a sign between its name and its value: `auth_pass …`."""
 _LINE_END = re.compile(rf"{_OPENS}[ \t]*(?:\r?\n|\Z)")
 
 
@@ -201,7 +209,8 @@ def _after(match: re.Match[str], text: str, keyword: str) -> Iterator[Hit]:
         values += filter(None, [_CHANGED.match(text, match.end("value"))])
     for one in values:
         value = _trimmed(one["value"])
-        if _looks_secret(value, keyword):
+        is_numbered = keyword in PASSWORDS and match["gap"] and _NUMBERED.fullmatch(value)
+        if is_numbered or _looks_secret(value, keyword):
             begin = one.start("value")
             yield Hit(begin, begin + len(value), "secret", certain=False)
 
@@ -215,8 +224,10 @@ def _is_connected(match: re.Match[str], text: str, start: int) -> bool:
         return _CHANGES.search(before[before.rfind("\n") + 1 :]) is not None
     if match["gap"] is not None and match["gap"] not in (",", ";") and _SETS.search(before):
         return True
-    is_alone = match["gap"] != " " and _LINE_END.match(text, match.end("value")) is not None
-    return is_alone and _LINE_START.search(text, max(0, start - LOOK_BACK), start) is not None
+    if _LINE_END.match(text, match.end("value")) is None:
+        return False
+    starts = _SETTING_START if match["gap"] == " " else _LINE_START
+    return starts.search(text, max(0, start - LOOK_BACK), start) is not None
 
 
 def _looks_secret(value: str, keyword: str = "password") -> bool:

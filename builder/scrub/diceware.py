@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
-_HUMPS = re.compile(r"(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){2,6}")
+_HUMPS = re.compile("(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){1,6}")
 _HUMP = re.compile("[A-Z]?[a-z]+")
 _RUN_TOGETHER = re.compile(
     "[A-Z][a-z]{15,29}|(?=[A-Za-z]{16,40}$)[A-Za-z][a-z]{4,19}[A-Z][a-z]{4,19}"
@@ -104,12 +104,12 @@ def is_diceware(value: str) -> bool:
     return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)
 
 
-def is_camel_phrase(value: str) -> bool:
-    """Returns whether it is words like `CobaltGardenPirate`, none of them a word of programs."""
+def is_camel_phrase(value: str, least: int = 3) -> bool:
+    """Returns whether it is `least` words or more like `CobaltGardenPirate`, none of programs."""
     if len(value) > 64 or _HUMPS.fullmatch(value) is None:
         return False
     words = [word.lower() for word in _HUMP.findall(value)]
-    return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)
+    return len(set(words)) == len(words) >= least and _OF_PROGRAMS.isdisjoint(words)
 
 
 def is_run_together(value: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.values import is_leet, is_wordlike
+from builder.scrub.values import is_leet, is_titled, is_wordlike
 
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
@@ -134,7 +134,7 @@ def is_variable(value: str) -> bool:
 
     Names are short or made of words.
     """
-    if is_leet(value) or _MIXED.fullmatch(value):
+    if is_leet(value) or is_titled(value, 2) or _MIXED.fullmatch(value):
         return False
     if _CODE_NAME.fullmatch(value) is None or (len(value) > 12 and _NUMBERED.fullmatch(value)):
         return False

@@ -113,9 +113,17 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         )
         or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
         or ((quoted or setting) and (keyword != "key" or "_" not in value) and is_diceware(value))
+        or (value.isalpha() and _is_letters(value, quoted=quoted, setting=setting))
         or is_chosen(value)
         or is_titled(value, 1 if setting else 2)
     )
+
+
+def _is_letters(value: str, *, quoted: bool, setting: bool) -> bool:
+    """Returns whether letters were drawn at random, or are words of no program."""
+    if value.isascii() and value == value.lower() and not is_wordlike(value):
+        return (quoted or setting) and len(value) >= 12 and len(set(value)) > 6
+    return setting and (is_run_together(value) or is_camel_phrase(value))
 
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
@@ -141,12 +149,13 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
             or is_diceware(value)
         )
         is_marked = quoted or (value.istitle() and is_joined(value))
-        return has_letter and is_free and (setting or (is_marked and is_secret))
+        is_secret = (is_marked and is_secret) or is_diceware(value)
+        return has_letter and is_free and (setting or is_secret)
     if len(value) >= 8 and (
         not is_wordlike(value)
         or has_drawn_part(value)
-        or is_camel_phrase(value)
-        or (quoted and is_run_together(value))
+        or is_camel_phrase(value, 2)
+        or is_run_together(value)
     ):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

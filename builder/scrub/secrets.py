@@ -141,6 +141,7 @@ def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
         for hit in found
         if MARK not in text[hit.start : hit.end]
         and not _ENCRYPTED.search(text, max(0, hit.start - 24), hit.start)
+        and not _SEALED.match(text, hit.start, hit.end)
     )
 
 
@@ -160,6 +161,8 @@ def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
 
 _ENCRYPTED = re.compile(r"(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}\Z")
 """The text before a part of a value that sops has encrypted."""
+_SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{300}")
+"""A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 

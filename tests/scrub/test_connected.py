@@ -56,6 +56,14 @@ FOUND = [
     r"password\u003d«river4471»",
     "Пароль от сервера 10.40.198.96: «Guitar*Panther917»",
     '{"db_password": {"sensitive": true, "type": "string", "value": "«Sailor&Sailor12»"}}',
+    "I reset the admin account, new pass = «Maple_Bamboo_73», works for me",
+    "Username: jo@example.org\\nPassword: «tiger-thunder-glacier-harbor»\"}",
+    "authentication {\n  auth_type PASS\n  auth_pass «cZ7OrDgS»\n}\n",
+    "rcon_password «velvetviolet32»\nport 27015\n",
+    "the db password is «qzjtovbsnkuweplmrtgkhvbdsxcwqzpa»",
+    "my sudo password is «CricketpurpleTurtle» use it when apt asks",
+    'JWT_SECRET=«Bottleautumngarden»\n',
+    'API_KEY=«vqclnoovnpzq»\n',
     # Drawn from all signs
     "new pw = «u3X(eAj}TZ@9»\nok",
     "- Password: «m+;,@Dn7^T.G^RWP!C_itdva»\n",
@@ -112,6 +120,10 @@ CLEAN = [
     'tokens = ["a", " ", "19June2000", " ", "b"]',
     'const stripe = Stripe("pk_live_51FlsmJ3iOmOvKW6E4zycTq17F6BKw7yV581a1yK");',
     "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
+    "Engine(postgresql+psycopg2://auth:***@db-eu1-12.int.example.net:5432/auth)",
+    "encryptedData:\n    password: Ag" + "B3+xLvbdFT/rXg" * 30,
+    '"refresh_tokens.delete_all_tokens":"すべてのトークンを削除する"',
+    '"login.totp_code_prompt_title":"Tofaktorautentisering"',
     '"@auth/core": "39.37.4-rc.39+build.10",',
 ]  # fmt: skip
 
