@@ -114,7 +114,10 @@ def is_camel_phrase(value: str, least: int = 3) -> bool:
 
 def is_run_together(value: str) -> bool:
     """Returns whether it is long words written as one or two, like `autumnwizardSaffron`."""
-    if len(value) > 40 or _RUN_TOGETHER.fullmatch(value) is None:
-        return False
+    return len(value) <= 40 and _RUN_TOGETHER.fullmatch(value) is not None and is_free(value)
+
+
+def is_free(value: str) -> bool:
+    """Returns whether no longer word of programs is within a value."""
     lower = value.lower()
     return not any(part in lower for part in _PARTS)

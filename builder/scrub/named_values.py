@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_free, is_run_together
 from builder.scrub.values import (
     DOCUMENTED,
     has_drawn_part,
@@ -121,9 +121,13 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
 
 def _is_letters(value: str, *, quoted: bool, setting: bool) -> bool:
     """Returns whether letters were drawn at random, or are words of no program."""
-    if value.isascii() and value == value.lower() and not is_wordlike(value):
-        return (quoted or setting) and len(value) >= 12 and len(set(value)) > 6
-    return setting and (is_run_together(value) or is_camel_phrase(value))
+    if not value.isascii() or value != value.lower():
+        return setting and (is_run_together(value) or is_camel_phrase(value))
+    if not (quoted or setting) or len(set(value)) <= 6:
+        return False
+    if is_wordlike(value):
+        return 16 <= len(value) <= 40 and is_free(value)
+    return len(value) >= 12
 
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:

@@ -63,7 +63,8 @@ FOUND = [
     "the db password is «qzjtovbsnkuweplmrtgkhvbdsxcwqzpa»",
     "my sudo password is «CricketpurpleTurtle» use it when apt asks",
     'JWT_SECRET=«Bottleautumngarden»\n',
-    'API_KEY=«vqclnoovnpzq»\n',
+    "API_KEY=«vqclnoovnpzq»\n",
+    "API_KEY=«velvetmarbleriverlamp»\n",
     # Drawn from all signs
     "new pw = «u3X(eAj}TZ@9»\nok",
     "- Password: «m+;,@Dn7^T.G^RWP!C_itdva»\n",
@@ -124,6 +125,8 @@ CLEAN = [
     "encryptedData:\n    password: Ag" + "B3+xLvbdFT/rXg" * 30,
     '"refresh_tokens.delete_all_tokens":"すべてのトークンを削除する"',
     '"login.totp_code_prompt_title":"Tofaktorautentisering"',
+    "API_KEY=aaaaaaaaaaaaaaaaaaaaaaaa\n",
+    "CLIENT_SECRET=clientsecretofservice\n",
     '"@auth/core": "39.37.4-rc.39+build.10",',
 ]  # fmt: skip
 
