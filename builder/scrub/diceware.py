@@ -1,4 +1,4 @@
-"""Recognises passphrases of words drawn from a list: `marble-thunder-badger-walnut`.
+"""Recognises passwords made of words: `marble-thunder-badger-walnut`, `CobaltGardenPirate`.
 
 Names in programs consist of words, too, but theirs name the things of programs.
 """
@@ -114,10 +114,10 @@ def is_camel_phrase(value: str, least: int = 3) -> bool:
 
 def is_run_together(value: str) -> bool:
     """Returns whether it is long words written as one or two, like `autumnwizardSaffron`."""
-    return len(value) <= 40 and _RUN_TOGETHER.fullmatch(value) is not None and is_free(value)
+    return len(value) <= 40 and _RUN_TOGETHER.fullmatch(value) is not None and is_foreign(value)
 
 
-def is_free(value: str) -> bool:
-    """Returns whether no longer word of programs is within a value."""
+def is_foreign(value: str) -> bool:
+    """Returns whether none of the longer words of programs is within the value."""
     lower = value.lower()
     return not any(part in lower for part in _PARTS)

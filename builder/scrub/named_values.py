@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware, is_free, is_run_together
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_foreign, is_run_together
 from builder.scrub.values import (
     DOCUMENTED,
     has_drawn_part,
@@ -126,7 +126,7 @@ def _is_letters(value: str, *, quoted: bool, setting: bool) -> bool:
     if not (quoted or setting) or len(set(value)) <= 6:
         return False
     if is_wordlike(value):
-        return 16 <= len(value) <= 40 and is_free(value)
+        return 16 <= len(value) <= 40 and is_foreign(value)
     return len(value) >= 12
 
 
