@@ -123,11 +123,8 @@ def _is_letters(value: str, *, quoted: bool, setting: bool) -> bool:
     """Returns whether letters were drawn at random, or are words of no program."""
     if not value.isascii() or value != value.lower():
         return setting and (is_run_together(value) or is_camel_phrase(value))
-    if not (quoted or setting) or len(set(value)) <= 6:
-        return False
-    if is_wordlike(value):
-        return 16 <= len(value) <= 40 and is_foreign(value)
-    return len(value) >= 12
+    is_long = len(value) >= (16 if is_wordlike(value) else 12)
+    return (quoted or setting) and is_long and len(set(value)) > 6 and is_foreign(value)
 
 
 def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
@@ -158,8 +155,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     if len(value) >= 8 and (
         not is_wordlike(value)
         or has_drawn_part(value)
-        or is_camel_phrase(value, 2)
-        or is_run_together(value)
+        or is_camel_phrase(value, 2 if quoted else 3)
+        or ((quoted or setting) and is_run_together(value))
     ):
         return True
     return len(value) >= 6 and ((quoted and value == lower) or setting)

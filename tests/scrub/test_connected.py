@@ -127,6 +127,8 @@ CLEAN = [
     '"login.totp_code_prompt_title":"Tofaktorautentisering"',
     "API_KEY=aaaaaaaaaaaaaaaaaaaaaaaa\n",
     "CLIENT_SECRET=clientsecretofservice\n",
+    "psk := cipherSuite.expandLabel(session)",
+    "await team.rm('zkat', '@npm:cli', {token: 'myregistrytoken'})",
     '"@auth/core": "39.37.4-rc.39+build.10",',
 ]  # fmt: skip
 
