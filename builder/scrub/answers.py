@@ -242,13 +242,10 @@ def _fields(text: str, begin: int, stop: int) -> Iterator[Hit]:
 
 def _is_value(value: str) -> bool:
     """Returns whether the value is generated, or chosen as passwords are."""
-    if (
-        len(value) < 6
-        or is_stand_in(value)
-        or _NO_VALUE.match(value)
-        or value.startswith(("/", "-"))
-    ):
-        return value.startswith("/") and looks_random(value) and value.endswith("=")
+    if len(value) < 6 or is_stand_in(value):
+        return False
+    if value.startswith(("/", "-")) or _NO_VALUE.match(value):
+        return value.startswith("/") and looks_random(value)  # base64 may begin like a path
     return (
         looks_random(value)
         or is_chosen(value)

@@ -209,7 +209,8 @@ def _after(match: re.Match[str], text: str, keyword: str) -> Iterator[Hit]:
         values += filter(None, [_CHANGED.match(text, match.end("value"))])
     for one in values:
         value = _trimmed(one["value"])
-        is_numbered = keyword in PASSWORDS and match["gap"] and _NUMBERED.fullmatch(value)
+        is_joined = match["gap"] or (match["words"] and match["words"].endswith((": ", ":")))
+        is_numbered = keyword in PASSWORDS and is_joined and _NUMBERED.fullmatch(value)
         if is_numbered or _looks_secret(value, keyword):
             begin = one.start("value")
             yield Hit(begin, begin + len(value), "secret", certain=False)

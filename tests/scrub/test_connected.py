@@ -65,6 +65,9 @@ FOUND = [
     'JWT_SECRET=«Bottleautumngarden»\n',
     "API_KEY=«vqclnoovnpzq»\n",
     "API_KEY=«velvetmarbleriverlamp»\n",
+    "One-time password for first sign-in: «falcon_walnut_680»\nPlease change it",
+    '.basic_auth("jo", Some("«jMy3cnB5Uven»"))',
+    "$ openssl rand -base64 24\n«/t7r6eLXMZE7pO/j0qcHT7Bnlg6kDG/Q»\n$ ls",
     # Drawn from all signs
     "new pw = «u3X(eAj}TZ@9»\nok",
     "- Password: «m+;,@Dn7^T.G^RWP!C_itdva»\n",
@@ -129,6 +132,7 @@ CLEAN = [
     "CLIENT_SECRET=clientsecretofservice\n",
     "psk := cipherSuite.expandLabel(session)",
     "await team.rm('zkat', '@npm:cli', {token: 'myregistrytoken'})",
+    "$ pass show x\n/usr/lib/python3/Dist2/x\n$ ls",
     '"@auth/core": "39.37.4-rc.39+build.10",',
 ]  # fmt: skip
 
