@@ -126,6 +126,7 @@ _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
 MAX_SECTION = 1000
 """Code points before a setting in which the header of its section may be."""
 _SECTION = re.compile(r"(?<!\w)\[[\w .:/-]{1,60}\]\s*$")
+_DOTENV = re.compile(r"(?:\d{1,6}[\t\u2192])?[A-Z][A-Z0-9_]{2,40}=[^\s;,()]*")
 _SETTING = re.compile(r"[ +-]{0,8}(?:\d{1,6}[\t\u2192])?(?:[#;].*|[\w .-]{1,60}=[^(]*|\s*)")
 _HAS_DIGIT = re.compile("[0-9]")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
@@ -203,9 +204,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         if quoted or not is_setting or not _is_mixed(value, sep):
             return  # PASS: test_2, ("pass", "arg1")
     if (is_loose and keyword in PASSWORDS and _is_plain(value)) or (
-        is_option and not quoted and value.startswith("-")
+        not quoted and (match["bare"].endswith("...") or (is_option and value.startswith("-")))
     ):
-        return  # form.password("confirm"), --passphrase --batch
+        return  # form.password("confirm"), API_KEY=sk-ant-..., --passphrase --batch
     name = text[start - len(prefix) : start + len(keyword)]
     if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
         return  # an access key's id and its signature are found by the key's own rule
@@ -230,7 +231,11 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
         before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented
-        setting = before is not None and (value == value.lower() or (is_tight and at_margin))
+        setting = before is not None and (
+            value == value.lower()
+            or (is_tight and at_margin)
+            or (name.isupper() and has_drawn_part(value))
+        )
     if sep.startswith("is") and not quoted and value.isalpha() and value == value.lower():
         return  # the password is changed, in any language
     if (is_row and value.lower().endswith(KEYWORDS)) or (
@@ -293,7 +298,7 @@ def _is_in_section(text: str, start: int) -> bool:
     before = text[max(0, start - MAX_SECTION) : start].replace("\\r", "").replace("\\n", "\n")
     *lines, _ = before.split("\n")
     for line in reversed(lines):
-        if _SECTION.search(line):
+        if _SECTION.search(line) or _DOTENV.fullmatch(line):
             return True
         if not _SETTING.fullmatch(line):
             return False

@@ -13,6 +13,10 @@ _HUMP = re.compile("[A-Z]?[a-z]+")
 _RUN_TOGETHER = re.compile(
     "[A-Z][a-z]{15,29}|(?=[A-Za-z]{16,40}$)[A-Za-z][a-z]{4,19}[A-Z][a-z]{4,19}"
 )
+_SIMPLE = re.compile(
+    r"(?:[A-Z]?[a-z]{3,12}(?:[A-Z][a-z]{2,11}|[-_.][a-z]{3,12}){1,4}[-_.]?\d{2,6}"
+    r"|[A-Z]?[a-z]{4,12}\d{4,6})(?:[!?.-]|[A-Za-z])?"
+)
 _LABELS = (
     "auth", "code", "data", "file", "form", "hash", "name", "pass", "role", "text", "user",
     "kennwort", "wachtwoord", "contrase", "senha", "salasan", "adgangskod", "loseno",
@@ -93,6 +97,14 @@ _OF_PROGRAMS = frozenset(
     """.split()  # noqa: SIM905 - a thousand quoted words are hard to read
 )
 """Words of names, labels and messages in programs."""
+_RESOURCES = frozenset(
+    """
+    aes api app argon ascii bcrypt blake cbc cert chacha covid crc cred creds ctr debian dev dsa env
+    fedora gcm hmac iam ipv iso java jwt key latin prod python rfc ripemd rsa scram sha sso stag svc
+    tls ubuntu utf web windows
+    """.split()  # noqa: SIM905 - as above
+)
+"""Other words in the names of resources, algorithms and systems."""
 _PARTS = (*_LABELS, *sorted(word for word in _OF_PROGRAMS if len(word) > 4))
 
 
@@ -110,6 +122,20 @@ def is_camel_phrase(value: str, least: int = 3) -> bool:
         return False
     words = [word.lower() for word in _HUMP.findall(value)]
     return len(set(words)) == len(words) >= least and _OF_PROGRAMS.isdisjoint(words)
+
+
+def is_simple(value: str, least: int = 1) -> bool:
+    """Returns whether it is `least` words or more and a number: `plutoWillow291`, `river4471`.
+
+    None of the words is one of programs, except `secret` after two others.
+    """
+    if len(value) > 64 or _SIMPLE.fullmatch(value) is None:
+        return False
+    words = [word.lower() for word in _HUMP.findall(value)]
+    if len(words) > 2 and words[-1] == "secret":
+        words.pop()
+    is_foreign_to_programs = _OF_PROGRAMS.isdisjoint(words) and _RESOURCES.isdisjoint(words)
+    return len(words) >= least and is_foreign_to_programs
 
 
 def is_run_together(value: str) -> bool:

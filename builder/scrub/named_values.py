@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware, is_foreign, is_run_together
+from builder.scrub.diceware import (
+    is_camel_phrase,
+    is_diceware,
+    is_foreign,
+    is_run_together,
+    is_simple,
+)
 from builder.scrub.values import (
     DOCUMENTED,
     has_drawn_part,
@@ -37,6 +43,8 @@ TOKENS = (
 )  # fmt: skip
 """Keywords whose value must look generated."""
 
+_OF_TEXTS = ("token", "auth", "credential", "credentials", "_sk", "_pat", "_salt")
+"""Keywords of values that may also be a word and a number: a token of a text."""
 _NUMBERED_WORD = re.compile(
     r"^[^.]*$|^[A-Z][a-z]+\d{2,4}\.[a-z]{3,}\d*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
     r"|(?!sha|b?float|u?int|utf|md|base|aes|hmac|crc|complex|win|python)[a-z]{4,}\d{3,})$"
@@ -110,6 +118,10 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
             and setting
             and _WORDS_AND_NUMBER.fullmatch(value) is not None
             and not _NAMED_IN_PROGRAMS.search(value)
+        )
+        or (
+            (quoted or setting)
+            and is_simple(value, 2 if keyword in _OF_TEXTS and not setting else 1)
         )
         or ((quoted or setting) and any(is_like(value) for is_like in _LIKELY))
         or ((quoted or setting) and (keyword != "key" or "_" not in value) and is_diceware(value))

@@ -114,6 +114,9 @@ def test_values_of_names(template):
         "cpe:2.3:a:*:*:*:*:*:*:*:*:*:version2",
         "import the new signing key 19882D92DDA4C400C22C0D56CC2AF4472167BE03 first",
         "char **password = argv[2]; password **= 2",
+        '{"token": "berlin2024"}, secret = "my-secret-1234", API_SECRET=test-key-123',
+        "API_KEY=sk-ant-api03-...\n",
+        "login via jo@example.org / node18 works",
     ],
 )
 def test_code_and_placeholders(text):
