@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from builder.scrub.chosen import looks_chosen
+from builder.scrub.diceware import is_simple
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, Lines, Matches
 
@@ -21,11 +22,14 @@ NEXT_TO = 40
 
 _FOR_PASSWORDS = (
     "passwords?|passwd|passphrase|passcode|passwort|passord|pass|pwd|pw|mdp|mot de passe|kennwort"
-    "|senha|zugangsdaten|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
+    "|senha|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
     "|salasana|parola|sifre|geslo|kata sandi"
 )
 """A longer word comes before its beginning."""
-_FOR_LOGIN = "credentials?|creds|log[ -]?in|logged in|sign[ -]?in"
+_FOR_LOGIN = (
+    "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|zugangsdaten|anmeldedaten|logindaten"
+    "|identifiants|credenciales|credenziali|inloggegevens|credenciais"
+)
 _WEAK = "user(?:name)?|ssh|use|account|connect"
 """Words after which only `me / …` counts."""
 _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
@@ -50,7 +54,7 @@ LINES = LinePrefilter(
 """Finds the lines with such a password."""
 
 _REST = re.compile(rf"{_BETWEEN}{{0,{REACH}}}")
-_TOKEN = re.compile(rf"(?<={_OPENS})[^\s\"'`|]{{8,80}}")
+_TOKEN = re.compile(rf"(?<={_OPENS})(?!\*)[^\s\"'`|]{{8,80}}")
 _QUOTES = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}$"
 _LINK = re.compile(
     r"(?:(?<![a-z])(?:is|it's|its|was|be|to|as|type|typed|enter|use|try|says|ist|lautet|est|es|\u00e8|\u00e9|jest|je"
@@ -78,6 +82,9 @@ _USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
 """The name of a user before the password."""
 _PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
 """The same without spaces: `me:…`."""
+_MAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}[\"'`*)]{0,3}[ \t]{1,2}/[ \t]\S{0,3}\Z")
+"""The address of a user straight before the password."""
+_MIXED = re.compile(r"(?=.*\d.*\d)(?=.*[A-Za-z])[A-Za-z0-9]{8,64}")
 _NOT_AFTER = re.compile(
     r"[ _-](?:polic|rule|strength|hash|format|length|manager|store|field|input|prompt|reset|generat"
     r"|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page"
@@ -118,7 +125,7 @@ def _is_word(text: str, start: int, end: int) -> bool:
         return False
     if text[start:end].lower() == _CONTRASENA and after.isalpha():
         return True
-    in_name = after in ("_", "/") or (after == "." and text[end + 1 : end + 2].isalnum())
+    in_name = after in ("_", "/", "-") or (after == "." and text[end + 1 : end + 2].isalnum())
     return not after.isalnum() and not in_name and not _NOT_AFTER.match(text, end)
 
 
@@ -143,7 +150,12 @@ def _after(text: str, start: int, end: int) -> Hit | None:
         value = _trimmed(text[at : token.end()])
         if is_pass and not _DIGIT.search(value):
             continue  # and pass kind+how
-        if not _URL.search(token[0]) and looks_chosen(value):
+        is_likely = (
+            looks_chosen(value)
+            or (is_simple(value) and not needs_quote)
+            or (is_login and _MAIL.search(text, end, at) is not None and _MIXED.fullmatch(value))
+        )
+        if not _URL.search(token[0]) and is_likely:
             return Hit(at, at + len(value), "secret", certain=False)
     return None
 

@@ -34,6 +34,9 @@ FOUND = (
     "the db pass for jo is still «Timber7790violet?» until Monday",
     "Pass: «Timber7790violet?»",
     "user jo pass «Timber7790violet?» works",
+    "Ich habe ein neues Passwort gesetzt: **«dragonVerano646»** (Benutzer `jo`).",
+    "no, the password changed yesterday, it's now «anchor87848Q». try again",
+    "Zugangsdaten für den Test: jo@example.org / «Garage2013Q», schau bitte",
     "Set `ADMIN_PASSWORD` to `«cxn=A#gh41USWG39i#o0»` in staging",
 )
 NOT_FOUND = (
