@@ -167,6 +167,7 @@ TOKEN_RULES = (
     _rule("teams_webhook", r"webhook\.office\.com/webhookb2/[\w@-]{36,90}/IncomingWebhook/[0-9a-z]{32}/[\w-]{36,120}(?:/[\w-]{20,90})?", "webhook.office.com/", "https://acme.«webhook.office.com/webhookb2/{u}@{u}/IncomingWebhook/{h32}/{u}»"),
     _rule("discord_token", r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,40}", "MD MT Mj Mz ND NT Nj Nz OD OT Oj Oz", "bot «MTA{A23}.{A6}.{A38}»", generated=True),
     _rule("discord_token", r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,40}", ".", "discord «M{A24}.{A6}.{A38}»", lead=(24, 28), near=("discord",), generated=True),
+    _rule("discord_token", r"[A-Za-z\d_-]{23,28}\.[\w-]{6}\.[\w-]{27,40}", ".", "client.login('«{A24}.{A6}.{W38}»');", "// discord.js\nconst bot = start('«{A24}.{A6}.{W38}»')", lead=(23, 28), near=("discord", "client.login(", "bot.run(", "client.run(", "bot.login("), generated=True, misses=("discord.AllowedMentionsOfUsers.member.replied_user_or_role_in_guild",)),
     _rule("discord_webhook", r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{16,20}/[\w-]{50,80}", "discord.com/api/ discordapp.com/api/", "https://«discord.com/api/webhooks/{d18}/{W68}»"),
     _rule("telegram_token", r"\d{8,10}:AA[\w-]{32,34}", ":AA", "«{d10}:AA{W33}»", lead=(8, 10)),
     _rule("telegram_token", r"\d{8,10}:[\w-]{35}", ":", "telegram: «{d10}:{W35}»", lead=(8, 10), near=("telegram", "bot_token", "bottoken"), generated=True),

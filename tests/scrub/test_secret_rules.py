@@ -139,6 +139,7 @@ def test_an_empty_literal_is_refused(prefilter):
 
 _BEFORE = (
     "", " ", ".", "?", ";", "x", "x ", "[x ", "'", "-pass ", "with ", "shared", "client-", "ssh ",
+    ": ",
 )  # fmt: skip
 """Texts that lookbehinds at the start of a pattern ask for."""
 
