@@ -116,7 +116,7 @@ def publish(
         }
         describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
         folder = built.writer.folder
-        found = surveyed = None
+        found = surveyed = loaded = None
         if built.data_files:
             # The part of the card that loaders need does not depend on the findings of audits.
             (folder / "README.md").write_bytes(describe(found=None).encode("utf-8", "replace"))
@@ -131,16 +131,17 @@ def publish(
                 open_pool=run.pool,
                 without_secrets=built.without_secrets,
             )
-            built.changed_by_loader = loaded()
-            if built.changed_by_loader:
-                return built, False
             surveyed = counted()
             about["audit"] = {"findings": [_finding(finding) for finding in found.findings]}
         run.phase("report", None)
+        page = report_html(str(folder), about, found, target, surveyed, render)
+        # Nothing is written to the folder while the loader reads it.
+        built.changed_by_loader = loaded() if loaded is not None else []
+        if built.changed_by_loader:
+            return built, False
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
         built.writer.write("README.md", [describe(found=found).encode("utf-8", "replace")])
-        page = report_html(str(folder), about, found, target, surveyed, render)
         built.writer.write("report.html", [page])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True

@@ -130,7 +130,7 @@ class Target:
             fast = background.submit(lambda: fast_backend(self.definition()))
             meanwhile()
             _ = self._table, self.style, self.generation_prompts
-        self._encoder.fast = fast.result()
+        self._encoder.use(fast.result())
 
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any

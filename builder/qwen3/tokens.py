@@ -3,8 +3,8 @@
 The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
 starts and whether they decode to the text. No offsets are needed from the tokenizer, so the ids may
 come from a faster one, fastokens (extra `fast`). `tokenizers` is the reference
-(library-measurements.md): its ids are compared on the first text of each process and on one text in
-CHECKED.
+(library-measurements.md): its ids are compared on `_PROBE` when fastokens is loaded, and on one
+text in CHECKED.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ WORTH_LOADING = 1 << 20
 
 CHECKED = 128
 """One text (or piece of a long text) in this many is tokenised by both tokenizers."""
+
+_PROBE = (
+    "<|im_start|>user\nIt's 1234.5 % of <b>all</b>,  don't: x_y = f(a[0])\r\n\tif n >= 10:\n\n"
+    "caf\u00e9 na\u00efve \u4f60\u597d\uff0c\u4e16\u754c \u0417\u0434\u0440\u0430 \U0001f680\u200d"
+    '<|im_end|>\n<tool_call>\n{"name": "f", "arguments": {"p": "\\n\\u00e9"}}\n</tool_call>'
+)
+"""Words, numbers, code, scripts, control tokens: what two tokenizers might split differently."""
 
 _SHIFTED = 0x100
 """GPT-2's table maps bytes that are not printable characters to code points from here on."""
@@ -207,34 +214,43 @@ class Encoder:
     """
 
     def __init__(self, backend: Any, definition: Callable[[], str]) -> None:
-        self.fast: Any = None
+        self._fast: Any = None
         self._backend = backend
         self._definition = definition
         self._is_installed = True
-        self._checked = False
         self._encoded = 0
+
+    def use(self, fast: Any) -> None:
+        """Uses a fastokens tokenizer; None: it is not installed.
+
+        Raises UsageError if it gives other ids for a probe.
+        """
+        if fast is not None:
+            self._compare(_PROBE, _fast_ids(fast, _PROBE))
+        self._fast = fast
+        self._is_installed = fast is not None
 
     def __call__(self, text: str) -> Ids:
         """Returns the tokens of a text."""
-        if self.fast is None and self._is_installed:
+        if self._fast is None and self._is_installed:
             self._encoded += len(text)
             if self._encoded >= WORTH_LOADING:
-                self.fast = fast_backend(self._definition())
-                self._is_installed = self.fast is not None
-        if self.fast is None:
+                self.use(fast_backend(self._definition()))
+        if self._fast is None:
             return self._true_ids(text)
-        return _joined(map(self._fast_ids, self.pieces(text)))
+        return _joined(map(self._checked_ids, self.pieces(text)))
 
-    def _fast_ids(self, text: str) -> Ids:
-        flat, _ = self.fast.encode_batch_flat([text], add_special_tokens=False)
-        ids = np.frombuffer(flat, dtype="<u4")
-        if not self._checked or int(ids.sum()) % CHECKED == 0:
-            self._checked = True
-            if not np.array_equal(ids, self._ids_of_piece(text)):
-                raise UsageError(
-                    "fastokens and tokenizers give different ids: uninstall fastokens (extra fast)"
-                )
+    def _checked_ids(self, text: str) -> Ids:
+        ids = _fast_ids(self._fast, text)
+        if int(ids.sum()) % CHECKED == 0:
+            self._compare(text, ids)
         return ids
+
+    def _compare(self, text: str, ids: Ids) -> None:
+        if not np.array_equal(ids, self._ids_of_piece(text)):
+            raise UsageError(
+                "fastokens and tokenizers give different ids: uninstall fastokens (extra fast)"
+            )
 
     def _true_ids(self, text: str) -> Ids:
         return _joined(map(self._ids_of_piece, self.pieces(text)))
@@ -282,6 +298,11 @@ class Encoder:
             return False
         definition = json.loads(self._backend.pre_tokenizer.__getstate__())
         return bool(definition.get("pretokenizers") == _QWEN_STEPS)
+
+
+def _fast_ids(fast: Any, text: str) -> Ids:
+    flat, _ = fast.encode_batch_flat([text], add_special_tokens=False)
+    return np.frombuffer(flat, dtype="<u4")
 
 
 def _joined(pieces: Iterable[Ids]) -> Ids:

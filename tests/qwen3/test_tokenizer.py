@@ -170,9 +170,9 @@ def test_a_missing_tokenizer_is_one_line(monkeypatch, name):
 
 
 class Shim:
-    """The interface of fastokens over the real tokenizer; `off` is added to each id."""
+    """The interface of fastokens over the real tokenizer; `off(text)` is added to each id."""
 
-    off = 0
+    off = staticmethod(lambda text: 0)
 
     def __init__(self, backend):
         self.backend = backend
@@ -184,7 +184,7 @@ class Shim:
     def encode_batch_flat(self, texts, add_special_tokens):
         (text,) = texts
         ids = self.backend.encode(text, add_special_tokens=add_special_tokens).ids
-        return np.array([number + self.off for number in ids], dtype="<u4").tobytes(), b""
+        return np.array([number + self.off(text) for number in ids], dtype="<u4").tobytes(), b""
 
     def no_truncation(self):
         self.backend.no_truncation()
@@ -193,15 +193,27 @@ class Shim:
         self.backend.no_padding()
 
 
-@pytest.mark.parametrize("off", [0, 1])
-def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, off):
-    shim = type("Shim", (Shim,), {"off": off})
+OFF = {
+    "never": lambda text: 0,
+    "always": lambda text: 1,
+    "later": lambda text: int(text != tokens._PROBE),
+}
+
+
+@pytest.mark.parametrize("wrong", OFF)
+def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, wrong):
+    shim = type("Shim", (Shim,), {"off": staticmethod(OFF[wrong])})
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=shim))
     monkeypatch.setattr(tokens, "CHECKED", 1)
     target = load(saved())
-    target.prepare()
     text = target.render([{"role": "user", "content": "a b c"}], [])
-    if off:
+    if wrong == "always":
+        with pytest.raises(UsageError, match="give different ids"):
+            target.prepare()
+        assert target._encoder._fast is None
+        return
+    target.prepare()
+    if wrong == "later":
         with pytest.raises(UsageError, match="give different ids"):
             target.encode(text)
     else:
@@ -228,7 +240,7 @@ def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved):
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
     ]
-    assert loaded == texts[2:]
+    assert loaded == [tokens._PROBE, *texts[2:]]
 
 
 def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):

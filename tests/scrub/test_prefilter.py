@@ -323,8 +323,21 @@ def test_without_re2_every_rule_may_hit(monkeypatch):
     assert without.re2 is None
     assert without.Prefilter([("x", "one"), ("y", "two")])("y") == ("one", "two")
     assert list(without.LinePrefilter("x")("a\nb")) == [(0, 3)]
-    literals = without.LiteralPrefilter([(("Ab", "b"), None, "one"), (("c",), "x", "two")])
-    assert literals("ABa bC") == {"ab": [0], "b": [1, 4], "c": [5]}
+    check_literals(without)
+
+
+def test_literals_are_found_where_their_start_allows():
+    check_literals(gates)
+
+
+def check_literals(module):
+    literals = module.LiteralPrefilter([
+        (("Ab", "b"), None, "one"),
+        (("c", "twice"), "[x-z]", "two"),
+        (("twice",), None, "three"),
+    ])  # fmt: skip
+    assert literals("ABa bC yC") == {"ab": [0], "b": [1, 4], "c": [8]}
+    assert literals("C\u00e9 TWICE") == {"c": [0], "twice": [3]}
     assert literals.rules(["c", "b"]) == ["one", "two"]
 
 
