@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - patterns
 """Finds values that a name marks as secret: `api_key = "…"`, `"password": "…"`, `--token …`.
 
 The name and its value may also be two members of one object (`name: API_TOKEN`, `value: …`), two
@@ -14,8 +13,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from builder.scrub import formats
+from builder.scrub.between import (
+    BARS,
+    CLOSED,
+    DESCRIBED,
+    IN_ROW,
+    LINE_BEFORE,
+    NAMED,
+    NEXT_VALUE,
+    SIGN,
+    TAB,
+    VALUE,
+    is_joined,
+    sign_of,
+)
 from builder.scrub.diceware import is_diceware
-from builder.scrub.expressions import COMPARED, is_code, is_variable
+from builder.scrub.expressions import is_code, is_variable
 from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS, is_value
 from builder.scrub.names import (
@@ -32,80 +46,21 @@ from builder.scrub.names import (
 from builder.scrub.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.scrub.values import has_drawn_part, is_wordlike
 
-_BARE = r"(?:[^\s\"'`<>\\;,&|(){}\[\]%]|&(?=\w{0,30}[!#$%^*@+~?])|%(?!2[267]))"
-"""A character of an unquoted value; `&` is one if it cannot begin the next field of a form."""
-_CLOSED = r"(?: \([\w .-]{1,20}\))?(?:\\{0,7}[\"'`]|\*\*|&(?:quot|#34|#39|apos);|%2[27]|\\{1,4}u002[27])?(?:[\]}]|%5[dD])?[ \t]{0,24}"
-_BREAK = (
-    r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=[\nn])[+-](?=[ \t])"
-    r"|(?<=\n)[\w./-]{1,80}[:-]\d{1,6}[:-]){0,40}"
-)
-"""White space, also across a line end, escaped, with line numbers and the marks of a diff."""
-_PAIR = (
-    rf"[,;:{{]?{_BREAK}(?:\\{{0,7}}[\"']?\w{{1,20}}\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
-    rf"[ \t]{{0,4}}[^,\n{{}}]{{1,60}}?(?:,|\n|\\{{1,4}}n){_BREAK})?"
-    rf"\\{{0,7}}[\"']?(?:(?:Parameter)?[vV]alue|[dD]efault)\\{{0,7}}[\"']?[ \t]{{0,4}}[:=]"
-    r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
-    rf"|</[\w:-]{{1,40}}>{_BREAK}<[\w:-]{{1,40}}>"
-)
-"""The text between a name and its value in two members, attributes or elements."""
-_INSTEAD = r"(?:(?:\)[ \t]?)?(?:\|\||\?\?|\?:)|(?:\)[ \t]?|[ \t])or)(?=[ \t]{0,2}\\{0,7}[\"'`])"
-"""The text between the name of a variable and the value that it has otherwise."""
-_CALLED = (
-    r"\)\.(?:to(?:Be|Equal|StrictEqual|Contain)|unwrap_or|or_else|orElse)\((?=\\{0,7}[\"'`])"
-    r"|[ =:]{0,3}%[svqdr@](?:\\{1,4}n)?\\{0,7}[\"'](?:,[ \t]?|[ \t]{1,2})(?=\\{0,7}[\"'])"
-    r"|:[ ]?\\{0,7}[\"'],[ \t]?(?=\\{0,7}[\"'])|\{(?=\\{0,7}\")|\{[ \t]?get;[^}\n]{0,30}\}[ \t]?=|%3[aAdD]|\\{1,4}u003[aAdD]|[ \t][aA]s[ \t][sS]tring[ \t]?="
-    r"|(?<=[\"'])(?:[ \t][\w:-]{1,30}=\\{0,7}[\"'][^\"'\n<>]{0,60}\\{0,7}[\"']){0,3}[ \t]?>(?=[^<>\s]{4,400}</)"
-)
-"""The text between a name and its value in a test, a format, a declaration, an element of XML."""
-_BARS = ("|", "\u2502", "\u2503", "\u2551")
-"""Lines between the columns of a table."""
-_BAR = r"[|\u2502\u2503\u2551]"
-_IN_ROW = re.compile(rf"(?<!\w){_BAR}[ \t`*]{{0,4}}\Z|{_BAR}[ \t`*]{{1,4}}\Z")
-"""The text before the first cell of a pair, which no alternation of words has."""
-_SIGN = (
-    rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|{_INSTEAD}|{_CALLED}|:|>(?:{_BREAK}(?=[^<>\s]{{6,400}}\s{{0,40}}</))?|[ \t]is\b:?"
-    r"|(?<=[\"']),(?=[ \t]?\\{0,7}[\"'])"
-    r"|\((?=[ \t]{0,2}\\{0,7}[\"'])"
-    rf"|{_BAR}(?=[ \t]{{0,24}}`?[^\s|`\u2502\u2503\u2551]{{6,400}}`?[ \t]{{0,80}}{_BAR})"
-)
-_VALUE = (
-    r"(?:\*\*)?[ \t]{0,24}(?:&?(?:'static )?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = |(?:[bBuUN@]|\[\]byte\(|\\{0,7}[\"']{2})(?=\\{0,7}[\"'])"
-    r"|[\w.:]{0,30}(?:64decode|64_decode|decode64|decodestring|from_?hex|unhexlify|unhex|buffer\.from"
-    r"|atob|SecretStr|String::from)\([bB]?(?=\\{0,7}[\"'])"
-    r"|(?:&?(?:'static )?\w{1,20}(?:\[\w{1,20}(?: \| None)?\])? = )?(?:[\w.]{1,20}\.)?(?:[fF]ield|mapped_column|Column|Some|Ok|Just|[sS]tr|String"
-    r"|Secret|SecretString|Ptr|ptr|of|from)\((?:(?:default|value|server_default)[ ]?=[ ]?)?(?=\\{0,7}[\"'])"
-    rf"|{_BREAK}string\(\d{{1,4}}\) (?=\\{{0,7}}\")"
-    r"|[>|][+-]?(?:\n|\\{1,4}n)[ \t]{1,20}|[\w.$]{1,60} (?:\|\||\?\?|or) "
-    rf"|(?<=[=:] )\({_BREAK}(?=\\{{0,7}}[\"'])|&(?:quot|#34|#39|apos);|%2[27]|\\{{1,4}}u002[27]|\[{_BREAK})?"
-    r"(?:\\{0,7}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\n\\]|\\{1,7}u00[2-7][0-9a-fA-F]){4,4000})"
-    r"(?=\\{0,7}[\"'`]|\\|$)"
-    rf"|(?P<bare>{_BARE}{{6,4000}})(?![\w(\[{{]))"
-)
-_TAB = r"(?:\t|\\{1,4}t)"
-"""A tab, which may be escaped."""
-NAMED = re.compile(
-    rf"(?P<plural>[sS]?)(?:{SUFFIX})?{_CLOSED}"
-    rf"(?P<sep>{_SIGN}|[ \t]{{1,8}}(?=\S)|(?P<tab>{_TAB})){_VALUE}"
-)
-"""The text after a name: `: "value"`, `=value`, ` value` (after an option), `>value<`."""
-_NEXT = re.compile(
-    rf"\\{{0,7}}[\"'`]{_BREAK},{_BREAK}\\{{0,7}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,7}}[\"'`])"
-)
-"""The text after a value in a list, with the next value."""
 MAX_LISTED = 50
 """Values of a list that are examined."""
 _BEFORE = re.compile(r"[\w-]{0,40}\Z")
 
-_SIGNED = necessary(f"(?:{SUFFIX})?{_CLOSED}(?:{_SIGN}){_VALUE}", ignore_case=True)
-_SPACED = necessary(rf"{_CLOSED}[ \t]{_VALUE}", ignore_case=True)
+_SIGNED = necessary(f"(?:{SUFFIX})?{CLOSED}(?:{SIGN}){VALUE}", ignore_case=True)
+_SPACED = necessary(rf"{CLOSED}[ \t]{VALUE}", ignore_case=True)
 _QUOTED = necessary(r"(?:\\{0,7}[\"'`])?[ \t]{1,24}\\{0,7}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
-_TABBED = necessary(rf"{_CLOSED}{_TAB}{_VALUE}", ignore_case=True)
+_TABBED = necessary(rf"{CLOSED}{TAB}{VALUE}", ignore_case=True)
 LINES = LinePrefilter(
     "|".join(
         (
             f"(?:{NAME})[sS]?{_SIGNED}",
             rf"-[\w?-]*(?:{NAME})(?:{necessary(SUFFIX)})?{_SPACED}",
             rf"(?:{NAME})(?:{_TABBED}|{_QUOTED})",
+            rf"(?:{NAME}){formats.CONDITION}",
         )
     )
 )
@@ -133,9 +88,6 @@ _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _MEMBER = re.compile(r"\\{0,7}[\"'`][ \t]{0,2}:")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
 """A file and a line number, as grep prints them."""
-_LINE_BEFORE = re.compile(
-    r"(?:^|\n|\\n|\u2192|[\n ]\d{1,6}\t)[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{0,60}\Z"
-)
 
 
 def named_secret(name: str, value: str) -> bool:
@@ -156,9 +108,11 @@ def find_named(text: str, lines: Lines) -> Iterator[Hit]:
             nested = nested + 1 if begin < examined else 0
             if nested > MAX_NESTED:
                 continue
+            yield from _formatted(text, begin, keyword[0])
             match = NAMED.match(text, start + keyword.end())
             if match is not None:
                 examined = match.end()
+            if match is not None and is_joined(match, text, begin):
                 yield from _assigned(match, text, begin, keyword[0])
 
 
@@ -171,9 +125,9 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     opened = text[start - len(prefix) - 1 : start - len(prefix)]
     if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
         return  # ${PASSWORD:?required}
-    sep = "" if match["tab"] else COMPARED.get(match["sep"].strip(), match["sep"].strip())
-    is_option, is_row = prefix.startswith("-"), sep in _BARS
-    if is_row and not _IN_ROW.search(text, max(0, start - len(prefix) - 6), start - len(prefix)):
+    sep = sign_of(match)
+    is_option, is_row = prefix.startswith("-"), sep in BARS
+    if is_row and not IN_ROW.search(text, max(0, start - len(prefix) - 6), start - len(prefix)):
         return  # printf "$PASSWORD" | sha256sum | cut, HOME|PWD|PATH: no row of a table
     if sep.endswith(">") and text[match.start("sep") - 1] in "\"'":
         sep, opened = ">", "<"  # <string name="password">
@@ -220,8 +174,10 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
     if is_name and not (_HAS_DIGIT.search(value) and _is_in_section(text, start - len(prefix))):
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
-    setting = (is_option and keyword not in NEVER_INSIDE_A_WORD) or (
-        (is_tight or is_row) and name.upper() == name
+    setting = (
+        (is_option and keyword not in NEVER_INSIDE_A_WORD)
+        or ((is_tight or is_row) and name.upper() == name)
+        or sep == DESCRIBED
     )
     if (
         not quoted
@@ -229,7 +185,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         and (keyword in PASSWORDS or (keyword == "secret" and is_tight))
     ):
         ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
-        before = _LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
+        before = LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
         at_margin = before is not None and before["indent"] == ""  # code would be indented
         setting = before is not None and (
             value == value.lower()
@@ -256,10 +212,26 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         yield from _listed(text, match.end(), keyword)
 
 
+def _formatted(text: str, start: int, keyword: str) -> Iterator[Hit]:
+    """Yields the argument for a place in a format after a name, whose keyword begins at `start`."""
+    found = formats.argument(text, start, start + len(keyword))
+    if found is None:
+        return
+    before = _BEFORE.search(text, max(0, start - 40), start)
+    prefix = before[0] if before is not None else ""
+    value = text[found.start : found.end]
+    if not is_named(keyword, prefix) or (keyword == "pass" and not is_qualified(prefix)):
+        return
+    if keyword in PASSWORDS and _is_plain(value):
+        return  # "the password was %s", "changed"
+    if is_value(keyword, value, quoted=True, setting=False):
+        yield found
+
+
 def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
     """Yields the values of a list after its first, which ends at `at`."""
     for _ in range(MAX_LISTED):
-        match = _NEXT.match(text, at)
+        match = NEXT_VALUE.match(text, at)
         if match is None:
             return
         at = match.end()
@@ -290,7 +262,7 @@ def _is_mixed(value: str, sep: str) -> bool:
 
 
 def _is_line_start(text: str, start: int) -> bool:
-    return _LINE_BEFORE.search(text, max(0, start - 100), start) is not None
+    return LINE_BEFORE.search(text, max(0, start - 100), start) is not None
 
 
 def _is_in_section(text: str, start: int) -> bool:

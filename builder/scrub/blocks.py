@@ -1,7 +1,9 @@
 """Finds secrets in manifests of Kubernetes and in `INSERT` statements, by the block that contains them.
 
 - `kind: Secret`: every value of `data` and `stringData`, in YAML and in JSON
-- `INSERT INTO t (name, password) VALUES (…), (…)`: the values of columns named like a secret
+- `INSERT INTO t (name, password) VALUES (…), (…)`, `COPY t (name, password) FROM stdin`: the values
+  of columns named like a secret
+- cookies: `builder.scrub.cookies`
 """
 
 # ruff: noqa: E501 - patterns
@@ -11,13 +13,17 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
+from builder.scrub import cookies
 from builder.scrub.assignments import named_secret
 from builder.scrub.escapes import string_end
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, Lines
 from builder.scrub.values import is_stand_in, looks_random
 
-LINES = LinePrefilter(r"(?i:insert[ \t]+into)|kind\\*[\"']?:[ \t]*\\*[\"']?Secret")
+LINES = LinePrefilter(
+    r"(?i:insert[ \t]+into|copy[ \t]+[^ \t\n]+[ \t]*\()|kind\\*[\"']?:[ \t]*\\*[\"']?Secret|"
+    + cookies.CONDITION
+)
 """Finds the lines that show what such a block is."""
 
 _BREAK = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
@@ -50,11 +56,19 @@ _PLAIN = re.compile(r"[a-z0-9][a-z0-9_.@:-]{0,100}")
 _MEMBER = re.compile(
     r"[{,]\s{0,40}\\{0,7}\"(?P<k>[\w.-]{1,120})\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
 )
-_WORD = re.compile("insert", re.IGNORECASE)
+_WORD = re.compile("insert|copy", re.IGNORECASE)
 _INSERT = re.compile(
     r"insert[ \t]{1,4}into[ \t]{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()]{3,2000})\)\s{0,8}values\s{0,8}",
     re.IGNORECASE,
 )
+_COPY = re.compile(
+    r"copy[ \t]{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()]{3,2000})\)\s{1,8}from\s{1,8}stdin[^\n]{0,200}?;",
+    re.IGNORECASE,
+)
+_COPIED_ROW = re.compile(
+    r"(?P<break>\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?P<cells>(?!\\{1,4}\.)(?:[^\n\\]|\\{1,4}[Nt]){1,4000})"
+)
+_TAB = re.compile(r"\t|\\{1,4}t")
 _ROW = re.compile(r"[\s,]{0,8}\(")
 _CELL = re.compile(
     r"\s{0,40}(?:\\{0,7}'(?P<v>[^'\\\n]{0,400})\\{0,7}'|\\{0,7}\"(?P<w>[^\"\\\n]{0,400})\\{0,7}\""
@@ -68,11 +82,15 @@ def find_in_blocks(text: str, lines: Lines) -> Iterator[Hit]:
     """Yields the secrets of manifests and statements that lines of `LINES` show."""
     kinds: list[re.Match[str]] = []
     for start, end in lines:
+        yield from cookies.find_cookies(text, start, end)
         kinds += _KIND.finditer(text, start, end)
         for word in _WORD.finditer(text, start, end):
             insert = _INSERT.match(text, word.start())
             if insert is not None:
                 yield from _rows(text, insert)
+            copy = _COPY.match(text, word.start())
+            if copy is not None:
+                yield from _copied(text, copy)
     for first, last in _manifests(text, kinds):
         yield from _values(text, first, last)
 
@@ -133,7 +151,7 @@ def _is_open(key: str, value: str) -> bool:
 
 def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:
     """Yields the secrets in the rows of an `INSERT` statement."""
-    names = [name.strip(" \t\r\n\"`'[]\\") for name in insert["names"].split(",")]
+    names = _columns(insert)
     if not any(named_secret(name, _LIKELY_SECRET) for name in names):
         return
     at = insert.end()
@@ -152,6 +170,31 @@ def _rows(text: str, insert: re.Match[str]) -> Iterator[Hit]:
                 yield Hit(*cell.span(group), "secret", certain=False)
             if cell["end"] == ")":
                 break
+
+
+def _copied(text: str, copy: re.Match[str]) -> Iterator[Hit]:
+    """Yields the secrets in the rows after a `COPY` statement, whose cells are between tabs."""
+    names = _columns(copy)
+    at = copy.end()
+    for _ in range(MAX_ROWS):
+        row = _COPIED_ROW.match(text, at)
+        if row is None:
+            return
+        at = row.end()
+        start = row.start("cells")
+        for name in names:
+            tab = _TAB.search(text, start, at)
+            end = tab.start() if tab is not None else at
+            if end > start and named_secret(name, text[start:end]):
+                yield Hit(start, end, "secret", certain=False)
+            if tab is None:
+                break
+            start = tab.end()
+
+
+def _columns(statement: re.Match[str]) -> list[str]:
+    """Returns the names of the columns of a statement."""
+    return [name.strip(" \t\r\n\"`'[]\\") for name in statement["names"].split(",")]
 
 
 _LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

@@ -8,6 +8,7 @@ are those of hashcat's list of examples.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
+from builder.scrub.layout import NUMBER
 from builder.scrub.secret_rule import (
     CHOSEN,
     DRAWN,
@@ -22,7 +23,7 @@ from builder.scrub.secret_rule import (
 _HEX32 = r"[0-9a-f]{32}"
 _ENDS = rf"(?=[ \t]{{0,8}}(?:{LINE}|$))"
 _MAIL = r"(?<![\w.+/=-])[\w.+-]{2,64}@[\w-]{1,60}(?:\.[\w-]{2,20}){1,4}"
-_GAP = r"(?:\s|\\{1,4}[nrt]|\d{1,6}[\t\u2192]|(?<=\n)[+-]){1,24}"
+_GAP = rf"(?:\s|\\{{1,4}}[nrt]|{NUMBER}|(?<=\n)[+-]){{1,24}}"
 """Space and line ends, also escaped, with line numbers or the signs of a diff."""
 _TAB = r"[ \t]|\\{1,4}t"
 _CODE = r"(?=[0-9a-z -]{0,20}\d)[0-9a-z]{4,8}(?:[ -][0-9a-z]{4,8}){1,3}"

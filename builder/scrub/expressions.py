@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from builder.scrub.between import sign_of
 from builder.scrub.values import is_leet, is_titled, is_wordlike
 
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
@@ -37,8 +38,6 @@ _CONDITION = re.compile(r" (?:&&|\|\||\?\?) ")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][\w.]*")
 _LAST_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LOGIN = re.compile("user|login|mail|auth|host|smtp|account", re.IGNORECASE)
-COMPARED = {"===": "==", "!=": "==", "!==": "=="}
-"""Operators, and the one that stands for them."""
 _MIXED = re.compile(r"[a-z]+_[A-Z][a-z]{2,}\d{2,}")
 """No style of names has such parts."""
 _NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
@@ -48,9 +47,9 @@ _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0
 def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
     """Returns whether a value is an expression of code.
 
-    `match` is that of `builder.scrub.assignments.NAMED`, whose text follows `name`.
+    `match` is that of `builder.scrub.between.NAMED`, whose text follows `name`.
     """
-    sep = COMPARED.get(match["sep"].strip(), match["sep"].strip())
+    sep = sign_of(match)
     letters, named = (_NO_LETTER.sub("", part.lower()) for part in (value, name + match["plural"]))
     if len(letters) >= 6 and named.endswith(letters) and _NAME.fullmatch(value):
         return True  # "bind-pw": "bindpw", DB_PASSWORD = "dbPassword"

@@ -34,12 +34,13 @@ from builder.scrub.values import (
 PASSWORDS = (
     "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
     "passwort", "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse",
-    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana",
+    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana", "requirepass", "masterauth",
 )  # fmt: skip
 """Keywords whose value need not look generated."""
 TOKENS = (
     "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat", "_sk", "erlang_cookie", "pepper", "_salt",
+    "_pat", "_sk", "erlang_cookie", "pepper", "_salt", "phpsessid", "jsessionid",
+    "asp.net_sessionid", "laravel_session", "_gitlab_session", "connect.sid",
 )  # fmt: skip
 """Keywords whose value must look generated."""
 

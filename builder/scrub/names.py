@@ -74,7 +74,7 @@ def keyword_of(name: str) -> str | None:
     lower = name.lower()
     if not lower.endswith(KEYWORDS) or len(lower) != len(name):
         return None
-    keyword = next(word for word in KEYWORDS if lower.endswith(word))
+    keyword = max((word for word in KEYWORDS if lower.endswith(word)), key=len)
     return keyword if is_named(keyword, name[: -len(keyword)]) else None
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.scrub.hits import Hit
+from builder.scrub.layout import NUMBER
 from builder.scrub.nearby import is_generated
 from builder.scrub.prefilter import ascii_lower, necessary, occurrences
 from builder.scrub.rules import ESCAPE, behind_none_of
@@ -35,7 +36,9 @@ ENCLOSED = rf"(?<=')[^\s'\\]{{4,200}}(?=')|(?<=\")(?:[^\s\"'`\\$]|{DOLLAR}){{4,2
 """A value in quotation marks, which may enclose any sign."""
 WORD = rf"(?P<v>{ENCLOSED}|(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{4,200}})"
 """A value on a command line."""
-LINE = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?:[ ]{0,6}\d{1,6}[\t\u2192]|[+-])?[ \t]{0,40}"
+LINE = (
+    rf"(?:\r?\n|(?:\\{{1,4}}r)?\\{{1,4}}n)(?:[ ]{{0,6}}{NUMBER}|[+-])?(?:[ \t]|\\{{1,4}}t){{0,40}}"
+)
 """The end of a line, which may be escaped, and what viewers and diffs put before the next one."""
 CHOSEN = (
     r"(?P<v>(?!(?:sha|md|utf-?|base|aes-?|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port)\d|[vx]\d[\d.]{0,12}(?![a-z\d]))"

@@ -10,7 +10,9 @@
 - a private key in PEM, complete or cut off
 - base64 of a text that contains one of these: `builder.scrub.encoded`
 - any of these in JSON that escapes what is not ASCII: `builder.scrub.unescaped`
+- any of these in typographic quotation marks: `builder.scrub.quotes`
 
+Versions and public keys are none (`builder.scrub.open_values`).
 The search takes linear time, since every repetition is bounded. Our own placeholders are never
 secrets.
 """
@@ -30,10 +32,12 @@ from builder.scrub import (
     blocks,
     columns,
     connected,
+    cookies,
     encoded,
     nearby,
     sentences,
 )
+from builder.scrub.call_rules import CALL_RULES
 from builder.scrub.command_rules import COMMAND_RULES
 from builder.scrub.config_rules import CONFIG_RULES
 from builder.scrub.context_rules import CONTEXT_RULES
@@ -41,6 +45,7 @@ from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.escapes import outside_escapes
 from builder.scrub.form_rules import FORM_RULES
 from builder.scrub.hits import Hit, Joined, apart, remembering
+from builder.scrub.open_values import is_open
 from builder.scrub.prefilter import (
     LinePrefilter,
     Lines,
@@ -49,6 +54,7 @@ from builder.scrub.prefilter import (
     necessary,
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
+from builder.scrub.quotes import straight
 from builder.scrub.token_rules import TOKEN_RULES
 from builder.scrub.unescaped import unescaped
 from builder.scrub.values import entropy, looks_random
@@ -61,6 +67,7 @@ RULES = (
     *CONTEXT_RULES,
     *CONFIG_RULES,
     *COMMAND_RULES,
+    *CALL_RULES,
     *DUMP_RULES,
     *FORM_RULES,
     *PROSE_RULES,
@@ -89,12 +96,15 @@ def find_secrets(text: str) -> tuple[Hit, ...]:
 @remembering
 def secrets_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
     """Returns the secrets in each of some texts: those of `find_secrets`."""
+    texts = [straight(text) for text in texts]
     return [_found(text, marks) for text, marks in zip(texts, _marked(texts), strict=True)]
 
 
 def named_secret(name: str, value: str) -> bool:
     """Returns whether the name of a JSON member (`api_key`, `password`) makes its value secret."""
-    return MARK not in value and assignments.named_secret(name, value)
+    if MARK in value or is_open(value):
+        return False
+    return assignments.named_secret(name, value) or cookies.is_header(name, value)
 
 
 @dataclass(slots=True)
@@ -131,8 +141,9 @@ def _marked(texts: Sequence[str]) -> list[_Marks]:
 def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
     hits = list(_as_written(text, marks))
     if (read := unescaped(text)) is not None:
-        (seen,) = _marked([read.text])
-        hits = [*read.whole(hits), *read.original(_as_written(read.text, seen))]
+        plain = straight(read.text)
+        (seen,) = _marked([plain])
+        hits = [*read.whole(hits), *read.original(_as_written(plain, seen))]
     if not hits:
         return ()
     found = apart(outside_escapes(text, hits))
@@ -142,6 +153,7 @@ def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
         if MARK not in text[hit.start : hit.end]
         and not _ENCRYPTED.search(text, max(0, hit.start - 24), hit.start)
         and not _SEALED.match(text, hit.start, hit.end)
+        and not is_open(text[hit.start : hit.end])
     )
 
 
@@ -200,6 +212,7 @@ def _has_key(body: str) -> bool:
 
 def _find_decoded(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, but for those that are encoded once more."""
+    text = straight(text)
     (marks,) = _marked([text])
     marks.lines.pop(_ENCODED, None)
     return apart(_as_written(text, marks))

@@ -30,15 +30,45 @@ _FOR_LOGIN = (
     "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|zugangsdaten|anmeldedaten|logindaten"
     "|identifiants|credenciales|credenziali|inloggegevens|credenciais"
 )
-_WEAK = "user(?:name)?|ssh|use|account|connect"
-"""Words after which only `me / …` counts."""
+_TAKES = (
+    "takes?|accepts?|wants?|expects?|answers?|works|nimmt|akzeptiert|verlangt|accepte|acepta"
+    "|accetta|aceita|accepteert|przyjmuje"
+)
+"""Verbs after which `me / …` counts if the sentence speaks of a machine."""
+_MACHINES = (
+    "switch|router|firewall|nas|printer|telnet|gateway|ilo|idrac|ipmi|bmc|pdu|modem|camera|esxi"
+    "|vcenter|proxmox|vpn"
+)
+_ACCOUNTS = "admin|administrator|root|sysadmin|netadmin|ubnt|ec2-user"
+"""Users of machines: straight after one `/ …` counts, as after a verb."""
+_MORE_ACCOUNTS = (
+    "operator|support|cisco|pi|ubuntu|debian|sa|postgres|mysql|oracle|backup|deploy|ops|guest"
+    "|service"
+)
+"""Users that count after the word for a machine."""
+_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+_WEAK = f"user(?:name)?|ssh|use|account|connect|{_TAKES}|{_MACHINES}|{_ADDRESS}"
+"""Words after which only `me / …` counts, after a machine only for accounts that many have."""
 _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
 """Words after which only a value in backticks with a digit counts."""
 _CONTRASENA = "contrase"
-_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_CONTRASENA}")
-_LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}", re.IGNORECASE)
+_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_ACCOUNTS}|{_CONTRASENA}")
+_LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}|{_ACCOUNTS}", re.IGNORECASE)
 _KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
+_VERB = re.compile(_TAKES, re.IGNORECASE)
+_MACHINE = re.compile(rf"{_MACHINES}|{_ADDRESS}", re.IGNORECASE)
+_OF_MACHINES = re.compile(
+    rf"(?<![A-Za-z])(?:{_MACHINES}|ssh|rdp|vnc|winrm|server|host|box|vm|db|database|console|panel|portal|appliance"
+    r"|controller|login|cluster|node|hypervisor)\d{0,4}(?![A-Za-z]|[ \t]?\()"
+    rf"|{_ADDRESS}|[\w-]{{2,40}}\.[\w.-]{{1,60}}\.?[a-z]{{2}}",
+    re.IGNORECASE,
+)
+"""A machine, its address, or how to reach one."""
+_ACCOUNT = re.compile(
+    rf"(?<![\w.@+-])(?:{_ACCOUNTS}|{_MORE_ACCOUNTS})[\"'`*)]{{0,3}}[ \t]/[ \t]", re.IGNORECASE
+)
+_IS_ACCOUNT = re.compile(_ACCOUNTS, re.IGNORECASE)
 _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
 _WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
@@ -49,6 +79,8 @@ LINES = LinePrefilter(
         rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
         rf"(?i:{_FOR_KEYS}){_WORD_END}{_BETWEEN}*`[^\s\"'`|]{{8}}",
         rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
+        rf"(?i:{_ACCOUNTS})[\"'`*)]*[ \t]/[ \t]",
+        rf"(?i:{_TAKES})[ \t]+[\"'`*]*[A-Za-z0-9_.@+-]+[\"'`*]*(?:[ \t]:[ \t]|/[^ \t/]{{7}})",
     ))
 )  # fmt: skip
 """Finds the lines with such a password."""
@@ -80,8 +112,12 @@ _USER = re.compile(
 )
 _USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
 """The name of a user before the password."""
+_SLASH = re.compile(r"[\"'`*)]{0,3}[ \t]/[ \t]{1,2}(?:\\{0,7}[\"'`*(\[]){0,3}")
+_USER_OF_MACHINE = re.compile(rf"{_USER_NAME}[ \t][/:][ \t]{_QUOTES}")
 _PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
 """The same without spaces: `me:…`."""
+_SIGNED_PAIR = re.compile(r"[\w.@+-]{2,60}/(?=[^\s/]{8})(?=\S{0,60}\d)(?=\S{0,60}[!#$%^*@~])")
+"""The same, and no path."""
 _MAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}[\"'`*)]{0,3}[ \t]{1,2}/[ \t]\S{0,3}\Z")
 """The address of a user straight before the password."""
 _MIXED = re.compile(r"(?=.*\d.*\d)(?=.*[A-Za-z])[A-Za-z0-9]{8,64}")
@@ -181,12 +217,36 @@ def _after_name(text: str, start: int, end: int, token: re.Match[str]) -> int | 
 def _after_login(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
     """Returns where a password begins in the token if the name of a user introduces it."""
     is_weak = _WEAK_WORD.fullmatch(text, start, end) is not None
+    if _IS_ACCOUNT.fullmatch(text, start, end) is not None:
+        is_next = _SLASH.fullmatch(text, end, token.start()) is not None
+        return token.start() if is_next and _is_of_machine(text, start, token.end()) else None
+    if is_weak and _VERB.fullmatch(text, start, end) is not None:
+        return _after_verb(text, start, end, token)
     pair = None if is_weak else _PAIR.match(token[0])
     if pair is not None:
         return token.start() + pair.end()
     between = text[max(end, token.start() - 2 * NEXT_TO) : token.start()]
     named = (_USER_SLASH if is_weak else _USER).search(between)
+    if _MACHINE.fullmatch(text, start, end) is not None and not _ACCOUNT.search(between):
+        return None
     return token.start() if named is not None else None
+
+
+def _is_of_machine(text: str, start: int, end: int) -> bool:
+    """Returns whether the sentence around [start, end) speaks of a machine."""
+    before = text[max(0, start - REACH) : start].rpartition("\n")[2]
+    after = text[end : end + NEXT_TO].partition("\n")[0]
+    return any(_OF_MACHINES.search(part) is not None for part in (before, after))
+
+
+def _after_verb(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns the same after a verb, if its sentence speaks of a machine."""
+    if not _is_of_machine(text, start, token.end()):
+        return None
+    between = text[end : token.start()]
+    if (pair := _SIGNED_PAIR.match(token[0])) is not None and not between.strip(" \t\"'`*"):
+        return token.start() + pair.end()
+    return token.start() if _USER_OF_MACHINE.search(between) is not None else None
 
 
 def _trimmed(token: str) -> str:

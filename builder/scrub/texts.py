@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.sample import Call, Dialogue, Turn
+from builder.scrub.cookies import is_session
 from builder.text import escape_tokens
 
 
@@ -39,8 +41,8 @@ def _collect(value: Json, name: str, found: list[tuple[str, str]]) -> None:
     if isinstance(value, str):
         found.append((name, value))
     elif isinstance(value, list):
-        for item in value:
-            _collect(item, name, found)
+        for before, item in pairwise((None, *value)):
+            _collect(item, _name_in_list(before, name), found)
     elif isinstance(value, dict):
         for key, item in value.items():
             found.append(("", key))
@@ -59,6 +61,11 @@ _FOR_PASSWORDS = re.compile(
     re.IGNORECASE,
 )
 _SCHEMA_VALUES = ("default", "const", "example", "examples", "enum")
+_OF_COOKIES = ("domain", "httpOnly", "sameSite", "path", "url", "expires", "expirationDate")
+"""Members of an object that is a cookie."""
+_SESSION = "session_token"
+"""The name of the value of a cookie that logs someone in."""
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]{2,60}")
 
 
 def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
@@ -66,8 +73,10 @@ def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
 
     In {"name": "API_KEY", "value": …} the `value` takes the name from `name`, what a browser types
     into a field described as one for passwords is named `password`, and in a schema the possible
-    values of a property take the property's name.
+    values of a property take the property's name. Cookies that log someone in have one name.
     """
+    if outer.lower().endswith(("cookie", "cookies")) and is_session(key):
+        return _SESSION
     if key in _TYPED:
         for naming in _FIELDS:
             if isinstance(given := owner.get(naming), str) and _FOR_PASSWORDS.search(given[:400]):
@@ -75,8 +84,14 @@ def _name_of(key: str, owner: dict[str, Json], outer: str) -> str:
     if key in ("value", "Value"):
         for naming in ("name", "key", "Name", "Key"):
             if isinstance(given := owner.get(naming), str):
-                return given
+                is_cookie = not owner.keys().isdisjoint(_OF_COOKIES) and is_session(given)
+                return _SESSION if is_cookie else given
     return outer if key in _SCHEMA_VALUES and outer else key
+
+
+def _name_in_list(before: Json, outer: str) -> str:
+    """Returns the name that describes an item of a list: the option before it, or the list's."""
+    return before if isinstance(before, str) and _OPTION.fullmatch(before) else outer
 
 
 Change = Callable[[str, str], str]
@@ -118,7 +133,10 @@ def map_value(value: Json, change: Change, name: str = "") -> Json:
     if isinstance(value, str):
         return change(value, name)
     if isinstance(value, list):
-        return [map_value(item, change, name) for item in value]
+        return [
+            map_value(item, change, _name_in_list(before, name))
+            for before, item in pairwise((None, *value))
+        ]
     if isinstance(value, dict):
         mapped = {
             change(key, ""): map_value(item, change, _name_of(key, value, name))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from builder.scrub.hits import Hit
+from builder.scrub.quotes import QUOTES
 
 _LOW = r"(?<!\\)\\{1,4}u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
 _ESCAPE = re.compile(
@@ -20,7 +21,8 @@ _ESCAPE = re.compile(
 )
 """An escape of a character that is not ASCII or a control character, or a surrogate pair."""
 
-_LINES = "\u2502\u2503\u2551"
+_READ = QUOTES | frozenset("\u2502\u2503\u2551")
+"""Quotation marks, and lines between the columns of a table."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Unescaped:
 def unescaped(text: str) -> Unescaped | None:
     """Returns the text with its escapes replaced.
 
-    None if none is of a letter that is not ASCII, or of a line between the columns of a table.
+    None if none is of a letter that is not ASCII, or of a sign that rules read.
     """
     if "\\u" not in text:
         return None
@@ -74,7 +76,7 @@ def unescaped(text: str) -> Unescaped | None:
     is_needed = False
     for escape in _ESCAPE.finditer(text):
         char = _character(escape)
-        is_needed = is_needed or char.isalpha() or char in _LINES
+        is_needed = is_needed or char.isalpha() or char in _READ
         pieces += text[done : escape.start()], char
         starts.append(escape.start() - shifts[-1])
         done = escape.end()

@@ -65,11 +65,11 @@ _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
     r"|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
     r"|[a-z]{1,14}=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
-    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:"
+    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:|(?:op|bws|keeper|secretref|ref\+\w{2,20})://"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
     r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
-    r"|/[a-z][a-z0-9_.-]*/|//|\.|~/"
+    r"|/[a-z][a-z0-9_.-]*/|//|\.(?!(?-i:(?:[A-Z][a-z]{2,15}){2}\d{2,6})$)|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
     r"|[a-z_$](?![\w$]*\d\d)[\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
@@ -77,7 +77,7 @@ _STAND_IN = re.compile(
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
     r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$|enc\[[a-z0-9_]{3,12},|\*{1,8}@|@microsoft\.keyvault\()"
-    r"|\*{3}|x{4}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
+    r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
 

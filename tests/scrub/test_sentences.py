@@ -38,6 +38,14 @@ FOUND = (
     "no, the password changed yesterday, it's now «anchor87848Q». try again",
     "Zugangsdaten für den Test: jo@example.org / «Garage2013Q», schau bitte",
     "Set `ADMIN_PASSWORD` to `«cxn=A#gh41USWG39i#o0»` in staging",
+    "The switch 10.30.67.198 takes admin / «Elena_Violin105» over ssh",
+    "The switch 10.30.67.198 takes admin / «Sp@rr0w1977#» over ssh",
+    "the NAS accepts `backup` / `«Elena_Violin105»` again",
+    "sw-core-1 accepts netops/«Sp@rr0w1977#» via ssh",
+    "postgres on db01 accepts app / «Kestrel-Marble88» from the office",
+    "Le switch 10.30.67.198 accepte admin / «Elena_Violin105» en ssh",
+    "sw01.example.net: admin / «Sp@rr0w1977#»",
+    "root / «Elena_Violin105» works on 10.3.4.5",
 )
 NOT_FOUND = (
     "and pass XMLHttpRequests.send()",
@@ -68,6 +76,15 @@ NOT_FOUND = (
     "- **test**: pass env vars through to test-benchmark-http2 (Jo)",
     "the sampled token, so there may be up to `logprobs+1` elements",
     "the password is in `jinja2.runtime.Context`",
+    "The function takes Foo / Bar_Baz12 and returns it",
+    "The server accepts GET / PostRequest and others",
+    "the switch takes two / three_of_33 ports",
+    "ssh takes user / PasswordHelper objects",
+    "10.30.67.198 and root / usr_local2 are paths",
+    "the host works with http/Proxy#2 classes",
+    "switch (admin / OperatorRole12) {",
+    "class AdminView / RootController2 on the server",
+    "support / Contact-us2024 on the portal",
 )
 
 

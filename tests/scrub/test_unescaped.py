@@ -33,6 +33,16 @@ def test_a_secret_is_found_in_escaped_prose(before, secret, depth):
 
 @pytest.mark.parametrize("depth", range(4))
 @pytest.mark.parametrize(
+    "text", ["Le mot de passe est « {} ».", "パスワードは「{}」です", "the pw is „{}“ again"]
+)
+def test_a_secret_is_found_in_escaped_quotation_marks(text, depth):
+    secret = "webete-jupyd0-Dunozy"
+    shown = nested(text.format(secret), depth)
+    assert [shown[hit.start : hit.end] for hit in find_secrets(shown)] == [secret]
+
+
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize(
     "text", ["la contraseña es obligatoria", "Пароль: обязательное поле", "a senha é longa2"]
 )
 def test_sentences_about_passwords_stay(text, depth):

@@ -1,0 +1,37 @@
+"""Recognises values that their own form shows to be no secret, whatever the text around them says.
+
+Versions of packages (a module may be named `secrets`), public keys, recipients of encryption, keys
+for web pages that a payment provider calls publishable, and the names of entries in a cache.
+"""
+
+from __future__ import annotations
+
+import re
+
+_VERSION = (
+    r"[~^v]{0,2}\d{1,5}(?:\.\d{1,8}){2}"
+    r"(?:[-.+][\w.-]{0,40}?\d{14}-[0-9a-f]{12}"
+    r"|[-+~.][\w.-]{0,20}?(?:alpha|beta|canary|dev|git|nightly|next|pre|preview|rc|snapshot)[\w.+~-]{0,80})"
+    r"(?:\+incompatible)?(?:/go\.mod)?"
+)
+"""A version of Go without a tag (`v0.0.0-20250104172304-0fb2b95fc620`), or one before a release."""
+_RECIPIENT = r"age1[02-9ac-hj-np-z]{58,120}|age1(?:yubikey|tpm|se|pq|tag)1[02-9ac-hj-np-z]{50,3000}"
+"""A public key of age, also of its plugins."""
+_PUBLIC_KEY = (
+    r"AAAA(?:B3NzaC1yc2E|C3NzaC1lZDI1NTE5|E2VjZHNhLXNoYTI|GnNrLXNzaC1lZDI1NTE5|InNrLWVjZHNhLXNoYTI)"
+    r"[A-Za-z0-9+/]{20,4000}={0,2}"
+    r"|npub1[02-9ac-hj-np-z]{58}"
+)
+"""A public key of SSH, or of Nostr."""
+_PUBLISHABLE = r"pk_(?:live|test)_[A-Za-z0-9]{20,120}"
+_CACHE_ENTRY = (
+    r"[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}"
+    r"(?::(?:[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}|\d{1,9}|\{\w{1,20}\})){2,6}"
+)
+"""Words and numbers with colons, such as `token:media:user:41297:lock` without its first word."""
+_OPEN = re.compile("|".join((_VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY)))
+
+
+def is_open(value: str) -> bool:
+    """Returns whether the value is one of these."""
+    return _OPEN.fullmatch(value) is not None
