@@ -66,7 +66,7 @@ _COPY = re.compile(
     re.IGNORECASE,
 )
 _COPIED_ROW = re.compile(
-    r"(?P<break>\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?P<cells>(?!\\{1,4}\.)(?:[^\n\\]|\\{1,4}[Nt]){1,4000})"
+    r"(?P<break>\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?P<cells>(?!\\{1,4}\.|(?i:copy)[ \t])(?:[^\n\\]|\\{1,4}[Nt]){1,4000})"
 )
 _TAB = re.compile(r"\t|\\{1,4}t")
 _ROW = re.compile(r"[\s,]{0,8}\(")
@@ -180,16 +180,15 @@ def _copied(text: str, copy: re.Match[str]) -> Iterator[Hit]:
         row = _COPIED_ROW.match(text, at)
         if row is None:
             return
+        tabs = list(_TAB.finditer(text, *row.span("cells")))
+        if len(tabs) != len(names) - 1:
+            return  # no row of this statement
         at = row.end()
-        start = row.start("cells")
-        for name in names:
-            tab = _TAB.search(text, start, at)
-            end = tab.start() if tab is not None else at
+        starts = [row.start("cells"), *(tab.end() for tab in tabs)]
+        ends = [*(tab.start() for tab in tabs), at]
+        for name, start, end in zip(names, starts, ends, strict=True):
             if end > start and named_secret(name, text[start:end]):
                 yield Hit(start, end, "secret", certain=False)
-            if tab is None:
-                break
-            start = tab.end()
 
 
 def _columns(statement: re.Match[str]) -> list[str]:
