@@ -22,13 +22,13 @@ _GIVEN = (
     r"|[^\s,;{}\"'\\\[](?:[^,;\n\r{}\\]|,(?=[ ]\w{1,20}[ ][^ \t:=])|,(?=[ ]\w{1,20}[.!?\r\n\\])){0,120})"
 )
 """The value of a member, with nothing in it that also ends it."""
-_MEMBER = (
-    rf"\\{{0,7}}[\"']?[\w$-]{{1,30}}\\{{0,7}}[\"']?[ \t]{{0,24}}(?:(?:=>|[:=])[ \t]{{0,4}}{_GIVEN}|\{{[^{{}}]{{0,400}}\}})"
-    rf"(?:[,;]|(?=[\r\n]|\\{{1,4}}[nr])){WRAP}(?:(?:#|//)[^\n\\]{{0,200}}{WRAP}){{0,3}}"
+MEMBER = (
+    rf"\\{{0,7}}[\"']?(?![\w./-]{{1,80}}[:-]\d{{1,6}}[:-])[\w$-]{{1,30}}\\{{0,7}}[\"']?[ \t]{{0,24}}(?:(?:=>|[:=])[ \t]{{0,4}}{_GIVEN}|\{{[^{{}}]{{0,400}}\}})"
+    rf"(?:[,;]|(?=[\r\n]|\\{{1,4}}[nr])){WRAP}(?:(?:#|//)[^\r\n\\]{{0,200}}(?=[\r\n\\]){WRAP}){{0,3}}"
 )
-"""A member between those with the name and the value."""
+"""A member between those with the name and the value; its key is no place in a file."""
 _PAIR = (
-    rf"(?P<pair>(?:[,;:=]?[ \t]{{0,2}}\{{|[,;:])?{WRAP}(?:{_MEMBER}){{0,8}}"
+    rf"(?P<pair>(?:[,;:=]?[ \t]{{0,2}}\{{|[,;:])?{WRAP}(?:{MEMBER}){{0,8}}"
     r"\\{0,7}[\"']?(?:(?:Parameter|plaintext_)?[vV]alue|[dD]efault(?:Value)?)\\{0,7}[\"']?[ \t]{0,24}(?:=>|[:=]))"
     r"|(?:[ \t][\w-]{1,20}=\\{0,7}\"[^\"\n]{0,60}\"){1,3}[ \t]{1,4}value="
     rf"|</[\w:-]{{1,40}}>{WRAP}<[\w:-]{{1,40}}>"
@@ -87,7 +87,7 @@ NEXT_VALUE = re.compile(
 """The text after a value in a list, with the next value."""
 
 
-_MEMBERS = re.compile(_MEMBER)
+_MEMBERS = re.compile(MEMBER)
 _NAMING = re.compile(
     r"(?<![A-Za-z])(?:\w{0,20}[nN]ame|[kK]ey|id)\\{0,7}[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}\\{0,7}[\"']?[\w.-]{0,60}\Z"
 )

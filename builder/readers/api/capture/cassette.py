@@ -37,6 +37,10 @@ _CONSTANTS: dict[str, bool | None] = {
 }  # fmt: skip
 
 
+_NESTING = "maximum nesting depth"
+"""A part of the message of newer versions of libyaml, which refuse more than 1,000 levels."""
+
+
 def looks_like_cassette(head: bytes) -> bool:
     """Returns whether a file that begins with `head` looks like a cassette in YAML."""
     return head.lstrip()[:1] not in (b"{", b"[") and _LOOKS.search(head) is not None
@@ -63,7 +67,9 @@ def interactions(stream: BinaryIO | bytes, limit: int) -> Iterator[Json | Proble
                 count += 1
                 yield building.finished.pop(0)
     except (yaml.YAMLError, UnicodeError) as error:
-        yield Problem("bad_yaml", f"interaction {count}", _description(error))
+        detail = _description(error)
+        code = "too_deep" if _NESTING in detail else "bad_yaml"
+        yield Problem(code, f"interaction {count}", detail)
 
 
 def _description(error: Exception) -> str:
