@@ -51,6 +51,7 @@ _PRINTS = "|".join((
     r"config get (?:requirepass|masterauth)|snap get [\w.-]{1,40} [\w.-]{0,40}(?:secret|token|passw)",
     r"(?:printenv|echo) [\"']?\$?\{?[A-Z0-9_]{0,40}(?:TOKEN|SECRET|PASSWORD|PASSWD|API_KEY|_KEY)\b",
     r"(?:jq|yq) [^\n|]{0,60}\.[\w.\[\]\"-]{0,80}(?:password|passwd|token|secret|api_?key)\b",
+    r"print\((?:[\w.]{1,40}\.)?[\w]{0,30}(?:SECRET_KEY|PASSWORD|API_KEY|TOKEN)\)",
     r"supabase projects api-keys|stripe config --list|turso db tokens create",
     r"tailscale (?:authkeys|keys)|headscale preauthkeys create|mc admin user svcacct add",
     r"initialadminpassword|initial_root_password|argocd admin initial-password",
@@ -230,7 +231,7 @@ def _fields(text: str, begin: int, stop: int) -> Iterator[Hit]:
         if _NO_VALUE.match(field[0]):
             continue
         at, value = field.start(), field[0]
-        for sign in ":=":
+        for sign in ":=,":
             name, found, rest = value.partition(sign)
             if found and rest.strip("="):
                 at, value = at + len(name) + 1, rest

@@ -55,7 +55,7 @@ def looks_chosen(value: str) -> bool:
     if _NO_PASSWORD.search(value):
         return is_wild(value) or is_diceware(value)
     has_cases = value != value.lower() and value != value.upper()
-    has_sign = any(sign in value for sign in "!#$%^*@&+~")
+    has_sign = any(sign in value for sign in "!#$%^*@&+~") or (value.find("=") == len(value) - 1)
     numbers = len(_DIGITS.findall(value))
     if numbers and _LETTER.search(value) and not _NAME.fullmatch(value):
         is_mixed = numbers > 1 or value[-2:].isdigit() or _APART.search(value) is not None

@@ -20,7 +20,7 @@ from builder.scrub.hits import Hit
 from builder.scrub.named_values import PASSWORDS, TOKENS
 from builder.scrub.names import BEFORE_KEY
 from builder.scrub.prefilter import LinePrefilter, Lines, necessary
-from builder.scrub.values import is_unpronounceable
+from builder.scrub.values import is_joined, is_unpronounceable
 
 MAX_ROWS = 1000
 """Rows below a header that are examined."""
@@ -189,7 +189,7 @@ class _Table:
                 may_be_code = sign in ",;" and not is_tight and is_variable(value)
                 if (
                     not may_be_code
-                    and (_HAS_SIGN.search(value) or is_unpronounceable(value))
+                    and (_HAS_SIGN.search(value) or is_unpronounceable(value) or is_joined(value))
                     and named_secret(cells[column], value)
                 ):
                     at = start + sum(map(len, row[:column])) + column * len(separator)

@@ -76,14 +76,15 @@ _NUMBERED = re.compile(
 _ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
 """Parts of the names of variables."""
 _NAME_OF_CODE = re.compile(
-    r"0{6}|[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
+    r"0{6}|^test_|[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
     r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|^\d\d?[A-Z][a-z]{2,8}\d{4}$|^v?\d+(?:\.\d+){1,3}[+-]\w"
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
 """A set in a regular expression, a module, an encoding: nor are they passwords in quotes."""
 _NOT_BETWEEN = re.compile(
     r"hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|etag|integrity|public"
-    r"|revision|version|path|https?:|://|import|arn:|class|regex|pattern|REDACTED|selector|model|!\w",
+    r"|revision|version|path|https?:|://|import|arn:|class|regex|pattern|REDACTED|selector|model|!\w"
+    r"|\bbugs?\b|came in|introduc|regress|\brevert",
     re.IGNORECASE,
 )
 """What says that the text after it is not the password."""

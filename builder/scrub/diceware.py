@@ -17,6 +17,9 @@ _SIMPLE = re.compile(
     r"(?:[A-Z]?[a-z]{3,12}(?:[A-Z][a-z]{2,11}|[-_.][a-z]{3,12}){1,4}[-_.]?\d{2,6}"
     r"|[A-Z]?[a-z]{4,12}\d{4,6})(?:[!?.-]|[A-Za-z])?"
 )
+_NUMBERED = re.compile(
+    r"[.!]?(?:[A-Z]?[a-z]{3,12}[-_.!]?){2,6}[-_.]?[0-9]{2,8}(?:[-_.!][0-9]{2,8})?[!?*#$%&+@]?"
+)
 _LABELS = (
     "auth", "code", "data", "file", "form", "hash", "name", "pass", "role", "text", "user",
     "kennwort", "wachtwoord", "contrase", "senha", "salasan", "adgangskod", "loseno",
@@ -37,9 +40,9 @@ _OF_PROGRAMS = frozenset(
     const consumer contact container content context control convert cookie cookies copy core
     correct count country create created creation creds cross currency current cursor custom
     customer dashboard data database dataset date debug decode decrypt default defaults define
-    delay delete deleted demo deploy derived design desktop detail details detect device dialog
-    digest digit digits direct directory disable disabled disk display docker docs document does
-    domain done double down download draft driver drop dummy dynamic each edit editor effect
+    delay delete deleted demo deploy deprecated derived design desktop detail details detect device
+    dialog digest digit digits direct directory disable disabled disk display docker docs document
+    does domain done double down download draft driver drop dummy dynamic each edit editor effect
     element email emails embed empty enable enabled encode encoded encrypt encrypted endpoint
     engine enter entity entries entry enum environ equal error errors escape event events exact
     example except exchange execute exist exists expect expected expire expired expires expiry
@@ -79,7 +82,7 @@ _OF_PROGRAMS = frozenset(
     second secondary secret secrets section secure security select selected self send sender sent
     sequence serial server servers service services session sessions setting settings setup share
     shared sheet shell short should show side sidebar sign signal signed signin signing signup
-    simple single site size slack slash slot small some something sort source space special
+    simple since single site size slack slash slot small some something sort source space special
     specific split stack stage staging standard start started state static status step steps stop
     storage store stream strength string strings strip strong struct style styles subject submit
     success suffix summary super supplied support supported switch symbol sync syntax system table
@@ -109,11 +112,17 @@ _PARTS = (*_LABELS, *sorted(word for word in _OF_PROGRAMS if len(word) > 4))
 
 
 def is_diceware(value: str) -> bool:
-    """Returns whether it is four words or more of which none is a word of programs."""
+    """Returns whether it is four words or more of which hardly one is a word of programs.
+
+    One in four may be: lists of words for passphrases contain such words, too. But between dots the
+    last one names the thing of a program.
+    """
     if _WORDS.fullmatch(value[:100]) is None or len(value) > 100:
         return False
     words = re.split("[-_.]", value)
-    return len(set(words)) == len(words) and _OF_PROGRAMS.isdisjoint(words)
+    of_programs = _OF_PROGRAMS.intersection(words)
+    is_path = "." in value and words[-1] in _OF_PROGRAMS
+    return len(set(words)) == len(words) >= 4 * len(of_programs) and not is_path
 
 
 def is_camel_phrase(value: str, least: int = 3) -> bool:
@@ -136,6 +145,20 @@ def is_simple(value: str, least: int = 1) -> bool:
         words.pop()
     is_foreign_to_programs = _OF_PROGRAMS.isdisjoint(words) and _RESOURCES.isdisjoint(words)
     return len(words) >= least and is_foreign_to_programs
+
+
+def is_numbered_phrase(value: str) -> bool:
+    """Returns whether it is words and a number with signs between them: `PebbleOnyx51_2694`.
+
+    Two words suffice if one is capitalised; in lower case it takes four, and names of programs have
+    underscores. None of the words is one of programs.
+    """
+    is_lower = value == value.lower()
+    if len(value) > 64 or _NUMBERED.fullmatch(value) is None or (is_lower and "_" in value):
+        return False
+    words = [word.lower() for word in _HUMP.findall(value)]
+    is_foreign_to_programs = _OF_PROGRAMS.isdisjoint(words) and _RESOURCES.isdisjoint(words)
+    return is_foreign_to_programs and len(words) >= (4 if is_lower else 2)
 
 
 def is_run_together(value: str) -> bool:

@@ -26,7 +26,11 @@ _MAIL = r"(?<![\w.+/=-])[\w.+-]{2,64}@[\w-]{1,60}(?:\.[\w-]{2,20}){1,4}"
 _GAP = rf"(?:\s|\\{{1,4}}[nrt]|{NUMBER}|(?<=\n)[+-]){{1,24}}"
 """Space and line ends, also escaped, with line numbers or the signs of a diff."""
 _TAB = r"[ \t]|\\{1,4}t"
-_CODE = r"(?=[0-9a-z -]{0,20}\d)[0-9a-z]{4,8}(?:[ -][0-9a-z]{4,8}){1,3}"
+_CODE = r"(?=[0-9a-z -]{0,20}\d)(?:[0-9a-z]{4,8}(?:[ -][0-9a-z]{4,8}){1,3}|[0-9a-z]{8,16})"
+_ONE_CODE = (
+    r"(?=[0-9a-z-]{0,20}\d[0-9a-z-]{0,20}\d)(?:[0-9a-z]{4,8}(?:-[0-9a-z]{4,8}){1,3}|[0-9a-z]{8,16})"
+)
+_PROSE = r"[^\n;{}()=<>:]"
 _ACCOUNT = "|".join(f"{quote}ac{digit}" for quote in "'\"" for digit in "0123456789abcdef")
 _PRINTS = r"get-login-password|auth print-access-token|auth print-identity-token|gh auth token|oc whoami -t|kubectl create token|vault print token|pass show|gopass show|pass ls|lpass show|admin initial-password|initial-password|get-admin-password|print-password"
 
@@ -62,10 +66,11 @@ DUMP_RULES = (
     context_rule(rf"<key>(?:password|passwd|passphrase|otp|pin|secret|hmacotp-secret)</key>(?:{LINE})?<value[^<>\n]{{0,60}}>(?P<v>[^<>\s][^<>\n]{{3,400}})</value>", "<key>", '<String><Key>Password</Key><Value ProtectInMemory="True">«{p}»</Value></String>'),
     context_rule(r"wifi:(?:[^\n;]{0,60};){0,4}?p:\\{0,7}\"?(?P<v>(?:\\.|[^\s;\"\\]){4,64})\\{0,7}\"?;", "wifi:", "WIFI:T:WPA;S:guest;P:«thfx338rl6m»;;"),
     context_rule(rf"(?:{_PRINTS})[ \t]?[^\n|;&]{{0,120}}{LINE}(?P<v>(?![\u251c\u2514]|error|no |usage|\w{{1,40}}=(?:true|false|none)\b)[^\s\"'\\]{{6,4000}}){_ENDS}", _PRINTS, "$ pass show infra/db\n«ShadowMagnetGarnet!»\nlogin: me", "$ argocd admin initial-password -n argocd\n«{A16}»\n\n This password", misses=("$ pass show infra\nPassword Store\n", "pass show x\nError: not in the password store\n")),
-    context_rule(rf"(?:recovery|backup|scratch|emergency|one-time) codes?\b[^\n]{{0,120}}?(?P<v>(?:(?:{LINE}){{1,2}}(?:[-*\u2022] |\d{{1,2}}[.)] )?{_CODE}(?=[ \t]{{0,4}}(?:[\r\n\\]|$))){{2,20}})", "recovery code|backup code|scratch code|emergency code|one-time code", "# GitHub recovery codes for me«\n73675-57c97\n1a2b3-4c5d6»\n", "BACKUP CODES (google account me)«\n1. 3380 1867\n2. 4411 0923»\n", misses=("the recovery code paths:\n- case 1\n- case 2\n",)),
+    context_rule(rf"(?:recovery|backup|scratch|emergency|one-time) codes?\b[^\n]{{0,120}}?(?:(?:{LINE}){{1,2}}```\w{{0,9}})?(?P<v>(?:(?:{LINE}){{1,2}}(?:[-*\u2022] |\d{{1,2}}[.)] )?{_CODE}(?=[ \t]{{0,4}}(?:[\r\n\\]|$))){{2,20}})", "recovery code|backup code|scratch code|emergency code|one-time code", "# GitHub recovery codes for me«\n73675-57c97\n1a2b3-4c5d6»\n", "BACKUP CODES (google account me)«\n1. 3380 1867\n2. 4411 0923»\n", "Save your backup codes:\n\n```«\nd8aff848d1\n4d272e12e0»\n```", misses=("the recovery code paths:\n- case 1\n- case 2\n",)),
+    context_rule(rf"(?:recovery|backup|scratch|emergency|rescue) codes?\b{_PROSE}{{0,60}}?(?::|[ \t](?:is|are|was))[ \t]{{1,2}}[\"'`*]{{0,3}}(?P<v>{_ONE_CODE}(?:,?[ \t]{_ONE_CODE}){{0,15}})(?![\w-])", "recovery code|backup code|scratch code|emergency code|rescue code", "the last unused 2FA recovery code for the admin account: «AV4Q4-C9G9A» . log in", "backup codes: «4d272e12e0, d8aff848d1»", misses=("the recovery code is in section4", "backup code: see function-name", "recovery code: abcdefgh")),
     context_rule(r"(?<![\w+/=])(?P<v>LS0tLS1CRUdJTi(?:BQUklWQVRFIEtFWS|BSU0EgUFJJVkFURSBLRVkt|BFQyBQUklWQVRFIEtFWS|BPUEVOU1NIIFBSSVZBVEUgS0VZ|BEU0EgUFJJVkFURSBLRVkt|BFTkNSWVBURUQgUFJJVkFURSBLRVkt|BQR1AgUFJJVkFURSBLRVkgQkxPQ0st)[A-Za-z0-9+/]{40,20000}={0,2})", "ls0tls1crudjti", "tls.key: «LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt{B120}»"),
     context_rule(r"(?P<v>hqlhbGdvcml0aG2m[A-Za-z0-9+/]{60,4000}={0,2})", "hqlhbgdvcml0ag2m", "[repository]\nversion = 1\nkey = «hqlhbGdvcml0aG2mc2hhMjU2{B120}»"),
-    context_rule(r"(?:priv(?:ate)?[ _-]?key|wif)\b[^\n]{0,40}?(?P<v>(?-i:(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})))(?![A-Za-z0-9])", "privkey|priv_key|private key|private_key|private-key|privatekey|wif", 'bitcoin-cli importprivkey "«LVxDWARuGiRSrXJRFgnTkf8m6ssoxvTNeWMxwXVJr4DvxL25T8Rp»"'),
+    context_rule(r"(?:priv(?:ate)?[ _-]?key|wif)\b(?:[^\n]{0,40}?|[ \t]\w{26,90}\r?\n)(?P<v>(?-i:(?:5[HJK][1-9A-HJ-NP-Za-km-z]{49}|[KL][1-9A-HJ-NP-Za-km-z]{51})))(?![A-Za-z0-9])", "privkey|priv_key|private key|private_key|private-key|privatekey|wif", 'bitcoin-cli importprivkey "«LVxDWARuGiRSrXJRFgnTkf8m6ssoxvTNeWMxwXVJr4DvxL25T8Rp»"'),
     # Commands
     context_rule(rf"openssl passwd(?:[ \t]{{1,2}}-\w{{1,6}}){{0,4}}(?:[ \t]{{1,2}}-salt[ \t][^\s`]{{1,40}})?[ \t]{{1,2}}{QUOTE}(?P<v>[^\s\"'`$|;&<>()-][^\s\"'`|;&<>()]{{3,100}})", "openssl passwd", "useradd -p $(openssl passwd -6 '«Herbst_2022!mar»') me"),
     context_rule(rf"(?:kubectl|oc)[ \t][^\n|;&]{{0,60}}set env[ \t][^\n|;&]{{1,200}}?[ \t][A-Z0-9_]{{0,40}}(?:sign|key|secret|token|auth|passw)[A-Z0-9_]{{0,12}}={QUOTE}(?P<v>(?=[^\s\"']{{0,60}}\d)[^\s\"'$\\]{{12,200}})", "kubectl|oc set", "kubectl set env deploy/a STRIPE_WEBHOOK_SIGNING=«ce9qa9j9emjq0i2d» LOG=info", generated=True),

@@ -34,7 +34,7 @@ _LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)[ \t]{0,20}"
 _BEGIN = re.compile(rf"(?<![A-Za-z0-9+/_-]){_START}")
 _RUN = re.compile(
     rf"{_START}[A-Za-z0-9+/_-]{{0,{MAX_ENCODED}}}"
-    rf"(?:(?<=[A-Za-z0-9+/_-]{{{MIN_WRAPPED}}}){_LINE_END}[A-Za-z0-9+/_-]{{4,200}}){{0,4000}}={{0,2}}"
+    rf"(?:(?<=[A-Za-z0-9+/_-]{{{MIN_WRAPPED}}}){_LINE_END}[A-Za-z0-9+/_-]{{4,200}}(?=[=\s\\\"']|$)){{0,4000}}={{0,2}}"
 )
 _HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
 _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")

@@ -22,11 +22,17 @@ MIN_VALUE = 16
 MAX_WORDS = 8
 """Maximum number of words between a word for secrets and its value."""
 
+_FOREIGN = (
+    r"api[ -](?:schl.ssel|sleutel|nyckel|n.gle)"
+    r"|(?:cl.|clave|chave|chiave|klucz)(?: de la| de l'| de| da| della| d')? ?api"
+)
+"""API keys in other languages."""
 _STRONG = (
     r"api[ _-]?keys?|apikey|secrets?|token|bearer|credentials?|creds|passwords?|passphrase|passcode"
     r"|pass|pwd|pepper|totp|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
     r"|(?:access|private|license|licence|signing|encryption|master|service|auth|setup|admin|(?:pre-?)?shared|integration|routing|gossip"
     r"|webhook|account|jwt|hmac|session|gateway)[ _-]?key"
+    rf"|{_FOREIGN}"
 )
 """Words after which every generated value is a secret."""
 _RUN = "[A-Za-z0-9+/_.~=-]"
@@ -37,7 +43,8 @@ _WORDS = Matches(rf"{_STRONG}|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
 LINES = LinePrefilter(
     r"(?i:keys?|secrets?|token|bearer|cred(?:ential)?s?|pass(?:words?|phrase|code)?|pwd|pepper|totp"
-    r"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512)[^A-Za-z0-9+/]"
+    r"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
+    rf"|{_FOREIGN})[^A-Za-z0-9+/]"
     rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
 )
 """Finds the lines with such a word, if such a value follows."""
@@ -54,7 +61,8 @@ _NOT_BEFORE = re.compile(
 _NOT_BETWEEN = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|Id\b|etag|file"
     r"|integrity|public|revision|version|path|ur[il]|https?:|://|href|import|arn:|size|count|length"
-    r"|\bh1:|name|class|type|index|test|example|mock|fixture|ssh-\w|pubkey|REDACTED|[;}]|\w\{|\w\(\)",
+    r"|\bh1:|name|class|type|index|test|example|mock|fixture|ssh-\w|pubkey|REDACTED|[;}]|\w\{|\w\(\)"
+    r"|\bbugs?\b|\bfix|came in|introduc|regress|\brevert|\bsince\b",
     re.IGNORECASE,
 )
 """What says that the text after it is not the secret."""
@@ -70,16 +78,20 @@ _DRAWING = re.compile(r"[MLHVCSQTAZmlhvcsqtaz\d.,+-]+")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}(?:\+\w+)?")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 """That of an OpenPGP key, as `gpg` prints it."""
-_DIRECT = re.compile(r"[^\w\n]{1,12}|[ \t]{1,2}(?:is|to|was)[ \t:]{1,3}[^\w\n]{0,3}")
+_DIRECT = re.compile(
+    r"[^\w\n]{1,12}"
+    r"|(?:[ \t](?:we|I|you|they)[ \t][a-z]{2,12})?[ \t]{1,2}(?:is|to|was)[ \t:]{1,3}[^\w\n]{0,3}"
+)
 """Text between a word and a value that belong together without doubt."""
 _KEY_IN_PROSE = re.compile(
-    r"(?:\b(?:my|our|your|their|his|her|this|the|new|old|invalid)[ \t](?:[\w-]{1,20}[ \t]){0,3}"
+    r"(?:\b(?:my|our|your|their|his|her|this|the|new|old|invalid|mein|unser|mi|mon|meu|min|mijn)"
+    r"[ \t](?:[\w-]{1,20}[ \t]){0,3}"
     r"|[(*][ \t]{0,4})$",
     re.IGNORECASE,
 )
 _AFTER_KEY = re.compile(
     r"[*_`\"')\]]{0,4}(?:s\b)?(?:[ \t]for[ \t][\w .-]{1,30})?"
-    r"(?:[ \t](?:is|was|to|that|we|use|used)\b){0,4}[ \t]{0,2}[:,\"'*`( \t-]{0,6}"
+    r"(?:[ \t](?:is|ist|est|es|was|to|that|we|use|used)\b){0,4}[ \t]{0,2}[:,\"'*`( \t-]{0,6}"
 )
 _KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|b|\[\]byte\()?[\"'`]")
 _BYTES = re.compile(r" ?= ?b[\"']")
@@ -100,11 +112,11 @@ def find_nearby(text: str, lines: Lines) -> Iterator[Hit]:
     """Yields the generated values near words for secrets in lines of `LINES`, in order."""
     for line, line_end in lines:
         for start, end in _WORDS(text, line, line_end):
-            if _is_word(text, start, end):
+            if is_word(text, start, end):
                 yield from _after(text, start, end)
 
 
-def _is_word(text: str, start: int, end: int) -> bool:
+def is_word(text: str, start: int, end: int) -> bool:
     """Returns whether it is a whole word, also as part of snake_case and camelCase."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if before.isalnum() and not (before.islower() and text[start].isupper()):

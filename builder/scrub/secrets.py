@@ -3,6 +3,8 @@
 - form or surroundings: the tables of rules (`RULES`)
 - a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
 - a sentence about a password: `builder.scrub.sentences`
+- a word for secrets anywhere around a value that can hardly be anything else:
+  `builder.scrub.strong`
 - a name: `builder.scrub.assignments`, connected by words or a layout `builder.scrub.connected`, and
   as the header of a column `builder.scrub.columns`
 - a block that contains secrets: `builder.scrub.blocks`
@@ -36,6 +38,7 @@ from builder.scrub import (
     encoded,
     nearby,
     sentences,
+    strong,
 )
 from builder.scrub.call_rules import CALL_RULES
 from builder.scrub.command_rules import COMMAND_RULES
@@ -83,7 +86,12 @@ _OTHER_SCRIPTS = WordPrefilter(word for rule in OTHER_SCRIPT_RULES for word in r
 _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
-_PEM_LINES = LinePrefilter(necessary(_PEM.pattern))
+_PEM_TAIL = re.compile(
+    r"(?:[ \t\r]{0,8}(?:\n|n\\{1,4}(?:r\\{1,4})?)[ \t]{0,8}[A-Za-z0-9+/=]{4,80}"
+    r"(?:(?:[\t\u2192]|t\\{1,4})\d{1,6}[ ]{0,8})?){1,200}"
+)
+"""The lines of a key before its end, backwards, also escaped and numbered."""
+_PEM_LINES = LinePrefilter(f"{necessary(_PEM.pattern)}|{necessary(_PEM_END.pattern)}")
 MAX_PEM = 20_000
 """Maximum code points of a private key, with everything a viewer put between its lines."""
 
@@ -151,7 +159,7 @@ def _found(text: str, marks: _Marks) -> tuple[Hit, ...]:
         hit
         for hit in found
         if MARK not in text[hit.start : hit.end]
-        and not _ENCRYPTED.search(text, max(0, hit.start - 24), hit.start)
+        and not _OPEN_BEFORE.search(text, max(0, hit.start - 64), hit.start)
         and not _SEALED.match(text, hit.start, hit.end)
         and not is_open(text[hit.start : hit.end])
     )
@@ -171,8 +179,10 @@ def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
         yield from _FINDERS[finder][1](text, lines)
 
 
-_ENCRYPTED = re.compile(r"(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}\Z")
-"""The text before a part of a value that sops has encrypted."""
+_OPEN_BEFORE = re.compile(
+    r"(?:(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}|checksum/[\w.-]{1,40}:[ \t]{1,4}[\"']?)\Z"
+)
+"""The text before a part of a value that sops has encrypted, and before a checksum in Helm."""
 _SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{300}")
 """A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
@@ -189,6 +199,12 @@ def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:
 def _pems(text: str, lines: Lines) -> Iterator[Hit]:
     done = 0
     for start, last in lines:
+        end = _PEM_END.search(text, start, last)
+        if end is not None and end.start() > done and not _PEM.search(text, start, end.start()):
+            before = text[max(done, end.start() - MAX_PEM) : end.start()][::-1]
+            tail = _PEM_TAIL.match(before)  # its beginning was not displayed
+            if tail is not None and _has_key(tail[0]):
+                yield Hit(end.start() - tail.end(), end.end(), "private_key")
         done = max(done, start)
         while begin := _PEM.search(text, done, last):
             end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
@@ -225,6 +241,7 @@ _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...
     (blocks.LINES, blocks.find_in_blocks),
     (nearby.LINES, nearby.find_nearby),
     (sentences.LINES, sentences.find_in_sentences),
+    (strong.LINES, strong.find_strong),
     (answers.LINES, answers.find_in_sessions),
     (_PEM_LINES, _pems),
     (encoded.LINES, partial(encoded.find_encoded, find=_find_decoded)),

@@ -23,7 +23,7 @@ NEXT_TO = 40
 _FOR_PASSWORDS = (
     "passwords?|passwd|passphrase|passcode|passwort|passord|pass|pwd|pw|mdp|mot de passe|kennwort"
     "|senha|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
-    "|salasana|parola|sifre|geslo|kata sandi"
+    "|parola d'ordine|salasana|parola|sifre|geslo|kata sandi"
 )
 """A longer word comes before its beginning."""
 _FOR_LOGIN = (
@@ -53,6 +53,8 @@ _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
 """Words after which only a value in backticks with a digit counts."""
 _CONTRASENA = "contrase"
 _WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_ACCOUNTS}|{_CONTRASENA}")
+_COMPOUND = re.compile("passwort|kennwort|wachtwoord|passord|adgangskode")
+"""Words that languages write together with others."""
 _LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}|{_ACCOUNTS}", re.IGNORECASE)
 _KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
@@ -104,7 +106,8 @@ _INTRODUCED = re.compile(
 )
 """The text before a word that the password follows straight: "with password …"."""
 _USER_NAME = (
-    r"(?:^|[ \t])[\"'`*(]{0,3}(?!(?:use|used|along|together)[ \t])[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
+    r"(?:^|[ \t])[\"'`*(]{0,3}(?!(?:use|used|along|together|in|on|up|out|back)[ \t])"
+    r"[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
 )
 _USER = re.compile(
     rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:{_AND})[ \t]){_QUOTES}",
@@ -135,6 +138,7 @@ _QUALIFIED = re.compile(
     r"\b(?:the|my|our|your|this|that|new|old)[ \t][\w.-]{1,20}[ \t]$", re.IGNORECASE
 )
 """The text before it: "the db pass"."""
+_COMMIT = re.compile("[0-9a-f]{40}")
 _LINE_END = re.compile(r"\\{1,8}[nrt]")
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
@@ -158,7 +162,9 @@ def _is_word(text: str, start: int, end: int) -> bool:
     if before == "_" and text[start:end].isupper() and after in "`'\"":
         return True  # set `ADMIN_PASSWORD` to …
     if before.isalnum() or before in ("_", "-", ".", "/", "$"):
-        return False
+        is_compound = text[start].isupper() if before == "-" else before.islower()
+        if not is_compound or (before != "-" and not _COMPOUND.fullmatch(text, start, end)):
+            return False  # LUKS-Passphrase, Einmalpasswort
     if text[start:end].lower() == _CONTRASENA and after.isalpha():
         return True
     in_name = after in ("_", "/", "-") or (after == "." and text[end + 1 : end + 2].isalnum())
@@ -191,7 +197,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
             or (is_simple(value) and not needs_quote)
             or (is_login and _MAIL.search(text, end, at) is not None and _MIXED.fullmatch(value))
         )
-        if not _URL.search(token[0]) and is_likely:
+        if not _URL.search(token[0]) and is_likely and not _COMMIT.fullmatch(value):
             return Hit(at, at + len(value), "secret", certain=False)
     return None
 

@@ -269,7 +269,7 @@ TOKEN_RULES = (
     _rule("notify_key", r"gcntfy-[a-z0-9_]{1,40}-[0-9a-f-]{72,74}", "gcntfy-", "ApiKey-v1 «gcntfy-prod-{u}-{u}»"),
     _rule("facebook_token", r"\d{15,16}(?:\||%7C)[\w-]{27,40}", "| %7C", "facebook: «{d15}|{A27}»", lead=(15, 16), near=("facebook", "graph.")),
     # Keys and hashes of no issuer
-    _rule("recovery_key", r"\d{6}(?:-\d{6}){7}", "-", "manage-bde: «{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}»", lead=(6, 6), near=("bitlocker", "recovery key", "numerical password", "manage-bde", "recoverypassword")),
+    _rule("recovery_key", r"\d{6}(?:-\d{6}){7}", "-", "manage-bde: «{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}-{d6}»", lead=(6, 6), near=("bitlocker", "recovery key", "numerical password", "manage-bde", "recoverypassword", "recovery password")),
     _rule("keystore", rf"MI[I-L][A-Za-z0-9+/]{{2}}[AQgw]IBAzC{_BASE64}", "IBAzC", "«MIIKYQIBAzCCCic{B400}»", lead=(6, 6)),
     _rule("keystore", rf"(?:/u3\+7QAAAAI|zs7OzgAAAAI|A9mimmf7S7U){_BASE64}", "/u3+7QAAAAI zs7OzgAAAAI A9mimmf7S7U", "«/u3+7QAAAAIAAAAB{B400}»"),
     _rule("private_key", rf"MI[I-L][A-Za-z0-9+/]{{2}}[AQgw]IBA(?:AKC|DANBgkqhkiG9w0BAQEFAASC){_BASE64}", "IBAAKC IBADANBgkqhkiG9w0BAQEFAASC", "«MIIEpAIBAAKCAQEA{B400}»", "«MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{B400}»", lead=(6, 6)),

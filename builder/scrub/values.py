@@ -69,7 +69,7 @@ _STAND_IN = re.compile(
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
     r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
-    r"|/[a-z][a-z0-9_.-]*/|//|\.(?!(?-i:(?:[A-Z][a-z]{2,15}){2}\d{2,6})$)|~/"
+    r"|/[a-z][a-z0-9_.-]*/|//|\.(?!(?-i:[A-Z])[a-z]{2,30}\d{2,6}[a-z]{0,15}$)|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
     r"|[a-z_$](?![\w$]*\d\d)[\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
@@ -115,6 +115,8 @@ DOCUMENTED = frozenset((
 """Placeholders for passwords in documentation."""
 
 
+_SEED = re.compile("(?:[a-z]{3,8} ){11,23}[a-z]{3,8}")
+"""A seed phrase of a wallet: it may begin with a word such as "enter"."""
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
 _SIGNS = frozenset("!#%^*+&~|;@=,")
 """Of these a drawn value has several, and what begins with a brace or a dot otherwise has none."""
@@ -131,6 +133,8 @@ _WORDS_AND_NUMBER = re.compile(
 
 def is_stand_in(value: str) -> bool:
     """Returns whether it is a placeholder: a variable, a path, an example in documentation."""
+    if _SEED.fullmatch(value):
+        return False
     if "{" in value and len(_INTERPOLATED.sub("", value[:LOOKED_AT])) <= _FEW < len(value):
         return True
     if value.startswith(("{", ".")) and value[-1] != "}" and len(_SIGNS.intersection(value)) > 1:
@@ -205,8 +209,11 @@ def is_chosen(value: str) -> bool:
     )
 
 
-def is_phrase(value: str, least: int = 4) -> bool:
-    """Is it a passphrase of drawn words: no sentence, label or message has so few small words?"""
+def is_phrase(value: str, least: int = 4, small: int = 0) -> bool:
+    """Is it a passphrase of drawn words: no sentence, label or message has so few small words?
+
+    At most `small` of them may be small ones.
+    """
     if len(value) > LOOKED_AT:
         return False
     words = _PHRASE_WORD.split(value)
@@ -214,7 +221,7 @@ def is_phrase(value: str, least: int = 4) -> bool:
         least <= len(words) <= 12
         and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
         and (value == value.lower() or all(map(str.istitle, words)))
-        and not _FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())
+        and len(_FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())) <= small
     )
 
 
@@ -230,8 +237,11 @@ def is_joined(value: str) -> bool:
         number = words.pop()
         if "." in value and len(number) > 1 and not {"_", "-"}.intersection(value):
             return all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 2)
-    is_one_style = all(map(str.istitle, words)) or not ("." in value or "_" in value)
-    return is_one_style and all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 3)
+    is_titled = all(map(str.istitle, words))
+    if not is_titled and ("." in value or "_" in value):
+        return False
+    small = len(words) // 4 if is_titled else 0
+    return all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 3, small)
 
 
 def is_numbered(value: str) -> bool:

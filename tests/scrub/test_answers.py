@@ -82,12 +82,12 @@ def test_commands_in_a_pasted_session(session):
     [
         "$ cat token.txt\npermission denied\n$ ls",
         "$ cat token.txt\nforbidden\n",
-        "$ ls\nx7Kq2mPz9Lw4Rt5Y\n$ cat token.txt\n",
-        "$ cat token.txt\n\nx7Kq2mPz9Lw4Rt5Y\n",
+        "$ ls\ncanyonriver\n$ cat token.txt\n",
+        "$ cat token.txt\n\ncanyonriver\n",
         "# cat token.txt\nopen_file_2(name)\n",
-        "50% cat token.txt\nx7Kq2mPz9Lw4Rt5Y\n",
+        "50% cat token.txt\ncanyonriver\n",
         '<a id="b-12"></a> in > \\_password\\_\n<a id="removed-features-previously-2"></a>\n',
-        "$ cat > auth.txt\n$ x7Kq2mPz9Lw4Rt5Y\n",
+        "$ cat > auth.txt\n$ canyonriver\n",
     ],
 )
 def test_other_lines_of_a_session_stay(session):

@@ -42,7 +42,7 @@ CLEAN = [
     'variable "db_password" {\n  type = string\n}\nvariable "a" {\n  default = "eu-central-1"\n}',
     'output "db_password" {\n  value     = random_password.db2.result\n  sensitive = true\n}',
     "password:\nuser: me\ndefault: utf8mb4_general2\n",
-    "x = token\ny = 3\nz = 4\nvalue = 'Abc12defGh45'",
+    "x = token\ny = 3\nz = 4\nvalue = 'Abc12defGh'",
     '"token": {"type": "string", "description": "the kind", "default": "access_token"}',
     '"--password",\n  "--username", "me"',
     '["username",\n "password",\n "hostname2"]',
