@@ -46,7 +46,7 @@ LINES = LinePrefilter(
 )
 """Finds the lines with such a word, if such a value is on them or follows shortly after."""
 _WORD = re.compile(
-    rf"(?P<word>(?<![A-Za-z])(?:{_WORDS})|(?<=[a-z])(?-i:{_NAMES}))(?![A-Za-z])",
+    rf"(?:(?<![A-Za-z])(?:{_WORDS})|(?<=[a-z])(?-i:{_NAMES}))(?![A-Za-z])",
     re.IGNORECASE | re.ASCII,
 )
 _SHAPED = re.compile(_SHAPE)
@@ -83,6 +83,7 @@ _DIGEST = re.compile("(?:0x)?[0-9a-fA-F]+|(?:sha|md)[0-9]{1,3}[-=].+")
 
 def find_strong(text: str, lines: Lines) -> Iterator[Hit]:
     """Yields such values in lines of `LINES` and the lines after them, in order."""
+    words = _Words(text)
     done = 0
     for first, last in lines:
         start, count = max(first, done), FOLLOWING + 1
@@ -90,13 +91,45 @@ def find_strong(text: str, lines: Lines) -> Iterator[Hit]:
             end = text.find("\n", start)
             end = len(text) if end < 0 else end
             if end - start <= MAX_LINE:
-                yield from _in_line(text, start, end)
+                for at, stop in _values(text, start, end):
+                    if words.are_around(start, end, at, stop):
+                        yield Hit(at, stop, "secret", certain=False)
             done = start = end + 1
             count -= count > 0
 
 
-def _in_line(text: str, start: int, end: int) -> Iterator[Hit]:
-    """Yields such values in the line [start, end)."""
+class _Words:
+    """The words for secrets in the lines of a text; each line is searched once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[int, list[tuple[int, int]]] = {}
+
+    def are_around(self, start: int, end: int, at: int, stop: int) -> bool:
+        """Returns whether one is around [at, stop) in the line [start, end), or shortly above."""
+        own = self._of(start, end)
+        if own and (own[0][1] < at or own[-1][0] >= stop):
+            return True
+        for _ in range(FOLLOWING):
+            end = start - 1
+            begin = self._text.rfind("\n", max(0, end - MAX_LINE), max(0, end)) + 1
+            if end < 0 or (begin == 0 and end > MAX_LINE):
+                return False
+            start = begin
+            if self._of(start, end):
+                return True
+        return False
+
+    def _of(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Returns [start, end) of the words in a line."""
+        if start not in self._found:
+            spans = (word.span() for word in _WORD.finditer(self._text, start, end))
+            self._found[start] = [span for span in spans if is_word(self._text, *span)]
+        return self._found[start]
+
+
+def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields [start, end) of the values in a line that can hardly be anything but secrets."""
     for run in _RUN_OF_SIGNS.finditer(text, start, end):
         at, value = run.start(), run[0]
         if text[at - 1 : at] in _ENDS_CODE or text[run.end() : run.end() + 1] in _BEGINS_CODE:
@@ -110,25 +143,8 @@ def _in_line(text: str, start: int, end: int) -> Iterator[Hit]:
             continue
         is_alone = text[start:end].strip() == value  # a line of a certificate, an image, a file
         is_secret = _is_chosen(value) or _is_drawn(value) or (not is_alone and _is_token(value))
-        if is_secret and _SHAPED.search(value) and _has_word(text, start, at, at + len(value), end):
-            yield Hit(at, at + len(value), "secret", certain=False)
-
-
-def _has_word(text: str, start: int, at: int, stop: int, end: int) -> bool:
-    """Returns whether a word for secrets is around the value [at, stop) in the line [start, end).
-
-    It is before or behind it on the line, or in the lines before.
-    """
-    first = start
-    for _ in range(FOLLOWING):
-        least = max(0, first - 1 - MAX_LINE)
-        before = text.rfind("\n", least, max(0, first - 1))
-        first = before + 1 if before >= 0 else least
-    return any(
-        word.end() < last and is_word(text, *word.span("word"))
-        for begin, last in ((first, at), (stop, end + 1))
-        for word in _WORD.finditer(text, begin, last)
-    )
+        if is_secret and _SHAPED.search(value):
+            yield at, at + len(value)
 
 
 def _has_cases(value: str) -> bool:

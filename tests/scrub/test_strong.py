@@ -89,9 +89,10 @@ def test_every_hit_is_within_the_text(text):
 
 
 @pytest.mark.parametrize("piece", [
+    "Aa1!bC2@x csrf token " * 95 + "\n", "Aa1!bC2@x " * 190 + "csrf token\n",
     "token ", "token\n", "Aa1!", "Aa1!bC2@ ", f"{TOKEN} ", "x=", "pass:1a1=", "a-1", "token 1a1\n",
 ])  # fmt: skip
 def test_a_hostile_text_takes_linear_time(piece):
     begin = process_time()
     find_secrets(piece * (100_000 // len(piece)))
-    assert process_time() - begin < 20
+    assert process_time() - begin < 15
