@@ -228,6 +228,10 @@ def _fields(text: str, begin: int, stop: int) -> Iterator[Hit]:
     if stop - begin > 600 or len(text[begin:stop].split()) > 6:
         return  # a sentence
     for field in _FIELD.finditer(text, begin, stop):
+        last = field[0].rpartition(":")[2]
+        if field[0].count(":") == 4 and _is_value(last):  # a line of .pgpass
+            yield Hit(field.end() - len(last), field.end(), "secret", certain=False)
+            continue
         if _NO_VALUE.match(field[0]):
             continue
         at, value = field.start(), field[0]

@@ -49,6 +49,7 @@ MAX_ESCAPED = 400
 _STRING_START = re.compile(r".*:[ ]?\\{0,7}\"")
 _RULE = re.compile(r"[\s|:+-]*")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_LONG_NUMBER = re.compile("[0-9]{3}")
 _VERSION = re.compile(r"v?\d+(?:[._-][\w.-]*)?")
 _EDGES = " \t\r\"'`"
 
@@ -187,6 +188,7 @@ class _Table:
                 cell = row[column]
                 value = cell.strip(edges)
                 may_be_code = sign in ",;" and not is_tight and is_variable(value)
+                may_be_code = may_be_code and _LONG_NUMBER.search(value) is None
                 if (
                     not may_be_code
                     and (_HAS_SIGN.search(value) or is_unpronounceable(value) or is_joined(value))

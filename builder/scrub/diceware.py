@@ -6,6 +6,7 @@ Names in programs consist of words, too, but theirs name the things of programs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
 _HUMPS = re.compile("(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){1,6}")
@@ -120,9 +121,13 @@ def is_diceware(value: str) -> bool:
     if _WORDS.fullmatch(value[:100]) is None or len(value) > 100:
         return False
     words = re.split("[-_.]", value)
-    of_programs = _OF_PROGRAMS.intersection(words)
     is_path = "." in value and words[-1] in _OF_PROGRAMS
-    return len(set(words)) == len(words) >= 4 * len(of_programs) and not is_path
+    return len(set(words)) == len(words) and share_of_programs(words) <= 0.25 and not is_path
+
+
+def share_of_programs(words: Sequence[str]) -> float:
+    """Returns which part of some words in lower case are words of programs, from 0 to 1."""
+    return sum(word in _OF_PROGRAMS for word in words) / len(words)
 
 
 def is_camel_phrase(value: str, least: int = 3) -> bool:

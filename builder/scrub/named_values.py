@@ -155,7 +155,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     if quoted and not value.isascii():
         return False  # the label of a field in another language
     if not value.isalpha():
-        is_free = "pass" not in lower and "secret" not in lower
+        is_free = is_diceware(value) or ("pass" not in lower and "secret" not in lower)
         is_secret = (
             is_unpronounceable(value)
             or is_joined(value)

@@ -1,7 +1,7 @@
 """Recognises values that their own form shows to be no secret, whatever the text around them says.
 
 Versions of packages (a module may be named `secrets`), public keys, recipients of encryption, keys
-for web pages that a payment provider calls publishable, and the names of entries in a cache.
+for web pages that a payment provider calls publishable, names of entries in a cache, and labels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ _CACHE_ENTRY = (
     r"(?::(?:[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}|\d{1,9}|\{\w{1,20}\})){2,6}"
 )
 """Words and numbers with colons, such as `token:media:user:41297:lock` without its first word."""
-_OPEN = re.compile("|".join((_VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY)))
+_LABEL = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+"""Text in a script of East Asia, as in the label of a field: passwords are in ASCII there, too."""
+_OPEN = re.compile(
+    "|".join((_VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY, _LABEL))
+)
 
 
 def is_open(value: str) -> bool:

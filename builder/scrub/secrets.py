@@ -2,11 +2,11 @@
 
 - form or surroundings: the tables of rules (`RULES`)
 - a word for secrets nearby, and a value that looks generated: `builder.scrub.nearby`
-- a sentence about a password: `builder.scrub.sentences`
+- a sentence about a password: `builder.scrub.sentences`, `builder.scrub.phrases`
 - a word for secrets anywhere around a value that can hardly be anything else:
   `builder.scrub.strong`
 - a name: `builder.scrub.assignments`, connected by words or a layout `builder.scrub.connected`, and
-  as the header of a column `builder.scrub.columns`
+  as the header of a column `builder.scrub.columns`, `builder.scrub.aligned`
 - a block that contains secrets: `builder.scrub.blocks`
 - a command that prints one, in a pasted session: `builder.scrub.answers`
 - a private key in PEM, complete or cut off
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.scrub import (
+    aligned,
     answers,
     assignments,
     blocks,
@@ -37,6 +38,7 @@ from builder.scrub import (
     cookies,
     encoded,
     nearby,
+    phrases,
     sentences,
     strong,
 )
@@ -48,6 +50,7 @@ from builder.scrub.dump_rules import DUMP_RULES
 from builder.scrub.escapes import outside_escapes
 from builder.scrub.form_rules import FORM_RULES
 from builder.scrub.hits import Hit, Joined, apart, remembering
+from builder.scrub.nearby import is_generated
 from builder.scrub.open_values import is_open
 from builder.scrub.prefilter import (
     LinePrefilter,
@@ -87,7 +90,7 @@ _PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
 _PEM_TAIL = re.compile(
-    r"(?:[ \t\r]{0,8}(?:\n|n\\{1,4}(?:r\\{1,4})?)[ \t]{0,8}[A-Za-z0-9+/=]{4,80}"
+    r"(?:[ \t\r]{0,8}(?:\n|n\\{1,4}(?:r\\{1,4})?)[ \t]{0,8}[A-Za-z0-9+/=]{4,80}[+-]?"
     r"(?:(?:[\t\u2192]|t\\{1,4})\d{1,6}[ ]{0,8})?){1,200}"
 )
 """The lines of a key before its end, backwards, also escaped and numbered."""
@@ -170,6 +173,8 @@ def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
     for rule in _RULES_IN.rules(marks.places):
         for hit in rule.find(text, marks.places):
             yield hit
+            if hit.certain and (rest := _WRAPPED.match(text, hit.end)) and is_generated(rest["v"]):
+                yield Hit(hit.start, rest.end(), hit.kind)
             if hit.kind == "aws_access_key":
                 yield from _aws_secrets(text, hit.start, hit.end)
     if marks.other_scripts:
@@ -185,6 +190,12 @@ _OPEN_BEFORE = re.compile(
 """The text before a part of a value that sops has encrypted, and before a checksum in Helm."""
 _SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{300}")
 """A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
+_WRAPPED = re.compile(
+    r"\\?(?:\r?\n|\\{1,4}n)[+-]?[ \t]{0,8}(?P<v>(?=[^a-z\s]*[a-z])(?=[^A-Z\s]*[A-Z])[\w-]{20,200})"
+    r"(?=[\s\"',]|\\|$)",
+    re.ASCII,
+)
+"""The next line, if a token that was too long for one line goes on there."""
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 
@@ -201,10 +212,11 @@ def _pems(text: str, lines: Lines) -> Iterator[Hit]:
     for start, last in lines:
         end = _PEM_END.search(text, start, last)
         if end is not None and end.start() > done and not _PEM.search(text, start, end.start()):
-            before = text[max(done, end.start() - MAX_PEM) : end.start()][::-1]
-            tail = _PEM_TAIL.match(before)  # its beginning was not displayed
+            first = max(done, end.start() - MAX_PEM)
+            before = text[first : end.start()].rstrip("+-")  # signs of a diff
+            tail = _PEM_TAIL.match(before[::-1])  # its beginning was not displayed
             if tail is not None and _has_key(tail[0]):
-                yield Hit(end.start() - tail.end(), end.end(), "private_key")
+                yield Hit(first + len(before) - tail.end(), end.end(), "private_key")
         done = max(done, start)
         while begin := _PEM.search(text, done, last):
             end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
@@ -238,9 +250,11 @@ _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...
     (assignments.LINES, assignments.find_named),
     (connected.LINES, connected.find_connected),
     (columns.LINES, columns.find_in_columns),
+    (aligned.LINES, aligned.find_in_aligned),
     (blocks.LINES, blocks.find_in_blocks),
     (nearby.LINES, nearby.find_nearby),
     (sentences.LINES, sentences.find_in_sentences),
+    (phrases.LINES, phrases.find_phrases),
     (strong.LINES, strong.find_strong),
     (answers.LINES, answers.find_in_sessions),
     (_PEM_LINES, _pems),

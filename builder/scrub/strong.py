@@ -31,12 +31,13 @@ _WORDS = (
     r"|log ?ins?|session[ _-]?id|2fa|mfa|totp|otp|jwt|jsonwebtoken"
     r"|ssh|sudo|vpn|wi-?fi|smtp|imap|s?ftp|ldap|dsn|jdbc|basic ?auth[a-z]*|pdo|mc alias"
     r"|sign[ -]?in[a-z]*|decrypt|encrypt|identified|recovery|keystore|storepass"
+    r"|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
 )
 _NAMES = r"(?:Password|Token|Secret|ApiKey|Key|Credentials?)"
 _SHAPE = (
     r"[0-9][A-Za-z]+[0-9]|[a-z][A-Z][a-z]+[0-9]{2}|[a-z][-_.!][A-Za-z]+[0-9]{2}"
-    r"|[0-9][A-Za-z]*-[A-Za-z0-9]{6}|[A-Za-z0-9]{6}-[A-Za-z]*[0-9]"
-    r"|[A-Za-z0-9][!#$%^*@&~?+][A-Za-z0-9]*[0-9]|[0-9][A-Za-z0-9]*[!#$%^*@&~?+]"
+    r"|[0-9][A-Za-z]*-[A-Za-z0-9]{6}|[A-Za-z0-9]{6}-[A-Za-z]*[0-9]|[a-z][-_.!][0-9]{2}"
+    r"|[A-Za-z0-9._-][!#$%^*@&~?+][A-Za-z0-9]*[0-9]|[0-9][A-Za-z0-9]*[!#$%^*@&~?+]"
 )
 """What every such value contains."""
 LINES = LinePrefilter(
@@ -54,6 +55,7 @@ _SHAPED = re.compile(_SHAPE)
 _RUN_OF_SIGNS = re.compile(r"[^\s\"'`|,;<>()\[\]{}\\]{8,}")
 _ENDS_CODE, _BEGINS_CODE = frozenset(";<>)[]{}\\"), frozenset("><([{\\")
 """What stands before and after parts of code, of binary data and of escaped text."""
+_LINE_END = re.compile(r"\\{1,4}[nr](?![A-Za-z0-9])|\\{1,4}[\"']")
 _NAME = re.compile(r"(?:[\w.-]{1,80}[=:](?=\S{8})){1,3}")
 """Names of a value, with no space after them."""
 _NOT_BEFORE = re.compile(
@@ -66,16 +68,18 @@ _NOT_BEFORE = re.compile(
 )
 """What says that the value after it is none."""
 _CODE = re.compile(
-    r"[=&/\\:]|->|\.\.|\+\+|@[\w-]+\.|^[@#^~*+$%&-]|\w\.\w+\.\w|@\d|%[sd]|%[0-9A-F]{2}|\?\w+=|^\w+\.\w+$|(?<![0-9])[*+]$"
+    r"[=/\\:]|(?<![a-z]{3})[&*]|[&*](?![A-Za-z][a-z]{2})(?!$)|->|\.\.|\+\+|@[\w-]+\.|^[@#^~+$%-]|\w\.\w+\.\w|@\d|%[sd]|%[0-9A-F]{2}|\?\w+=|^\w+\.\w+$|(?<![0-9])[*+]$"
     r"|^[a-z.]+#|^pkcs\d|^(?-i:[A-Z0-9]+)_|^(?:token|secret|key|pass|user|test)[_-]",
     re.IGNORECASE,
 )
 """Parts of code, addresses, packages with a version, options, and names."""
-_SURELY_CODE = re.compile(r"//|->|::|\.\.|%[sd]|^[-$/@]|/\w+/")
-_SIGN = re.compile(r"[!#$%^~@?&]")
+_SURELY_CODE = re.compile(r"//|->|::|\.\.|%[sd]|%[0-9A-F]{2}|^[-$/@]|/\w+/")
+_SIGN = re.compile(r"[!#$%^~@?&*]")
 _ANY_SIGN = re.compile("[^A-Za-z0-9]")
 _DIGIT = re.compile("[0-9]")
-_RUN = re.compile("[A-Za-z]{4,}")
+_PAIR = re.compile("[A-Za-z0-9]+[-_.](?=[A-Za-z]*[0-9])[A-Za-z0-9]+")
+_INNER_DIGIT = re.compile("(?<=[A-Za-z])[013457](?=[A-Za-z])")
+_RUN = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 _GROUPS = re.compile("[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2,3}")
 _GENERATED = re.compile("[A-Za-z0-9+/_~=-]{16,100}")
 _DIGEST = re.compile("(?:0x)?[0-9a-fA-F]+|(?:sha|md)[0-9]{1,3}[-=].+")
@@ -132,7 +136,9 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields [start, end) of the values in a line that can hardly be anything but secrets."""
     for run in _RUN_OF_SIGNS.finditer(text, start, end):
         at, value = run.start(), run[0]
-        if text[at - 1 : at] in _ENDS_CODE or text[run.end() : run.end() + 1] in _BEGINS_CODE:
+        if text[at - 1 : at] in _ENDS_CODE or (
+            text[run.end() : run.end() + 1] in _BEGINS_CODE and not _LINE_END.match(text, run.end())
+        ):
             continue
         if _SHAPED.search(value) is None:
             continue
@@ -160,23 +166,31 @@ def _is_chosen(value: str) -> bool:
         digits == 1 and _has_cases(value) and _GROUPS.fullmatch(value) is not None
     ):
         return True
+    if digits > 3 and _has_cases(value) and _PAIR.fullmatch(value) and _is_respelt(value):
+        return True
     if _CODE.search(value) or not looks_chosen(value):
         return False
     has_sign = _SIGN.search(value) is not None
     if not _has_cases(value):
         return has_sign and digits > 1 and value[0].isalnum()
-    is_long = len(value) > 9 and digits > 2 and (is_drawn(value) or is_leet(value))
+    is_long = len(value) > 9 and digits > 2 and (is_drawn(value) or _is_respelt(value))
     return has_sign or is_long or (digits > 1 and (is_simple(value, 2) or is_titled(value, 2)))
+
+
+def _is_respelt(value: str) -> bool:
+    """Returns whether digits stand for letters in two places: `An0uk_th1mbl341`."""
+    return is_leet(value) or len(_INNER_DIGIT.findall(value)) > 1
 
 
 def _is_drawn(value: str) -> bool:
     """Returns whether it was drawn from letters, digits and all signs, and is no code."""
+    digits = len(_DIGIT.findall(value))
     return (
         8 <= len(value) <= 40
         and value.isascii()
         and _has_cases(value)
-        and len(set(_ANY_SIGN.findall(value))) > 2
-        and _DIGIT.search(value) is not None
+        and len(set(_ANY_SIGN.findall(value))) >= (2 if len(value) > 11 and digits > 2 else 3)
+        and digits > 0
         and _SURELY_CODE.search(value) is None
         and not any(is_wordlike(run) for run in _RUN.findall(value))
     )

@@ -26,7 +26,7 @@ def _rule(
     )
 
 
-_BASE64 = rf"[A-Za-z0-9+/]{{40,{20_000}}}(?:(?:\s|\\{{1,4}}[nr]){{1,4}}[A-Za-z0-9+/]{{16,200}}){{0,400}}={{0,2}}"
+_BASE64 = rf"[A-Za-z0-9+/]{{16,{20_000}}}(?:(?:\s|\\{{1,4}}[nr]){{1,4}}[A-Za-z0-9+/]{{16,200}}){{0,400}}={{0,2}}"
 """The rest of a key or a store in base64, which may be wrapped over lines."""
 
 

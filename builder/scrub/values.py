@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from builder.scrub.diceware import is_diceware
 from builder.scrub.letters import has_drawn_letters
 
 LOOKED_AT = 200
@@ -65,11 +66,11 @@ _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
     r"|%\w+%$|%[sdvqT(]|<(?=[^<>]*>|[\w .:/-]*$)|\{|@[A-Za-z_.-]+\d{0,2}$|&[A-Za-z_]\w*$"
     r"|[a-z]{1,14}=$|\*(?:$|\*|[^*]*\*$|[a-z*]+\*$)|#\{|your|my[_-]|the[_-]|some[_-]|fake|dummy"
-    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:|(?:op|bws|keeper|secretref|ref\+\w{2,20})://"
+    r"|sample|test[_-]?(?:key|token|secret|pass)|(?:insert|replace|enter)[_ -]|arn:|file:|https?:|(?:op|bws|keeper|secretref|ref\+\w{2,20})://|keychain:"
     r"|(?:null|none|true|false|undefined|string|todo|process|os|env|config|settings|self|this|options"
     r"|args|params|request|res|response|await|new|function|get|fetch|load|vault)(?![A-Za-z0-9])"
     r"|![a-z][a-z_.]*$|\[{0,2}[a-z][a-z _-]{2,40}\]{1,2}$|\[[\w-]+[~^$*|]?=[^\]]*\]$"
-    r"|/[a-z][a-z0-9_.-]*/|//|\.(?!(?-i:[A-Z])[a-z]{2,30}\d{2,6}[a-z]{0,15}$)|~/"
+    r"|/[a-z][a-z0-9_.-]*/|//|\.(?!(?-i:[A-Z])[a-z]{2,30}[-_!]?\d{2,6}[-_!]?[a-z]{0,15}$)|~/"
     r"|\d+[ui](?:8|16|32|64|128|size)$|[-+]?\d+\.\d+e[-+]\d+$|\d\*[a-z]+$|\d{1,4}/[smhd](?:/|$)"
     r"|\*(?:const|mut)$|_{0,2}u?int\d{1,3}(?:_t)?$|urn:|user(?:name)?:pass|base64[_-]"
     r"|[a-z_$](?![\w$]*\d\d)[\w$.]*\?\?$|projects/[\w-]+/secrets/|[a-z]{1,8}[-_]your[-_]|[\w$]+(?:\.[\w$]+)*\?\.[\w$.]+$"
@@ -77,7 +78,7 @@ _STAND_IN = re.compile(
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
     r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$|enc\[[a-z0-9_]{3,12},|\*{1,8}@|@microsoft\.keyvault\()"
-    r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%[sd]|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
+    r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
 
@@ -140,8 +141,11 @@ def is_stand_in(value: str) -> bool:
     if value.startswith(("{", ".")) and value[-1] != "}" and len(_SIGNS.intersection(value)) > 1:
         return False
     found = _STAND_IN.search(value[:LOOKED_AT])
-    is_base64 = found is not None and found[0].startswith("/") and _BASE64.fullmatch(value)
-    return found is not None and not is_base64
+    if found is None:
+        return False
+    is_base64 = found[0].startswith("/") and _BASE64.fullmatch(value)
+    is_word = found.start() == 0 and found[0].isalpha() and is_diceware(value)
+    return not (is_base64 or is_word)
 
 
 def entropy(text: str) -> float:
