@@ -68,7 +68,7 @@ _CODE = re.compile(
 )
 """Code and references that would look like passwords: `uint64_t*`, `GH#42147`, `lodash@4.17.21`."""
 _NUMBERED = re.compile(
-    r"(?!(?:sha|md|utf|base|aes|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port|u?int|char|varchar|test|type"
+    r"(?!test_|(?:sha|md|utf|base|aes|argon|bcrypt|pbkdf|oauth|rfc|ipv|http|port|u?int|char|varchar|test|type"
     r"|user|step|level|hash|rule|line|page|version)[a-z]*[-_.]?\d)"
     r"(?=[^-]{8}|.{12})[a-z]{4,16}(?:[-_.]?[a-z]{3,12}){0,4}[-_.]?\d{2,4}"
 )
