@@ -25,6 +25,8 @@ _LAST = rf"(?:(?:{_STRING}|{_OTHER}),{WRAP})?{_USER}"
 _V = r"(?:Some\()?\\{0,7}[\"'](?P<v>[^\"'\\\n]{3,200}?)(?:\.{3})?\\{0,7}[\"']"
 _LIKELY = r"\\{0,7}[\"'](?P<v>(?=[^\"'\\\n]{0,99}[\d!#$%^*~])(?!/)[^\"'\\\n]{5,200}?)(?:\.{3})?\\{0,7}[\"']"
 """A value with a digit or a sign that is no path."""
+_LIKELY_KEY = r"\\{0,7}[\"'](?P<v>(?=[^\"'\\\n]{0,99}(?:[\d!#$%^*~]|-[a-z]{3,20}-))(?!/)[^\"'\\\n]{5,200}?)\\{0,7}[\"']"
+"""The same; words with hyphens are enough."""
 _CONSTRUCTED = r"(?:(?:->|::)(?:__construct|connect|real_connect))?"
 _NEXT = rf"(?:\\{{0,7}}[\"'],{WRAP}\\{{0,7}}[\"']|\\{{0,7}}[\"']?{LINE}-[ \t]{{1,4}}(?:\\{{0,7}}[\"'])?)"
 """The text between two items of a list of arguments, in code or in YAML."""
@@ -47,7 +49,7 @@ CALL_RULES = (
     context_rule(rf"(?:(?:simple_)?bind\w{{0,12}}){_OPEN}\\{{0,7}}[\"'](?:(?:cn|uid|ou|dc|o|samaccountname)=|[\w.-]{{1,40}}\\{{1,4}})[^\"'\n]{{1,200}}[\"'],{WRAP}{_V}", "simple_bind|bind(|bind_s(|bindasync(", 'conn.simple_bind_s("cn=admin,dc=x", "«{p}»")', "client.bind('uid=me,ou=people', '«{p}»', cb)", misses=('socket.bind("host", "port12")', "ldap.bind('cn=admin', password2)")),
     context_rule(rf"(?:connect|connection|ssl_?connection)(?:->__construct)?{_OPEN}(?:{_STRING}|{_OTHER}),{WRAP}\d{{2,5}},{WRAP}{_USER}{_LIKELY}", "connect(|connection(|connection->__construct(", 'ssh.connect(host, 22, "root", "«{p}»")', "AMQPStreamConnection->__construct('h', 5672, 'app', '«{p}»', '/')", misses=('connect(h, 443, "GET", "/v1/items")', 'connect("h", 22, "root", "keyfile")')),
     context_rule(r"(?:password_verify|checkpw|verify_password|verifypassword|bcrypt\.compare(?:sync)?)\(b?\\{0,7}[\"'](?P<v>(?=[^\"'\s]{0,60}\d)[^\"'\s\\]{6,64})\\{0,7}[\"'],", "password_verify(|checkpw(|verify_password(|verifypassword(|bcrypt.compare", "password_verify('«{p}»', '$2y$10$...')", "bcrypt.compare('«{p}»', hash)", misses=("password_verify('password', $hash)",)),
-    context_rule(rf"sign{_OPEN}(?:\{{[^{{}}\n]{{0,300}}\}}|\w{{1,40}}),{WRAP}{_LIKELY}", "sign(", "jwt.sign({sub: 'me', role: 'admin'}, '«{p}»', {expiresIn: '30d'})", near=("jwt", "jsonwebtoken", "jose"), misses=("jwt.sign({a: 1}, process.env.KEY1)", "jwt.sign(payload, 'secret')")),
+    context_rule(rf"sign{_OPEN}(?:\{{[^{{}}\n]{{0,300}}\}}|\w{{1,40}}),{WRAP}{_LIKELY_KEY}", "sign(", "jwt.sign({sub: 'me', role: 'admin'}, '«{p}»', {expiresIn: '30d'})", "jwt.sign({ sub: 'me' }, 'ribbon-saddle-lemon-glacier')".replace("ribbon-saddle-lemon-glacier", "«ribbon-saddle-lemon-glacier»"), near=("jwt", "jsonwebtoken", "jose"), misses=("jwt.sign({a: 1}, process.env.KEY1)", "jwt.sign(payload, 'secret')")),
     # Formats
     context_rule(rf"://(?:%s:%s|\{{\}}:\{{\}})@[^\"'\n]{{0,200}}\\{{0,7}}[\"'](?:{WRAP},|[ ]?%[ ]?\(|\.format\(|(?=[ \t])){WRAP}(?:{_STRING}|[^\s,\"'()]{{1,60}})(?:,|[ \t]){WRAP}{_V}", "://%s:%s@|://{}:{}@", 'fmt.Sprintf("postgres://%s:%s@%s/shop", user, "«{p}»", host)', "'amqp://{}:{}@h'.format('app', '«{p}»')", r"printf 'https://%s:%s@h\n' me '«{A40}»' > ~/.git-credentials", misses=('fmt.Sprintf("postgres://%s:%s@%s/shop", user, password, "localhost1")',)),
     context_rule(r":%s(?:\\{1,8}n)?\\{0,7}[\"'](?:[ \t]{1,4}(?:\\{0,7}[\"'])?[^\s\"'\\]{1,100}(?:\\{0,7}[\"'])?){0,4}?[ \t]{1,4}(?:\\{0,7}[\"'])?(?P<v>[^\s\"'\\$|;&<>]{4,200})(?:\\{0,7}[\"'])?[ \t]{0,4}(?:>|\|)", ":%s'|:%s\"|:%s\\", r"printf 'h:5432:shop:app:%s\n' '«{p}»' >> ~/.pgpass", r"printf '%s:%s:%s:%s:%s\n' h 5432 shop app «{p}» | tee ~/.pgpass", near=("pgpass",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
+from builder.scrub.diceware import is_camel_phrase, is_diceware, is_marked_phrase, is_run_together
 from builder.scrub.values import (
     is_drawn,
     is_joined,
@@ -53,7 +53,7 @@ def looks_chosen(value: str) -> bool:
     if not 8 <= len(value) <= 64 or is_stand_in(value):
         return False
     if _NO_PASSWORD.search(value):
-        return is_wild(value) or is_diceware(value)
+        return is_wild(value) or is_diceware(value) or is_marked_phrase(value)
     has_cases = value != value.lower() and value != value.upper()
     has_sign = any(sign in value for sign in "!#$%^*@&+~") or (value.find("=") == len(value) - 1)
     numbers = len(_DIGITS.findall(value))
@@ -66,6 +66,7 @@ def looks_chosen(value: str) -> bool:
     return (
         is_joined(value)
         or is_diceware(value)
+        or is_marked_phrase(value)
         or is_camel_phrase(value)
         or (is_run_together(value) and not value.istitle())  # a label may be one long word
         or is_drawn(value)

@@ -58,6 +58,7 @@ COMMAND_RULES = (
     _option("ipmitool|racadm|ilorest|redfishtool|idracadm", r"(?:-p|--password)[ \t]{1,2}", "ipmitool -I lanplus -H h -U root -P «{p}» power status"),
     context_rule(rf"(?:ipmitool[^\n|;&]{{0,100}}user set password \d{{1,2}}|racadm[^\n|;&]{{0,100}}users\.\d{{1,2}}\.password)[ \t]{{1,2}}{QUOTE}{WORD}", "ipmitool|racadm", "ipmitool user set password 2 «{p}»", "racadm set iDRAC.Users.2.Password «{p}»"),
     context_rule(r"radtest[ \t](?:[^\s|;&]{1,80}[ \t]{1,4}){4}\\{0,7}[\"']?(?P<v>[^\s\"'\\$]{6,100})", "radtest", "radtest me \"$PW\" 192.0.2.7 0 '«{p}»'"),
+    _option("mcrcon|rcon-cli|rcon", r"(?-i:-p|--password)[ \t=]", "mcrcon -H 192.0.2.7 -P 25575 -p '«{p}»' list"),
     _option("sipp", r"-ap[ \t]", "sipp -sn uac -au 174 -ap «{p}» 192.0.2.7:5060 -m 1"),
     context_rule(r"printf[ \t]{1,4}\\{0,7}[\"']%s\\{1,8}n%s(?:\\{1,8}n)?\\{0,7}[\"'][ \t]{1,4}\\{0,7}[\"']?[^\s\"'\\]{1,80}\\{0,7}[\"']?[ \t]{1,4}\\{0,7}[\"']?(?P<v>[^\s\"'\\$]{4,100})", "printf", r"printf '%s\n%s\n' 'me' '«{p}»' > /etc/openvpn/auth.txt", near=("auth", "pass", "cred", "login", "secret"), misses=(r"printf '%s\n%s\n' auth $PASS2",)),
     context_rule(rf"samba-tool user (?:create|add)[ \t]{{1,2}}[\w.@-]{{1,60}}[ \t]{{1,2}}{QUOTE}{_VALUE}", "samba-tool user", "samba-tool user create me «{p}» --given-name=A"),

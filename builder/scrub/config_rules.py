@@ -33,6 +33,7 @@ _LINES = rf"(?:{LINE}){{1,2}}"
 
 # fmt: off
 CONFIG_RULES = (
+    context_rule(r"\\{0,7}\"[\w.-]{1,60}\\{0,7}\"[ \t]{1,4}\\{0,7}\"(?P<v>(?!md5[0-9a-f]{32}|SCRAM)[^\"\\\n]{6,200})\\{0,7}\"(?=[ \t]{0,4}(?:\r?\n|\\{1,4}n|$))", '"', 'userlist.txt (pgbouncer)\n"app" "«{p}»"\nauth_type = plain', near=("pgbouncer", "userlist"), misses=('pgbouncer "a" "md50123456789abcdef0123456789abcdef"',)),
     # Servers
     context_rule(rf"(?:sqlconnectinfo|sqlnamedconnectinfo[ \t]{{1,4}}[\w.-]{{1,40}}[ \t]{{1,4}}\w{{1,20}})[ \t]{{1,4}}[^\s\"']{{1,100}}[ \t]{{1,4}}[\w.-]{{1,60}}[ \t]{{1,4}}{QUOTE}{WORD}", "sqlconnectinfo|sqlnamedconnectinfo", "SQLConnectInfo shop@192.0.2.7 proftpd «{p}»\n", "SQLNamedConnectInfo a mysql shop@db proftpd «{p}»\n"),
     context_rule(rf"login=[\w.@\\-]{{1,60}}:{WORD}", "login=", "cache_peer h parent 8080 0 default login=me:«{p}»\n", near=("cache_peer",), misses=("cache_peer h parent 8080 0 login=PASS",)),

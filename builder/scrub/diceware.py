@@ -9,6 +9,9 @@ import re
 from collections.abc import Sequence
 
 _WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
+_MARKED = re.compile("[A-Z]?[a-z]{3,9}[0-9]{0,4}(?:[-_.][A-Z]?[a-z]{3,9}[0-9]{0,4}){3,6}")
+_HAS_DIGIT = re.compile("[0-9]")
+_LETTERS = re.compile("[A-Za-z]+")
 _HUMPS = re.compile("(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){1,6}")
 _HUMP = re.compile("[A-Z]?[a-z]+")
 _RUN_TOGETHER = re.compile(
@@ -122,7 +125,18 @@ def is_diceware(value: str) -> bool:
         return False
     words = re.split("[-_.]", value)
     is_path = "." in value and words[-1] in _OF_PROGRAMS
-    return len(set(words)) == len(words) and share_of_programs(words) <= 0.25 and not is_path
+    is_repeated = len(set(words)) < len(words) - 1
+    return not is_repeated and share_of_programs(words) <= 0.25 and not is_path
+
+
+def is_marked_phrase(value: str) -> bool:
+    """Returns whether it is four words or more, some with a number: `bicycle27.Island.bramble.elm`.
+
+    Hardly one of the words is one of programs.
+    """
+    if len(value) > 100 or _MARKED.fullmatch(value) is None or not _HAS_DIGIT.search(value):
+        return False
+    return share_of_programs([word.lower() for word in _LETTERS.findall(value)]) <= 0.25
 
 
 def share_of_programs(words: Sequence[str]) -> float:

@@ -7,6 +7,7 @@ import re
 from builder.scrub.diceware import (
     is_camel_phrase,
     is_diceware,
+    is_marked_phrase,
     is_foreign,
     is_run_together,
     is_simple,
@@ -148,6 +149,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         return False
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):
+        if is_marked_phrase(value):
+            return True
         is_dotted = _DOTTED.fullmatch(value) is not None and not _NUMBERED_WORD.search(value)
         return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():

@@ -1,7 +1,8 @@
 """Recognises values that their own form shows to be no secret, whatever the text around them says.
 
 Versions of packages (a module may be named `secrets`), public keys, recipients of encryption, keys
-for web pages that a payment provider calls publishable, names of entries in a cache, and labels.
+for web pages that a payment provider calls publishable, names of entries in a cache, of files
+and of builds, ids of resources, and labels.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ _CACHE_ENTRY = (
 """Words and numbers with colons, such as `token:media:user:41297:lock` without its first word."""
 _LABEL = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 """Text in a script of East Asia, as in the label of a field: passwords are in ASCII there, too."""
+_RESOURCE = (
+    "(?:i|vol|snap|ami|subnet|sg|vpc|eni|rtb|igw|nat|eipalloc|acl|lt|fs|vpce|tgw)-[0-9a-f]{8,17}"
+    r"|[\w-]{1,40}\.[0-9a-f]{8,32}\.(?:m?js|css|map)(?::\d{1,7}){0,2}"
+    r"|build-\d{1,12}-[0-9a-f]{7,40}"
+)
+"""The id of a resource of AWS, the name of a file of a web page, and that of a build."""
 _OPEN = re.compile(
-    "|".join((_VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY, _LABEL))
+    "|".join((_RESOURCE, _VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY, _LABEL))
 )
 
 

@@ -31,7 +31,7 @@ _WORDS = (
     r"|log ?ins?|session[ _-]?id|2fa|mfa|totp|otp|jwt|jsonwebtoken"
     r"|ssh|sudo|vpn|wi-?fi|smtp|imap|s?ftp|ldap|dsn|jdbc|basic ?auth[a-z]*|pdo|mc alias"
     r"|sign[ -]?in[a-z]*|decrypt|encrypt|identified|recovery|keystore|storepass"
-    r"|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
+    r"|unseal keys?|wireguard|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
 )
 _NAMES = r"(?:Password|Token|Secret|ApiKey|Key|Credentials?)"
 _SHAPE = (
@@ -69,7 +69,7 @@ _NOT_BEFORE = re.compile(
 """What says that the value after it is none."""
 _CODE = re.compile(
     r"[=/\\:]|(?<![a-z]{3})[&*]|[&*](?![A-Za-z][a-z]{2})(?!$)|->|\.\.|\+\+|@[\w-]+\.|^[@#^~+$%-]|\w\.\w+\.\w|@\d|%[sd]|%[0-9A-F]{2}|\?\w+=|^\w+\.\w+$|(?<![0-9])[*+]$"
-    r"|^[a-z.]+#|^pkcs\d|^(?-i:[A-Z0-9]+)_|^(?:token|secret|key|pass|user|test)[_-]",
+    r"|^[a-z.]+#|^[\w.]+#\d+$|^pkcs\d|^(?-i:[A-Z0-9]+)_|^(?:token|secret|key|pass|user|test)[_-]",
     re.IGNORECASE,
 )
 """Parts of code, addresses, packages with a version, options, and names."""
