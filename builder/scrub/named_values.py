@@ -7,8 +7,8 @@ import re
 from builder.scrub.diceware import (
     is_camel_phrase,
     is_diceware,
-    is_marked_phrase,
     is_foreign,
+    is_marked_phrase,
     is_run_together,
     is_simple,
 )
