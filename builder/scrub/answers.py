@@ -13,11 +13,19 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from builder.sample import Dialogue
+from builder.scrub.diceware import is_diceware
 from builder.scrub.hits import Hit
 from builder.scrub.prefilter import LinePrefilter, Lines, necessary
 from builder.scrub.secret_rule import CHOSEN
 from builder.scrub.texts import value_strings
-from builder.scrub.values import DOCUMENTED, is_chosen, is_phrase, is_stand_in, looks_random
+from builder.scrub.values import (
+    DOCUMENTED,
+    is_chosen,
+    is_joined,
+    is_phrase,
+    is_stand_in,
+    looks_random,
+)
 
 MAX_CALL = 8000
 """Code points of a call's argument that are examined as a command."""
@@ -255,6 +263,8 @@ def _is_value(value: str) -> bool:
         looks_random(value)
         or is_chosen(value)
         or is_phrase(value)
+        or is_joined(value)
+        or is_diceware(value)
         or (len(value) <= 64 and _CHOSEN.fullmatch(value) is not None)
     )
 

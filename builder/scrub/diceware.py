@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_WORDS = re.compile(r"[a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\1[a-z]{4,9}){2,6}")
+_WORDS = re.compile(r"([a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\2[a-z]{4,9}){2,6})[0-9]{0,4}")
 _MARKED = re.compile("[A-Z]?[a-z]{3,9}[0-9]{0,4}(?:[-_.][A-Z]?[a-z]{3,9}[0-9]{0,4}){3,6}")
 _HAS_DIGIT = re.compile("[0-9]")
 _LETTERS = re.compile("[A-Za-z]+")
@@ -118,12 +118,13 @@ _PARTS = (*_LABELS, *sorted(word for word in _OF_PROGRAMS if len(word) > 4))
 def is_diceware(value: str) -> bool:
     """Returns whether it is four words or more of which hardly one is a word of programs.
 
-    One in four may be: lists of words for passphrases contain such words, too. But between dots the
-    last one names the thing of a program.
+    A number may follow. One in four may be: lists of words for passphrases contain such words, too.
+    But between dots the last one names the thing of a program.
     """
-    if _WORDS.fullmatch(value[:100]) is None or len(value) > 100:
+    match = _WORDS.fullmatch(value[:100])
+    if match is None or len(value) > 100:
         return False
-    words = re.split("[-_.]", value)
+    words = re.split("[-_.]", match[1])
     is_path = "." in value and words[-1] in _OF_PROGRAMS
     is_repeated = len(set(words)) < len(words) - 1
     return not is_repeated and share_of_programs(words) <= 0.25 and not is_path
@@ -173,8 +174,10 @@ def is_numbered_phrase(value: str) -> bool:
     underscores. None of the words is one of programs.
     """
     is_lower = value == value.lower()
-    if len(value) > 64 or _NUMBERED.fullmatch(value) is None or (is_lower and "_" in value):
+    if len(value) > 64 or _NUMBERED.fullmatch(value) is None:
         return False
+    if is_lower and "_" in value:
+        return is_diceware(value)
     words = [word.lower() for word in _HUMP.findall(value)]
     is_foreign_to_programs = _OF_PROGRAMS.isdisjoint(words) and _RESOURCES.isdisjoint(words)
     return is_foreign_to_programs and len(words) >= (4 if is_lower else 2)

@@ -144,6 +144,9 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             continue
         if (name := _NAME.match(value)) is not None:
             at, value = at + name.end(), value[name.end() :]
+        if value.startswith("*"):  # emphasis of Markdown
+            bare = value.lstrip("*")
+            at, value = at + len(value) - len(bare), bare.rstrip("*.,:;")
         value = value.rstrip(".,:;" if looks_chosen(value) else ".,:;!?")
         if _NOT_BEFORE.search(text, max(start, at - REACH), at) or is_stand_in(value):
             continue
