@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from builder.scrub.assignments import named_secret
+from builder.scrub.assignments import named_secret, names_secret
 from builder.scrub.chosen import looks_chosen
+from builder.scrub.columns import NAMES
 from builder.scrub.hits import Hit
-from builder.scrub.named_values import PASSWORDS, TOKENS
 from builder.scrub.prefilter import LinePrefilter, Lines
 from builder.scrub.values import looks_random
 
@@ -22,9 +22,11 @@ MAX_ROWS = 100
 MAX_LINE = 1000
 """Code points of a line; longer lines are not rows of such a table."""
 
-_NAMES = "|".join(re.escape(name) for name in (*PASSWORDS, *TOKENS))
-LINES = LinePrefilter(rf"(?i:[A-Za-z_]  +(?:[A-Za-z]+_)?(?:{_NAMES})(?:  |[ \t\r]*\n))")
+_HEADER = rf"(?:^|\n|  )[\w .-]{{0,42}}{NAMES}(?:  |[ \t\r]*\n)"
+"""What a header contains: the name of a secret with two spaces or an edge of its line around it."""
+LINES = LinePrefilter(rf"(?i:{_HEADER})")
 """Finds the lines that may be headers."""
+_IS_HEADER = re.compile(_HEADER, re.IGNORECASE | re.ASCII)
 _CELL = re.compile(r"[^\s](?:[^\s]| (?! ))*")
 _NAME = re.compile(r"[A-Za-z][\w .]{1,40}")
 _RULE = re.compile(r"[- \t=]+")
@@ -39,7 +41,9 @@ def find_in_aligned(text: str, lines: Lines) -> Iterator[Hit]:
         names = _CELL.findall(text, start, end)
         if len(names) < 3 or not all(map(_NAME.fullmatch, names)):
             continue
-        columns = [at for at, name in enumerate(names) if named_secret(name, _LIKELY_SECRET)]
+        if _IS_HEADER.search(text, max(0, start - 1), end + 1) is None:
+            continue
+        columns = [at for at, name in enumerate(names) if names_secret(name)]
         if not columns:
             continue
         for row, row_end in islice(_below(text, end), MAX_ROWS):
@@ -79,6 +83,3 @@ def _below(text: str, end: int) -> Iterator[tuple[int, int]]:
         if end - start > MAX_LINE or not text[start:end].strip():
             return
         yield start, end
-
-
-_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

@@ -96,6 +96,11 @@ def named_secret(name: str, value: str) -> bool:
     return keyword is not None and is_value(keyword, value, quoted=True, setting=False)
 
 
+def names_secret(name: str) -> bool:
+    """Returns whether the name (of a column, say) alone says that its values are secrets."""
+    return named_secret(name, "x9Kq2Vt7Lm4Rz8Wp")  # of a value that every such name makes secret
+
+
 def find_named(text: str, lines: Lines) -> Iterator[Hit]:
     """Yields the values that a name marks as secret in lines of `LINES`, in order of their names.
 

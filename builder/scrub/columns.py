@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from builder.scrub.assignments import named_secret
+from builder.scrub.assignments import named_secret, names_secret
 from builder.scrub.escapes import string_end
 from builder.scrub.expressions import is_variable
 from builder.scrub.hits import Hit
@@ -28,8 +28,9 @@ MAX_LINE = 4000
 """Code points of a line; longer lines are not rows of such a table."""
 MAX_TABLES = 50
 
-_KEY = rf"(?:{BEFORE_KEY})[_ -]?key"
-_CELL = rf"[\w .-]{{0,8}}(?:{'|'.join((*PASSWORDS, *TOKENS))}|{_KEY})[\"']?[ ]{{0,8}}"
+NAMES = rf"(?:{'|'.join((*PASSWORDS, *TOKENS))}|(?:{BEFORE_KEY})[_ -]?key)"
+"""The names of columns of secrets, or how they end."""
+_CELL = rf"[\w .-]{{0,8}}{NAMES}[\"']?[ ]{{0,8}}"
 _CELL_NAME = necessary(_CELL, ignore_case=True)
 LINES = LinePrefilter(
     rf"(?:[,;|\t]|\\t)[ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n\\]|$)"
@@ -163,11 +164,7 @@ class _Table:
         sign = next((sign for sign in ("\t", "||", "|", ";", ",") if sign in header), "")
         cells = [cell.strip(_EDGES).replace(" ", "_") for cell in header.split(sign or None)]
         sign = sign[:1]  # Jira doubles those of a header
-        columns = [
-            number
-            for number, name in enumerate(cells)
-            if name and named_secret(name, _LIKELY_SECRET)
-        ]
+        columns = [number for number, name in enumerate(cells) if name and names_secret(name)]
         hits: list[Hit] = []
         done = self.end
         if not sign or not columns or sum(map(bool, cells)) < 2 or any(map(_is_number, cells)):
@@ -187,8 +184,12 @@ class _Table:
             for column in columns:
                 cell = row[column]
                 value = cell.strip(edges)
-                may_be_code = sign in ",;" and not is_tight and is_variable(value)
-                may_be_code = may_be_code and _LONG_NUMBER.search(value) is None
+                may_be_code = (
+                    sign in ",;"
+                    and not is_tight
+                    and is_variable(value)
+                    and _LONG_NUMBER.search(value) is None
+                )
                 if (
                     not may_be_code
                     and (_HAS_SIGN.search(value) or is_unpronounceable(value) or is_joined(value))
@@ -203,6 +204,3 @@ class _Table:
 def _is_number(cell: str) -> bool:
     """Returns whether a cell is a number or a version, which no column is named."""
     return _VERSION.fullmatch(cell) is not None
-
-
-_LIKELY_SECRET = "x9Kq2Vt7Lm4Rz8Wp"  # noqa: S105 - not a real one: asks about the name alone

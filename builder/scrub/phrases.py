@@ -32,10 +32,12 @@ _INTRODUCED = re.compile(
     r"|(?<=phrase))[ \t]{1,2}(?P<quote>\\{0,7}[\"'`*]{1,3})?"
     rf"(?P<words>{_PHRASE}(?: [a-z]{{3,10}}){{0,20}})"
 )
+"""The text from such a word to the end of the words in lower case."""
 _END = re.compile(r"[ \t]{0,4}(?:[\"'`*\\(\r\n]|$)|[.,;)!](?:\s|$)")
 _JOINS = frozenset(("and", "und", "please", "bitte", "then", "but", "for", "with"))
 """Words that continue the sentence after a passphrase."""
 _VERBS = re.compile(r"\b\w+(?:ed|ing|ly|tion|able|ible|ment|ness|ful)\b")
+"""Endings of verbs, adverbs and nouns of sentences."""
 _OF_SENTENCES = frozenset(
     """
     about after again also because before between both but cannot contain contains could each every
@@ -50,35 +52,37 @@ def find_phrases(text: str, lines: Lines) -> Iterator[Hit]:
     for start, end in lines:
         done = start
         for word in _WORD.finditer(text, start, end):
-            if word.start() < done:
-                continue
-            found = _INTRODUCED.match(text, word.end(), end)
+            found = _INTRODUCED.match(text, word.end(), end) if word.start() >= done else None
             if found is None:
                 continue
             begin, stop = found.start("words"), _end(text, found)
-            phrase = text[begin:stop]
-            words = phrase.split(" ")
-            is_stated = found["quote"] or found["sign"] in (":", "=", " =")
-            is_plain = _OF_SENTENCES.isdisjoint(words) and (is_stated or not _VERBS.search(phrase))
-            if (
-                stop > begin
-                and len(words) >= LEAST
-                and is_phrase(phrase, LEAST, len(words) // LEAST if is_stated else 0)
-                and share_of_programs(words) <= (0.25 if is_stated else 0)
-                and (found["quote"] or is_plain)
-            ):
+            if stop > begin and _is_passphrase(text[begin:stop], found):
                 done = stop
                 yield Hit(begin, stop, "secret", certain=False)
 
 
+def _is_passphrase(phrase: str, found: re.Match[str]) -> bool:
+    """Returns whether the words are no sentence; after a verb (`is`) none may look like one."""
+    words = phrase.split(" ")
+    is_stated = found["quote"] is not None or (found["sign"] or "").strip() in (":", "=")
+    if not is_stated and _VERBS.search(phrase):
+        return False
+    return (
+        (found["quote"] is not None or _OF_SENTENCES.isdisjoint(words))
+        and is_phrase(phrase, LEAST, len(words) // LEAST if is_stated else 0)
+        and share_of_programs(words) <= (0.25 if is_stated else 0)
+    )
+
+
 def _end(text: str, found: re.Match[str]) -> int:
-    """Returns where a passphrase ends: with its quotation, its line or the part of its sentence."""
+    """Returns where a passphrase ends: with its quotation, its line or the part of its sentence.
+
+    That is where it starts if the words go on as a sentence does.
+    """
     begin, stop = found.span("words")
     at = begin
     for number, word in enumerate(found["words"].split(" ")):
         if number >= LEAST and word in _JOINS and not found["quote"]:
             return at - 1
         at += len(word) + 1
-    if _END.match(text, stop) is None:
-        return begin
-    return stop
+    return stop if _END.match(text, stop) else begin

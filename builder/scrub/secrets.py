@@ -9,7 +9,7 @@
   as the header of a column `builder.scrub.columns`, `builder.scrub.aligned`
 - a block that contains secrets: `builder.scrub.blocks`
 - a command that prints one, in a pasted session: `builder.scrub.answers`
-- a private key in PEM, complete or cut off
+- a private key in PEM, complete or cut off: `builder.scrub.pem`
 - base64 of a text that contains one of these: `builder.scrub.encoded`
 - any of these in JSON that escapes what is not ASCII: `builder.scrub.unescaped`
 - any of these in typographic quotation marks: `builder.scrub.quotes`
@@ -38,6 +38,7 @@ from builder.scrub import (
     cookies,
     encoded,
     nearby,
+    pem,
     phrases,
     sentences,
     strong,
@@ -57,7 +58,6 @@ from builder.scrub.prefilter import (
     Lines,
     LiteralPrefilter,
     WordPrefilter,
-    necessary,
 )
 from builder.scrub.prose_rules import OTHER_SCRIPT_RULES, PROSE_RULES
 from builder.scrub.quotes import straight
@@ -85,18 +85,6 @@ KINDS = tuple(sorted({rule.kind for rule in RULES} | {"secret", "aws_secret_key"
 
 _RULES_IN = LiteralPrefilter((*rule.gate, rule) for rule in RULES)
 _OTHER_SCRIPTS = WordPrefilter(word for rule in OTHER_SCRIPT_RULES for word in rule.prefilter)
-
-_PEM = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
-_PEM_TAIL = re.compile(
-    r"(?:[ \t\r]{0,8}(?:\n|n\\{1,4}(?:r\\{1,4})?)[ \t]{0,8}[A-Za-z0-9+/=]{4,80}[+-]?"
-    r"(?:(?:[\t\u2192]|t\\{1,4})\d{1,6}[ ]{0,8})?){1,200}"
-)
-"""The lines of a key before its end, backwards, also escaped and numbered."""
-_PEM_LINES = LinePrefilter(f"{necessary(_PEM.pattern)}|{necessary(_PEM_END.pattern)}")
-MAX_PEM = 20_000
-"""Maximum code points of a private key, with everything a viewer put between its lines."""
 
 
 def find_secrets(text: str) -> tuple[Hit, ...]:
@@ -207,37 +195,6 @@ def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:
             yield Hit(match.start(), match.end(), "aws_secret_key", certain=False)
 
 
-def _pems(text: str, lines: Lines) -> Iterator[Hit]:
-    done = 0
-    for start, last in lines:
-        end = _PEM_END.search(text, start, last)
-        if end is not None and end.start() > done and not _PEM.search(text, start, end.start()):
-            first = max(done, end.start() - MAX_PEM)
-            before = text[first : end.start()].rstrip("+-")  # signs of a diff
-            tail = _PEM_TAIL.match(before[::-1])  # its beginning was not displayed
-            if tail is not None and _has_key(tail[0]):
-                yield Hit(first + len(before) - tail.end(), end.end(), "private_key")
-        done = max(done, start)
-        while begin := _PEM.search(text, done, last):
-            end = _PEM_END.search(text, begin.end(), begin.end() + MAX_PEM)
-            if end is not None:
-                done = end.end()
-            else:  # cut off when it was displayed: as far as it looks like a key
-                body = _PEM_BODY.match(text, begin.end(), begin.end() + MAX_PEM)
-                done = body.end() if body else begin.end()
-            if _has_key(text[begin.end() : done]):
-                yield Hit(begin.start(), done, "private_key")
-
-
-_PEM_RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
-
-
-def _has_key(body: str) -> bool:
-    """Returns whether most of the text between BEGIN and END is base64, and not code."""
-    size = sum(map(str.isalnum, body))
-    return size >= 40 and 2 * sum(map(len, _PEM_RUN.findall(body))) >= size
-
-
 def _find_decoded(text: str) -> tuple[Hit, ...]:
     """Returns the secrets in a decoded text, but for those that are encoded once more."""
     text = straight(text)
@@ -257,7 +214,7 @@ _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...
     (phrases.LINES, phrases.find_phrases),
     (strong.LINES, strong.find_strong),
     (answers.LINES, answers.find_in_sessions),
-    (_PEM_LINES, _pems),
+    (pem.LINES, pem.find_keys),
     (encoded.LINES, partial(encoded.find_encoded, find=_find_decoded)),
 )
 """Searches of lines, each with its prefilter."""

@@ -54,7 +54,7 @@ _FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
 _CONTRASENA = "contrase"
 _WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_ACCOUNTS}|{_CONTRASENA}")
 _COMPOUND = re.compile("passwort|kennwort|wachtwoord|passord|adgangskode")
-"""Words that languages write together with others."""
+"""Words that languages write together with others: `Einmalpasswort`."""
 _LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}|{_ACCOUNTS}", re.IGNORECASE)
 _KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
@@ -139,6 +139,7 @@ _QUALIFIED = re.compile(
 )
 """The text before it: "the db pass"."""
 _COMMIT = re.compile("[0-9a-f]{40}")
+"""The hash of a commit, which nobody chooses as a password."""
 _LINE_END = re.compile(r"\\{1,8}[nrt]")
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
 
@@ -161,10 +162,12 @@ def _is_word(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 1]
     if before == "_" and text[start:end].isupper() and after in "`'\"":
         return True  # set `ADMIN_PASSWORD` to …
-    if before.isalnum() or before in ("_", "-", ".", "/", "$"):
-        is_compound = text[start].isupper() if before == "-" else before.islower()
-        if not is_compound or (before != "-" and not _COMPOUND.fullmatch(text, start, end)):
-            return False  # LUKS-Passphrase, Einmalpasswort
+    if before == "-" and not text[start].isupper():
+        return False  # but LUKS-Passphrase
+    if before.isalnum() and not (before.islower() and _COMPOUND.fullmatch(text, start, end)):
+        return False
+    if before in ("_", ".", "/", "$"):
+        return False
     if text[start:end].lower() == _CONTRASENA and after.isalpha():
         return True
     in_name = after in ("_", "/", "-") or (after == "." and text[end + 1 : end + 2].isalnum())

@@ -33,6 +33,7 @@ _WORDS = (
     r"|sign[ -]?in[a-z]*|decrypt|encrypt|identified|recovery|keystore|storepass"
     r"|unseal keys?|wireguard|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
 )
+"""Words for secrets, for what they open, and for logging in."""
 _NAMES = r"(?:Password|Token|Secret|ApiKey|Key|Credentials?)"
 _SHAPE = (
     r"[0-9][A-Za-z]+[0-9]|[a-z][A-Z][a-z]+[0-9]{2}|[a-z][-_.!][A-Za-z]+[0-9]{2}"
@@ -55,7 +56,8 @@ _SHAPED = re.compile(_SHAPE)
 _RUN_OF_SIGNS = re.compile(r"[^\s\"'`|,;<>()\[\]{}\\]{8,}")
 _ENDS_CODE, _BEGINS_CODE = frozenset(";<>)[]{}\\"), frozenset("><([{\\")
 """What stands before and after parts of code, of binary data and of escaped text."""
-_LINE_END = re.compile(r"\\{1,4}[nr](?![A-Za-z0-9])|\\{1,4}[\"']")
+_ESCAPED = re.compile(r"\\{1,4}[nr](?![A-Za-z0-9])|\\{1,4}[\"']")
+"""The end of a line or a quotation mark in an escaped text, which may follow a value."""
 _NAME = re.compile(r"(?:[\w.-]{1,80}[=:](?=\S{8})){1,3}")
 """Names of a value, with no space after them."""
 _NOT_BEFORE = re.compile(
@@ -68,7 +70,8 @@ _NOT_BEFORE = re.compile(
 )
 """What says that the value after it is none."""
 _CODE = re.compile(
-    r"[=/\\:]|(?<![a-z]{3})[&*]|[&*](?![A-Za-z][a-z]{2})(?!$)|->|\.\.|\+\+|@[\w-]+\.|^[@#^~+$%-]|\w\.\w+\.\w|@\d|%[sd]|%[0-9A-F]{2}|\?\w+=|^\w+\.\w+$|(?<![0-9])[*+]$"
+    r"[=/\\:]|(?<![a-z]{3})[&*]|[&*](?![a-z]{3})(?!$)|(?<![0-9])[*+]$|->|\.\.|\+\+|^[@#^~+$%-]"
+    r"|@[\w-]+\.|@\d|\w\.\w+\.\w|^\w+\.\w+$|%[sd]|%[0-9A-F]{2}"
     r"|^[a-z.]+#|^[\w.]+#\d+$|^pkcs\d|^(?-i:[A-Z0-9]+)_|^(?:token|secret|key|pass|user|test)[_-]",
     re.IGNORECASE,
 )
@@ -78,9 +81,12 @@ _SIGN = re.compile(r"[!#$%^~@?&*]")
 _ANY_SIGN = re.compile("[^A-Za-z0-9]")
 _DIGIT = re.compile("[0-9]")
 _PAIR = re.compile("[A-Za-z0-9]+[-_.](?=[A-Za-z]*[0-9])[A-Za-z0-9]+")
+"""Two parts, of which the second has a number."""
 _INNER_DIGIT = re.compile("(?<=[A-Za-z])[013457](?=[A-Za-z])")
 _RUN = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
+"""Letters that may be words."""
 _GROUPS = re.compile("[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2,3}")
+"""What Apple's password manager makes: `fegfo9-jywkaj-devTyg`."""
 _GENERATED = re.compile("[A-Za-z0-9+/_~=-]{16,100}")
 _DIGEST = re.compile("(?:0x)?[0-9a-fA-F]+|(?:sha|md)[0-9]{1,3}[-=].+")
 
@@ -137,7 +143,7 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for run in _RUN_OF_SIGNS.finditer(text, start, end):
         at, value = run.start(), run[0]
         if text[at - 1 : at] in _ENDS_CODE or (
-            text[run.end() : run.end() + 1] in _BEGINS_CODE and not _LINE_END.match(text, run.end())
+            text[run.end() : run.end() + 1] in _BEGINS_CODE and not _ESCAPED.match(text, run.end())
         ):
             continue
         if _SHAPED.search(value) is None:

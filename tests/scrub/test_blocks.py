@@ -4,6 +4,7 @@ from time import process_time
 
 import pytest
 from planted import invented
+from secrets_found import found
 
 from builder.scrub.secrets import find_secrets
 
@@ -20,10 +21,6 @@ COOKIES = {
     "a page": 'document.cookie = "laravel_session={}; path=/"',
     "an object": 'driver.add_cookie({{"name": "sessionid", "value": "{}"}})',
 }
-
-
-def found(text):
-    return [text[hit.start : hit.end] for hit in find_secrets(text)]
 
 
 @pytest.mark.parametrize("form", [

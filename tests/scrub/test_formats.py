@@ -2,16 +2,12 @@
 
 import pytest
 from planted import invented
+from secrets_found import found
 
 from builder.scrub.open_values import is_open
 from builder.scrub.quotes import straight
-from builder.scrub.secrets import find_secrets
 
 VALUE = invented(24)
-
-
-def found(text):
-    return [text[hit.start : hit.end] for hit in find_secrets(text)]
 
 
 @pytest.mark.parametrize("form", [

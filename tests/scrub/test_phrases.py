@@ -1,16 +1,17 @@
-"""Passphrases of words with spaces between them, and tables whose columns are aligned."""
+"""Passphrases of words with spaces between them."""
 
 from time import process_time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from secrets_found import check_lines, found
+from strategies import MANY
 
+from builder.scrub import phrases
 from builder.scrub.secrets import find_secrets
 
 PHRASE = "motor gravel arena kiwi"
-
-
-def found(text):
-    return [text[hit.start : hit.end] for hit in find_secrets(text)]
 
 
 @pytest.mark.parametrize("text", [
@@ -40,35 +41,21 @@ def test_sentences_about_passwords_are_kept(text):
     assert found(text) == []
 
 
-TABLES = {
-    "sqlite": "host            port  login    secret\n--------------  ----  -------  ------\n{}",
-    "pandas": "               host     user            pass  port\n{}",
-}
-ROWS = {
-    "sqlite": "smtp.example.org  587   tbrandt  {}\n\nsecret  is  below\n",
-    "pandas": "0  pg07.example.org  sgarcia  {}    22\n1  NaN  root  NaN  22",
-}
+PARTS = (
+    "passphrase", "Password", "pass phrase", " is ", ": ", " = ", "\t", " ", "\"", "**", "\n", ".",
+    PHRASE, "motor", "and", "(", "contraseña",
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ["rW1OgUlTYglkYZlRTLCZvm", "Kasimir*Rocket75"])
-@pytest.mark.parametrize("table", TABLES)
-def test_aligned_columns(table, value):
-    assert found(TABLES[table].format(ROWS[table].format(value))) == [value]
-
-
-@pytest.mark.parametrize("text", [
-    "NAME        TYPE     SECRET\nweb         opaque   web-tls\n",
-    "field   type     password\nid      bigint   not null\n",
-    "KEY      VALUE    AGE\ncolour   3a5f9c1b2d4e   5d\n",
-    "the user   the password   the port\n\nrW1OgUlTYglkYZlRTLCZvm  a  b\n",
-])  # fmt: skip
-def test_other_tables_are_kept(text):
-    assert found(text) == []
+@given(parts=st.lists(st.sampled_from(PARTS), max_size=12))
+@example(parts=["Password", "\t", " is ", "**", PHRASE, "**"])
+@MANY
+def test_lines_are_enough(parts):
+    check_lines(phrases.find_phrases, phrases.LINES, "".join(parts))
 
 
 @pytest.mark.parametrize("piece", [
-    "passphrase is abcd ", "password: abcd abcd abcd abcd ", "a  secret  \n",
-    "a  b  password\n1  2  3\n",
+    "passphrase is abcd ", "password: abcd abcd abcd abcd ",
 ])  # fmt: skip
 def test_a_hostile_text_takes_linear_time(piece):
     begin = process_time()

@@ -3,9 +3,11 @@
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 from planted import invented
-from strategies import MANY, texts
+from secrets_found import check_lines, found
+from strategies import MANY
 
 from builder.scrub import strong
 from builder.scrub.secrets import find_secrets
@@ -31,10 +33,6 @@ AROUND = {
     "a list": '"--requirepass",\n"{}",\n"--appendonly"',
     "names with colons": "basic.auth.credentials=INFO\nbasic.auth.user.info=KEY:{}\n",
 }
-
-
-def found(text):
-    return [text[hit.start : hit.end] for hit in find_secrets(text)]
 
 
 def alone(text):
@@ -81,11 +79,18 @@ def test_names_and_digests_are_kept(around, value):
     assert alone(around.format(value)) == []
 
 
-@given(text=texts)
+PARTS = (
+    "token", "csrf token", "dbPassword", "SSH", "wpa2", "\n", "\n\n", " ", ": ", '"', "=", "**",
+    "x", "id ", *VALUES.values(), "jsonwebtoken@9.0.2", "a" * 2100,
+)  # fmt: skip
+
+
+@given(parts=st.lists(st.sampled_from(PARTS), max_size=12))
+@example(parts=["token", "\n", "a" * 2100, "\n", "UrbanRaven248"])
+@example(parts=["UrbanRaven248", " ", "SSH"])
 @MANY
-def test_every_hit_is_within_the_text(text):
-    hits = list(strong.find_strong(text, [(0, len(text))]))
-    assert all(0 <= hit.start < hit.end <= len(text) for hit in hits)
+def test_lines_are_enough(parts):
+    check_lines(strong.find_strong, strong.LINES, "".join(parts))
 
 
 @pytest.mark.parametrize("piece", [
