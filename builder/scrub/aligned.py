@@ -24,8 +24,8 @@ MAX_LINE = 1000
 
 _HEADER = rf"(?:^|\n|  )[\w .-]{{0,42}}{NAMES}(?:  |[ \t\r]*\n)"
 """What a header contains: the name of a secret with two spaces or an edge of its line around it."""
-LINES = LinePrefilter(rf"(?i:{_HEADER})")
-"""Finds the lines that may be headers."""
+LINES = LinePrefilter(rf"(?i:{NAMES}(?:  |[ \t\r]*\n))")
+"""Finds the lines that may be headers; the text before a name would multiply the states."""
 _IS_HEADER = re.compile(_HEADER, re.IGNORECASE | re.ASCII)
 _CELL = re.compile(r"[^\s](?:[^\s]| (?! ))*")
 _NAME = re.compile(r"[A-Za-z][\w .]{1,40}")

@@ -55,14 +55,8 @@ _SPACED = necessary(rf"{CLOSED}[ \t]{VALUE}", ignore_case=True)
 _QUOTED = necessary(r"(?:\\{0,7}[\"'`])?[ \t]{1,24}\\{0,7}[\"'`][^\"'`\n\\]{4}", ignore_case=True)
 _TABBED = necessary(rf"{CLOSED}{TAB}{VALUE}", ignore_case=True)
 LINES = LinePrefilter(
-    "|".join(
-        (
-            f"(?:{NAME})[sS]?{_SIGNED}",
-            rf"-[\w?-]*(?:{NAME})(?:{necessary(SUFFIX)})?{_SPACED}",
-            rf"(?:{NAME})(?:{_TABBED}|{_QUOTED})",
-            rf"(?:{NAME}){formats.CONDITION}",
-        )
-    )
+    rf"(?:{NAME})"
+    rf"(?:[sS]?{_SIGNED}|(?:{necessary(SUFFIX)})?{_SPACED}|{_TABBED}|{_QUOTED}|{formats.CONDITION})"
 )
 MAX_NAME = 400
 """Code points at the end of a member's name that are examined."""
