@@ -78,6 +78,7 @@ _SECTION = re.compile(r"(?<!\w)\[[\w .:/-]{1,60}\]\s*$")
 _DOTENV = re.compile(r"(?:\d{1,6}[\t\u2192])?[A-Z][A-Z0-9_]{2,40}=[^\s;,()]*")
 _SETTING = re.compile(r"[ +-]{0,8}(?:\d{1,6}[\t\u2192])?(?:[#;].*|[\w .-]{1,60}=[^(]*|\s*)")
 _HAS_DIGIT = re.compile("[0-9]")
+_METHOD = re.compile(r"(?:\.[A-Za-z_]\w{0,40}){1,4}\(")
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _MEMBER = re.compile(r"\\{0,7}[\"'`][ \t]{0,2}:")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")
@@ -160,6 +161,8 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         not quoted and (match["bare"].endswith("...") or (is_option and value.startswith("-")))
     ):
         return  # form.password("confirm"), API_KEY=sk-ant-..., --passphrase --batch
+    if not quoted and value.isalpha() and _METHOD.match(text, match.end("bare")):
+        return  # PASSWORD=SecureRandom.hex(32)
     name = text[start - len(prefix) : start + len(keyword)]
     if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
         return  # an access key's id and its signature are found by the key's own rule

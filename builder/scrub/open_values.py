@@ -24,7 +24,7 @@ _PUBLIC_KEY = (
     r"|npub1[02-9ac-hj-np-z]{58}"
 )
 """A public key of SSH, or of Nostr."""
-_PUBLISHABLE = r"pk_(?:live|test)_[A-Za-z0-9]{20,120}"
+_PUBLISHABLE = r"pk_(?:live|test)_[A-Za-z0-9]{20,120}|sb_publishable_[\w-]{20,60}"
 _CACHE_ENTRY = (
     r"[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}"
     r"(?::(?:[a-z]{2,20}(?:[_-][a-z]{2,20}){0,3}|\d{1,9}|\{\w{1,20}\})){2,6}"
