@@ -48,6 +48,8 @@ from builder.scrub.values import has_drawn_part, is_wordlike
 
 MAX_LISTED = 50
 """Values of a list that are examined."""
+MIN_GAP = 3
+"""Spaces between a variable and its value that align it with others."""
 _BEFORE = re.compile(r"[\w-]{0,40}\Z")
 
 _SIGNED = necessary(f"(?:{SUFFIX})?{CLOSED}(?:{SIGN}){VALUE}", ignore_case=True)
@@ -137,17 +139,17 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         return  # arn:…:secret:name
     quoted = match["quote"] is not None
     is_loose = sep == "(" or (
-        not sep
-        and not is_option
-        and not _is_environment(bool(match["tab"]) or match["sep"] == "\t", text, start, prefix)
+        not sep and not is_option and not _is_environment(match, text, start, prefix)
     )
     if (is_loose or match["plural"]) and not quoted:
-        return  # a space suffices only after an option, a tab also after a variable
+        return  # a space suffices only after an option, a tab or more spaces after a variable
     is_list = "[" in text[match.end("sep") : match.end("sep") + 2]
-    if (is_list and not match["plural"]) or (
-        is_loose and keyword == "pass" and not (quoted and is_qualified(prefix))
+    if (
+        (is_list and not match["plural"])
+        or (is_loose and keyword == "pass" and not (quoted and is_qualified(prefix)))
+        or (not quoted and _METHOD.match(text, match.end("bare")))
     ):
-        return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true"
+        return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true", SecureRandom.hex(32)
     begin = match.start("quoted" if quoted else "bare")
     value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
     if keyword == "pass" and not prefix and (not quoted or sep == ","):
@@ -161,8 +163,6 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         not quoted and (match["bare"].endswith("...") or (is_option and value.startswith("-")))
     ):
         return  # form.password("confirm"), API_KEY=sk-ant-..., --passphrase --batch
-    if not quoted and value.isalpha() and _METHOD.match(text, match.end("bare")):
-        return  # PASSWORD=SecureRandom.hex(32)
     name = text[start - len(prefix) : start + len(keyword)]
     if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
         return  # an access key's id and its signature are found by the key's own rule
@@ -279,6 +279,14 @@ def _is_in_section(text: str, start: int) -> bool:
     return False
 
 
-def _is_environment(is_tab: bool, text: str, start: int, prefix: str) -> bool:
-    """Returns whether it is `DB_PASSWORD<tab>value`, as `env` and tables print variables."""
-    return is_tab and prefix.isupper() and text[start : start + 2].isupper()
+def _is_environment(match: re.Match[str], text: str, start: int, prefix: str) -> bool:
+    """Returns whether it is `DB_PASSWORD<tab>value`, as `env` and tables print variables.
+
+    PowerShell aligns the values with spaces.
+    """
+    if not prefix.isupper() or not text[start : start + 2].isupper():
+        return False
+    if match["tab"] or match["sep"] == "\t":
+        return True
+    gap = match[0][: match.start("bare") - match.start()] if match["bare"] else ""
+    return len(gap) >= MIN_GAP and gap.isspace() and _is_line_start(text, start)

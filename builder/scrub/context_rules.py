@@ -128,6 +128,7 @@ CONTEXT_RULES = (
     context_rule(r"password[ \t]{0,20}=[ \t]{1,4}\\{0,7}\"[^\"\n]{0,100}\"[ \t]->[ \t]\\{0,7}\"(?P<v>[^\"\\\n]{4,200})", "password", '~ db_password = "old" -> "«{p}»"'),
     context_rule(rf"master\.key(?:{LINE}){{1,2}}(?P<v>[0-9a-f]{{32}})\b", "master.key", "$ cat config/master.key\n«{h32}»"),
     context_rule(r"(?:recovery|backup|scratch) codes?(?: is| are)?:?(?P<v>(?:(?:\s|\\{1,4}n){1,6}(?:[-*] )?(?=[0-9a-z-]{0,12}\d)[0-9a-z]{4,8}-[0-9a-z]{4,8}){1,20})", "recovery code|backup code|scratch code", "backup codes:«\n35a06-68ea8\n1f4b2-77c0d»"),
+    context_rule(r"private key:(?:\r?\n|\\{1,4}n)[ \t]{0,8}(?P<v>[\w-]{43})(?![\w-])", "private key:", "Private Key:\n«-{W42}»\n\n$ npx web-push generate-vapid-keys", generated=True),
     context_rule(r"\$ansible_vault;1\.\d;aes256(?:;[\w.-]{1,60})?(?P<v>(?:(?:\s|\\{1,4}[nr]){1,24}(?:\d{1,6}\t[ ]{0,12})?[0-9a-f]{4,90}){1,400})", "$ansible_vault;", "$ANSIBLE_VAULT;1.1;AES256«\n{h80}\n{h80}»\n"),
     # SQL and code
     context_rule(r"identified[ \t]{1,4}(?:with[ \t]{1,4}\w{1,40}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,200})\\{0,7}[\"']", "identified", "CREATE USER 'a'@'%' IDENTIFIED BY '«{p}»';", near=_SQL, misses=('the commits identified by "squash" commands',)),

@@ -48,7 +48,7 @@ TOKENS = (
 _OF_TEXTS = ("token", "auth", "credential", "credentials", "_sk", "_pat", "_salt")
 """Keywords of values that may also be a word and a number: a token of a text."""
 _NUMBERED_WORD = re.compile(
-    r"^[^.]*$|^[A-Z][a-z]+\d{2,4}\.[a-z]{3,}\d*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
+    r"^[^.]*$|^[A-Z][a-z]+[-_]?\d{2,4}\.(?!(?:cs|go|h|js|kt|md|pl|py|rb|rs|sh|ts)$)[a-z]{2,}\d*$|\.(?:[A-Z][a-z]{2,}\d{2,}"
     r"|(?!sha|b?float|u?int|utf|md|base|aes|hmac|crc|complex|win|python)[a-z]{4,}\d{3,})$"
 )
 """No dot, or a word and a number after it that is no attribute: `sommer.Velvet32`."""

@@ -176,7 +176,7 @@ _OPEN_BEFORE = re.compile(
     r"(?:(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}|checksum/[\w.-]{1,40}:[ \t]{1,4}[\"']?)\Z"
 )
 """The text before a part of a value that sops has encrypted, and before a checksum in Helm."""
-_SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{300}")
+_SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{100}")
 """A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
 _WRAPPED = re.compile(
     r"\\?(?:\r?\n|\\{1,4}n)[+-]?[ \t]{0,8}(?P<v>(?=[^a-z\s]*[a-z])(?=[^A-Z\s]*[A-Z])[\w-]{20,200})"

@@ -66,7 +66,7 @@ _NOT_BEFORE = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|(?-i:Id\b)"
     r"|etag|integrity|public|pubkey|\bh1:|nonce|cursor|signature|obfuscation|next|page"
     r"|continuation|marker|(?:https?:|://)\S*$|ssh-\w+ $"
-    r"|(?:revision|version|trace|span|index|request|message|file|image|build|pod|name|branch|tag"
+    r"|(?:revision|version|trace|span|index|request|message|(?<!pro)file|image|build|pod|name|branch|tag"
     r"|kid|jti)\w{0,8}[^\w\n]{1,6}$",
     re.IGNORECASE,
 )

@@ -165,6 +165,7 @@ TOKEN_RULES = (
     _rule("slack_token", r"xox[abceoprsd](?:\.xox[a-z])?-(?=[\w%/+-]{0,40}\d)[\w%/+-]{10,400}={0,2}", "xoxa xoxb xoxc xoxd xoxe xoxo xoxp xoxr xoxs", "«xoxb-{d12}-{d13}-{A24}»", "«xoxe.xoxp-1-{A166}»", misses=("xoxb-your-bot-token xapp-1-A000000-000000-abcdef",)),
     _rule("slack_token", r"xapp-\d{1,10}-[A-Za-z0-9-]{20,250}", "xapp-", "«xapp-1-{U11}-{d13}-{h64}»"),
     _rule("slack_webhook", r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{24,200}", "hooks.slack.com/", "https://«hooks.slack.com/services/T{U8}/B{U9}/{A24}»"),
+    _rule("slack_webhook", r"services/(?P<v>T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})", "services/T", "(host='hooks.slack.com', port=443): Max retries exceeded with url: /services/«T{U8}/B{U9}/{A24}» (Caused by"),
     _rule("teams_webhook", r"webhook\.office\.com/webhookb2/[\w@-]{36,90}/IncomingWebhook/[0-9a-z]{32}/[\w-]{36,120}(?:/[\w-]{20,90})?", "webhook.office.com/", "https://acme.«webhook.office.com/webhookb2/{u}@{u}/IncomingWebhook/{h32}/{u}»"),
     _rule("discord_token", r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,40}", "MD MT Mj Mz ND NT Nj Nz OD OT Oj Oz", "bot «MTA{A23}.{A6}.{A38}»", generated=True),
     _rule("discord_token", r"[MNO][A-Za-z\d_-]{23,27}\.[\w-]{6}\.[\w-]{27,40}", ".", "discord «M{A24}.{A6}.{A38}»", lead=(24, 28), near=("discord",), generated=True),

@@ -134,7 +134,7 @@ CLEAN = [
     'const stripe = Stripe("pk_live_51FlsmJ3iOmOvKW6E4zycTq17F6BKw7yV581a1yK");',
     "set the token budget to 128000 for gpt-4o-mini-2024-07-18",
     "Engine(postgresql+psycopg2://auth:***@db-eu1-12.int.example.net:5432/auth)",
-    "encryptedData:\n    password: Ag" + "B3+xLvbdFT/rXg" * 30,
+    "encryptedData:\n    password: Ag" + "B3+xLvbdFT/rXg" * 9,
     '"refresh_tokens.delete_all_tokens":"すべてのトークンを削除する"',
     '"login.totp_code_prompt_title":"Tofaktorautentisering"',
     "API_KEY=aaaaaaaaaaaaaaaaaaaaaaaa\n",

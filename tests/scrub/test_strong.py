@@ -30,6 +30,7 @@ AROUND = {
     "a line above": "creds:\nnadia@example.org\n{}\n\nportal: https://example.org",
     "in a dialogue": "[15:35] jo: anyone got the API token?\n[15:36] al: sure: {}\n",
     "a name of code": 'const dbPassword = pick(\n  a,\n  "{}",\n)',
+    "a profile": "put this private key into the client profile: {}",
     "a list": '"--requirepass",\n"{}",\n"--appendonly"',
     "names with colons": "basic.auth.credentials=INFO\nbasic.auth.user.info=KEY:{}\n",
 }
