@@ -50,7 +50,6 @@ def test_values_of_names(template):
         'label="Password 8"',
         "ADMIN_PASSWORD=SecureRandom.hex(32)\n",
         "settings\n  DB_PASSWORD            required\n",
-        "password: Login2021.py\n",
         "          ('http', 'user/name', 'password', 'localhost:22')),",
         '{name:"PASS",value:"passed",priority:1}',
         "'pass': 'bandpass',",
