@@ -57,7 +57,10 @@ _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
 """A regular expression or an alphabet."""
 _SPACE = re.compile("(?<![0-9])%20(?![a-z]?\\d)", re.IGNORECASE)
 """An encoded space between words."""
-_WORDS_AND_NUMBER = re.compile(r"[a-z]{3,12}(?:[._-][a-z]{3,12}){1,4}[._-]?\d{2,4}")
+_WORDS_AND_NUMBER = re.compile(
+    r"(?P<words>[a-z]{3,12}(?:[._-][a-z]{3,12}){1,4}[._-]?\d{2,4})(?:[._-](?:jwt|secret|key|token))?"
+)
+"""Words and a number, perhaps with what they are for: `madrid-ember-rabbit-36-jwt`."""
 _NAMED_IN_PROGRAMS = re.compile(
     "secret|cred|token|key|tls|cert|config|pass|prod|stag|test|app|svc|service"
 )
@@ -67,6 +70,10 @@ _HEADER = re.compile("x(?:-[a-z0-9]+)+")
 """The name of a header, which follows `authorization` in lists of names."""
 _CLASS = re.compile(r"[a-z]+\.[A-Z][A-Za-z]+")
 """A module and a class: `jwt.PyJWK`."""
+COUNTED = "0123456789" * 2
+"""Digits in their order, which stand for a number in examples."""
+_THREE_WORDS = re.compile(r"[a-z]{5,9}(?:\.[a-z]{5,9}){2}")
+"""What may be a passphrase, if it is no path in a program: `granite.tundra.whisper`."""
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
@@ -118,8 +125,8 @@ def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
         or (
             keyword == "secret"
             and setting
-            and _WORDS_AND_NUMBER.fullmatch(value) is not None
-            and not _NAMED_IN_PROGRAMS.search(value)
+            and (numbered := _WORDS_AND_NUMBER.fullmatch(value)) is not None
+            and not _NAMED_IN_PROGRAMS.search(numbered["words"])
         )
         or (
             (quoted or setting)
@@ -154,7 +161,8 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
         is_dotted = _DOTTED.fullmatch(value) is not None and not _NUMBERED_WORD.search(value)
         return quoted or setting or not is_dotted or not is_wordlike(value)
     if value.isdigit():
-        return len(value) >= (6 if setting else 8) and (setting or quoted)
+        is_counted = value in COUNTED
+        return len(value) >= (6 if setting else 8) and (setting or quoted) and not is_counted
     if quoted and not value.isascii():
         return False  # the label of a field in another language
     if not value.isalpha():
@@ -165,6 +173,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
             or has_random_case(value)
             or is_diceware(value)
         )
+        is_secret |= _THREE_WORDS.fullmatch(value) is not None and is_foreign(value)
         is_marked = quoted or (value.istitle() and is_joined(value))
         is_secret = (is_marked and is_secret) or is_diceware(value)
         return has_letter and is_free and (setting or is_secret)

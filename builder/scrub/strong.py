@@ -31,7 +31,7 @@ _WORDS = (
     r"|log ?ins?|session[ _-]?id|2fa|mfa|totp|otp|jwt|jsonwebtoken"
     r"|ssh|sudo|vpn|wi-?fi|smtp|imap|s?ftp|ldap|dsn|jdbc|basic ?auth[a-z]*|pdo|mc alias"
     r"|sign[ -]?in[a-z]*|decrypt|encrypt|identified|recovery|keystore|storepass"
-    r"|unseal keys?|wireguard|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
+    r"|pat|unseal keys?|wireguard|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
 )
 """Words for secrets, for what they open, and for logging in."""
 _NAMES = r"(?:Password|Token|Secret|ApiKey|Key|Credentials?)"

@@ -211,7 +211,7 @@ TOKEN_RULES = (
     _rule("linear_key", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,64}", "lin_api_ lin_oauth_", "«lin_api_{A40}»"),
     _rule("notion_token", r"ntn_[A-Za-z0-9]{40,60}", "ntn_", "«ntn_{d11}{A35}»"),
     _rule("notion_token", r"secret_[A-Za-z0-9]{43}", "secret_", "«secret_{A43}»", generated=True),
-    _rule("airtable_token", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "pat", "airtable: «pat{A14}.{h64}»", near=("airtable", 'api("', "api('")),
+    _rule("airtable_token", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", "pat", "createClient(\"«pat{A14}.{h64}»\")"),
     _rule("asana_token", r"[0-2]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}", "0/ 1/ 2/", "«1/{d16}:{h32}»", "«2/{d16}/{d16}:{h32}»"),
     _rule("clickup_token", r"pk_\d{5,12}_[A-Z0-9]{32}", "pk_", "«pk_{d8}_{U32}»"),
     _rule("figma_token", r"fig[doru]_[\w-]{36,60}", "figd_ figo_ figr_ figu_", "«figd_{W40}»"),

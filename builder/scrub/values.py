@@ -77,7 +77,7 @@ _STAND_IN = re.compile(
     r"|(?:client|api|app|access|refresh|auth)[_-]?(?:secret|key|token)$|(?-i:[A-Z]{2,}(?:_[A-Z]{2,}){1,5}$)"
     r"|(?:rfc|pep)[ -]?\d{1,5}$|pb(?:kdf2|e)with[\w-]{3,60}$|x{3}$|\d{3,5}(?:_[a-z0-9]{1,30}){2,8}$"
     r"|[\w./-]{0,80}/[\w./-]{0,80}(?:\$?\{|%s)|[a-z]\w{0,20}\{\d{0,2}\}$|[\w/.-]{1,80}\.(?:png|jpe?g|gif|svg|webp|ico|css|html?)(?:\?\w{0,20})?$"
-    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|[\d.:TZ+-]+$|enc\[[a-z0-9_]{3,12},|\*{1,8}@|@microsoft\.keyvault\()"
+    r"|[0-9a-f:]{0,20}::[0-9a-f:]{1,20}$|(?=\d+[.:TZ+-])[\d.:TZ+-]+$|enc\[[a-z0-9_]{3,12},|\*{1,8}@|@microsoft\.keyvault\()"
     r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )

@@ -230,7 +230,7 @@ def test_secrets_are_found_in_a_list_of_texts_as_they_are_alone(text, around):
 
 @pytest.mark.skipif(gates.re2 is None, reason="without RE2 every text may hold something")
 def test_texts_without_candidates_are_not_searched_one_by_one(monkeypatch):
-    quiet = ["type", "string", "Reads a file. Give its path.", "src/app.py", "x" * SHORT]
+    quiet = ["type", "string", "Reads a file. Give its name.", "src/app.py", "x" * SHORT]
     *unmarked, marked = secrets._marked([*quiet, "token: x1y2z3"])
     assert unmarked == [secrets._Marks()] * len(quiet)
     assert marked.lines
