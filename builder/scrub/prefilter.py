@@ -179,25 +179,30 @@ KEYED = 5
 class LiteralPrefilter(Generic[Rule]):
     """Finds where literals of rules are in a text; made from (literals, start, rule).
 
-    start  a pattern for at most `MAX_START` characters that must precede the literal; None: it may
-           be anywhere
+    start  a pattern for at most `MAX_START` characters that must precede the literals, whose case
+           then matters; None: they may be anywhere, in upper or lower case (of ASCII letters)
 
-    Upper and lower case of ASCII letters are the same. An Aho-Corasick automaton finds all literals
-    in one pass. RE2's automata do not distinguish them: with it all prefilters took twice the time.
+    A literal with several starts, or with none in one rule, may be anywhere.
     """
 
     def __init__(self, rules: Iterable[tuple[Sequence[str], str | None, Rule]]) -> None:
         self._rules: list[Rule] = []
         self._with: dict[str, list[int]] = {}
-        self._starts: dict[str, re.Pattern[bytes] | None] = {}
+        starts: dict[str, re.Pattern[bytes] | None] = {}
+        written: dict[str, str] = {}
         for number, (literals, start, rule) in enumerate(rules):
             self._rules.append(rule)
             pattern = None if start is None else re.compile(rf"(?:{start})\Z".encode())
-            for literal in map(str.lower, literals):
-                self._with.setdefault(literal, []).append(number)
-                if self._starts.setdefault(literal, pattern) != pattern:
-                    self._starts[literal] = None
-        self._literals = [(it.encode("ascii"), it, self._starts[it]) for it in self._with]
+            for literal in literals:
+                lower = literal.lower()
+                written[literal] = lower
+                self._with.setdefault(lower, []).append(number)
+                if starts.setdefault(lower, pattern) != pattern:
+                    starts[lower] = None
+        self._anywhere = _Literals((it, it, None) for it in self._with if starts[it] is None)
+        self._after_starts = _Literals(
+            (it, lower, starts[lower]) for it, lower in written.items() if starts[lower] is not None
+        )
 
     def rules(self, literals: Iterable[str]) -> list[Rule]:
         """Returns the rules with one of some literals, in order."""
@@ -210,28 +215,49 @@ class LiteralPrefilter(Generic[Rule]):
         All positions at which a rule can match are among them.
         """
         found: dict[str, list[int]] = {}
-        lower = projected(text).lower()
-        search = self._search_slowly if ahocorasick_rs is None else self._search
-        for number, at in search(lower):
-            _, literal, start = self._literals[number]
-            if start is None or at == 0 or start.search(lower, max(at - MAX_START, 0), at):
-                found.setdefault(literal, []).append(at)
+        data = projected(text)
+        for literals, searched in ((self._anywhere, data.lower()), (self._after_starts, data)):
+            for name, at in literals.places(searched):
+                found.setdefault(name, []).append(at)
         return found
 
-    def _search(self, lower: bytes) -> Iterator[tuple[int, int]]:
-        """Yields (number of a literal, its position), those of one literal ascending."""
-        for number, at, _ in self._automaton.find_matches_as_indexes(lower, overlapping=True):
-            yield number, at
 
-    def _search_slowly(self, lower: bytes) -> Iterator[tuple[int, int]]:
+class _Literals:
+    """Finds literals in one pass; made from (literal, name, start).
+
+    An Aho-Corasick automaton finds all of them. RE2's automata do not distinguish them: with it all
+    prefilters took twice the time.
+    """
+
+    def __init__(self, literals: Iterable[tuple[str, str, re.Pattern[bytes] | None]]) -> None:
+        self._literals = [(it.encode("ascii"), name, start) for it, name, start in literals]
+
+    def places(self, data: bytes) -> Iterator[tuple[str, int]]:
+        """Yields (name, position), those of one name ascending."""
+        for number, at, _ in self._matches(data):
+            _, name, start = self._literals[number]
+            if start is None or at == 0 or start.search(data, max(at - MAX_START, 0), at):
+                yield name, at
+
+    def _matches(self, data: bytes) -> Iterable[tuple[int, int, int]]:
+        """Returns (number of a literal, its start, its end), those of one literal ascending."""
+        found: Iterable[tuple[int, int, int]] = (
+            self._searched(data)
+            if ahocorasick_rs is None
+            else self._automaton.find_matches_as_indexes(data, overlapping=True)
+        )
+        return found
+
+    def _searched(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """Yields the same with `re`."""
         at = 0
-        while match := self._beginnings.search(lower, at):
+        while match := self._beginnings.search(data, at):
             at = match.start()
-            for width in self._widths[lower[at : at + 1]]:
-                for number in self._by_beginning.get(lower[at : at + width], ()):
-                    if lower.startswith(self._literals[number][0], at):
-                        yield number, at
+            for width in self._widths[data[at : at + 1]]:
+                for number in self._by_beginning.get(data[at : at + width], ()):
+                    literal = self._literals[number][0]
+                    if data.startswith(literal, at):
+                        yield number, at, at + len(literal)
             at += 1
 
     @cached_property

@@ -176,7 +176,7 @@ TOKEN_RULES = (
     _rule("twilio_key", r"SK(?:[0-9a-f]{32}|[0-9A-F]{32})", "SK", "«SK{h32}»"),
     _rule("sendgrid_key", r"SG\.(?:[\w-]{16,32}\.[\w-]{32,64}|[\w=.-]{66})", "SG.", "«SG.{W22}.{W43}»"),
     _rule("mailgun_key", r"key-[0-9a-f]{32}", "key-", "«key-{h32}»"),
-    _rule("mailgun_key", r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}", "-", "mailgun: «{h32}-{h8}-{h8}»", lead=(32, 32), near=("mailgun",)),
+    _rule("mailgun_key", r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}", "-", "mailgun: «{h32}-{h8}-{h8}»", lead=(32, 32), near=("mailgun", "autherror", "api key", "api_key")),
     _rule("mailchimp_key", r"[0-9a-z]{32}-us\d{1,2}", "-us1 -us2 -us3 -us4 -us5 -us6 -us7 -us8 -us9", "«{h32}-us12»", lead=(32, 32)),
     _rule("brevo_key", r"x(?:key|smtp)sib-[0-9a-fA-F]{64}-[A-Za-z0-9]{16}", "xkeysib- xsmtpsib-", "«xkeysib-{h64}-{A16}»"),
     _rule("mailersend_token", r"mlsn\.[A-Za-z0-9]{30,100}", "mlsn.", "«mlsn.{A64}»"),
