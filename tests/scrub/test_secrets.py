@@ -311,6 +311,15 @@ def test_a_text_full_of_manifests_takes_linear_time(piece):
     assert any(hit.end - hit.start == len("walnut4granite") for hit in hits)
 
 
+@pytest.mark.parametrize(
+    "piece", ["recovery code" + "\\n" * 45, "recovery code \n" + " " * 70 + "\n"]
+)
+def test_a_text_full_of_codes_takes_linear_time(piece):
+    begun = process_time()
+    find_secrets(piece * (100_000 // len(piece)))
+    assert process_time() - begun < 3  # a third of a second; all ways to split the lines took 14
+
+
 def test_a_letter_that_only_lower_case_makes_ascii_is_no_base64():
     kelvin = "\u212a"
     assert kelvin.lower() == "k"
