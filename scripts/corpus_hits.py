@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from builder.jsonio import JsonFault, loads
-from builder.scrub.secrets import find_secrets, named_secret
+from builder.scrub.secrets import named_secret, secrets_in
 from builder.scrub.texts import value_strings
 
 LIST = Path(__file__).resolve().parents[1] / "tests" / "scrub" / "corpus_hits.txt"
@@ -48,8 +48,10 @@ def hits(folder: Path) -> Iterator[tuple[str, str, str]]:
         if not path.is_file() or path.name == "SOURCES.tsv":
             continue
         name = path.relative_to(folder).as_posix()
-        for place, member, text in texts(path):
-            spans = [(hit.start, hit.end) for hit in find_secrets(text)]
+        written = [*texts(path)]
+        found = secrets_in([text for _, _, text in written])
+        for (place, member, text), found_here in zip(written, found, strict=True):
+            spans = [(hit.start, hit.end) for hit in found_here]
             if not spans and member and named_secret(member, text):
                 spans = [(0, len(text))]
             for start, end in spans:

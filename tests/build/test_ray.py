@@ -152,22 +152,6 @@ def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monk
     assert len(finished(tmp_path / "out")) == 13
 
 
-def test_the_task_of_a_killed_worker_is_tried_again(cluster, logs, undisturbed, tmp_path):
-    def kill_one(has_ended):
-        os.kill(until(at_work, has_ended)[0], signal.SIGKILL)
-
-    assert files(run_disturbed(cluster, logs, tmp_path, kill_one)) == undisturbed
-
-
-def test_the_tasks_of_a_lost_node_are_tried_again(cluster, logs, undisturbed, tmp_path):
-    def remove_one(has_ended):
-        until(lambda: len(at_work()) == 2, has_ended)
-        (second,) = cluster.worker_nodes
-        cluster.remove_node(second, allow_graceful=False)
-
-    assert files(run_disturbed(cluster, logs, tmp_path, remove_one)) == undisturbed
-
-
 def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
     out = tmp_path / "out"
     process = start(cluster, logs, out)
@@ -279,6 +263,21 @@ def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs
     tries.unlink()
     assert build(out, "--engine", "local", "--workers", "1", inputs=[logs]) == 0
     assert b"worker_died" not in (out / "rejects.jsonl").read_bytes()
+
+
+def test_the_tasks_of_a_killed_worker_and_of_a_lost_node_are_tried_again(
+    cluster, logs, undisturbed, tmp_path
+):
+    def kill_one_and_remove_the_other(has_ended):
+        both = until(lambda: len(pids := at_work()) == 2 and pids, has_ended)
+        (second,) = cluster.worker_nodes
+        there = {*below(second.all_processes["raylet"][0].process.pid)}
+        (here,) = (pid for pid in both if pid not in there)
+        os.kill(here, signal.SIGKILL)
+        cluster.remove_node(second, allow_graceful=False)
+
+    out = run_disturbed(cluster, logs, tmp_path, kill_one_and_remove_the_other)
+    assert files(out) == undisturbed
 
 
 def test_no_cluster_at_the_address_is_one_clear_line(logs, tmp_path, capsys):

@@ -191,7 +191,7 @@ def test_texts_of_the_rules(text):
         check(line)
 
 
-STEP = 13
+STEP = 37
 """One in this many combinations is tried for each name; coprime to the numbers of parts."""
 
 
