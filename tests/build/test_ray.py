@@ -42,8 +42,16 @@ def undisturbed(logs, tmp_path_factory):
 SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def same_priority():
+    """Gives Ray's workers the priority of other tests, which would otherwise starve them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_niceness", "0")
+        yield
+
+
 @pytest.fixture(scope="module")
-def shared_cluster():
+def shared_cluster(same_priority):
     from ray.cluster_utils import Cluster
 
     started = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})
