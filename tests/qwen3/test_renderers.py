@@ -4,6 +4,7 @@ Needs the extra `conformance`; scripts/conformance.sh runs it on any machine.
 """
 
 import json
+from importlib.util import find_spec
 
 import jinja2
 import pytest
@@ -23,15 +24,17 @@ from builder.qwen3.parity import spans
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import is_response, render
 
-qwen3 = pytest.importorskip("renderers.qwen3", reason="the extra `conformance` is not installed")
-configs = pytest.importorskip(
-    "renderers.configs", reason="the extra `conformance` is not installed"
+# Importing it here would take every run of the tests a second in each worker.
+pytestmark = pytest.mark.skipif(
+    find_spec("renderers") is None, reason="the extra `conformance` is not installed"
 )
 
 
 @pytest.fixture(scope="module")
 def other(verifier):
     """Returns their renderer over the same tokenizer."""
+    from renderers import qwen3
+
     return qwen3.Qwen3Renderer(verifier.target.tokenizer)
 
 
@@ -167,6 +170,8 @@ def test_differences(other, verifier, name):
 
 def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
     """Their documented deviation: generated text stays unchanged."""
+    from renderers import configs, qwen3
+
     target = verifier.target
     config = configs.Qwen3RendererConfig(enable_thinking=False)
     other = qwen3.Qwen3Renderer(target.tokenizer, config)

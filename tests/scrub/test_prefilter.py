@@ -122,10 +122,10 @@ ASKED = [
     *((rule.pattern.search, partial(holds, rule.condition)) for rule in RULES),
 ]
 BODIES = [
-    re.compile(_BEHIND.sub("", it.pattern), it.flags)
-    for it in (
-        *(re.compile(it.pattern, 0 if it.token else re.IGNORECASE) for it in SECRET_RULES),
-        *DRAWN,
+    re.compile(_BEHIND.sub("", pattern), flags)
+    for pattern, flags in (
+        *((it.pattern, 0 if it.token else re.IGNORECASE) for it in SECRET_RULES),
+        *((it.pattern, it.flags) for it in DRAWN),
     )
 ]
 """Each pattern without its conditions on preceding text."""
