@@ -51,7 +51,7 @@ def same_priority():
 
 
 @pytest.fixture(scope="module")
-def shared_cluster(same_priority):
+def shared_cluster():
     from ray.cluster_utils import Cluster
 
     started = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})
@@ -276,12 +276,16 @@ def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs
 def test_the_tasks_of_a_killed_worker_and_of_a_lost_node_are_tried_again(
     cluster, logs, undisturbed, tmp_path
 ):
+    (second,) = cluster.worker_nodes
+    raylet = second.all_processes["raylet"][0].process.pid
+
+    def busy_on_the_first():
+        """Returns the workers of the first node that run a task, once the second runs one, too."""
+        busy, on_the_second = {*at_work()}, {*below(raylet)}
+        return busy - on_the_second if busy & on_the_second else None
+
     def kill_one_and_remove_the_other(has_ended):
-        both = until(lambda: len(pids := at_work()) == 2 and pids, has_ended)
-        (second,) = cluster.worker_nodes
-        there = {*below(second.all_processes["raylet"][0].process.pid)}
-        (here,) = (pid for pid in both if pid not in there)
-        os.kill(here, signal.SIGKILL)
+        os.kill(until(busy_on_the_first, has_ended).pop(), signal.SIGKILL)
         cluster.remove_node(second, allow_graceful=False)
 
     out = run_disturbed(cluster, logs, tmp_path, kill_one_and_remove_the_other)
