@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from builder.parallel.garbage import collect_seldom, keep_loaded
+
 settings.register_profile(
     "long",  # for a long run: HYPOTHESIS_PROFILE=long scripts/test.sh
     max_examples=500,
@@ -19,6 +21,8 @@ settings.register_profile("ci", parent=settings.get_profile("long"), max_example
 settings.register_profile("dev", parent=settings.get_profile("long"), max_examples=40)
 settings.register_profile("quick", parent=settings.get_profile("long"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+collect_seldom()  # as the command line does: commands run in the processes of the tests
 
 if threading.current_thread() is threading.main_thread():
     # A shell that runs the tests in the background makes them ignore Ctrl-C, which tests send.
@@ -32,6 +36,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if not STARTS_WORKERS.isdisjoint(item.fixturenames):
             item.add_marker("slow")
+
+
+def pytest_collection_finish():
+    keep_loaded()  # thousands of tests
 
 
 SHARED = Path(__file__).parents[2] / "shared"

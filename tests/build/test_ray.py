@@ -88,6 +88,10 @@ def start(cluster, logs, out, **environment):
     )
 
 
+ONE = ("--workers", "1")
+"""Each further worker starts a process that loads a tokenizer."""
+
+
 def run_here(cluster, logs, out, *more):
     """Builds on the cluster with this process as the driver; returns the exit code."""
     engine = ("--engine", "ray", "--ray-address", cluster.address)
@@ -168,7 +172,7 @@ def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
     process.wait()
     assert not (out / "manifest.json").exists()
     before = finished(out)
-    assert run_here(cluster, logs, out) == 0
+    assert run_here(cluster, logs, out, *ONE) == 0
     assert files(out) == undisturbed
     after = finished(out)
     assert before
@@ -187,7 +191,7 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
     process.wait()
     before = finished(store)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another-machine"))
-    assert run_here(cluster, f"local://{logs}", url) == 0
+    assert run_here(cluster, f"local://{logs}", url, *ONE) == 0
     assert data_of(files(store)) == data_of(undisturbed)
     after = finished(store)
     assert len(after) == 13
@@ -195,7 +199,7 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
     assert not (store / ".state" / "work").exists()
     (logs / "bad.jsonl").rename(tmp_path / "bad.jsonl")
     try:
-        assert run_here(cluster, f"local://{logs}", url) == 0
+        assert run_here(cluster, f"local://{logs}", url, *ONE) == 0
     finally:
         (tmp_path / "bad.jsonl").rename(logs / "bad.jsonl")
     assert len(finished(store)) == 12, "the result of the removed file is removed"
@@ -216,7 +220,7 @@ def refused(monkeypatch, capsys, cluster, logs, out, name, other):
         return engine_ray._run_remote(task, index, job, mark, look)  # the node's own
 
     monkeypatch.setattr(engine_ray, "_run_remote", elsewhere)
-    assert run_here(cluster, logs, out, "--workers", "1") == 2
+    assert run_here(cluster, logs, out, *ONE) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     return error
@@ -259,7 +263,7 @@ def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs
 
     monkeypatch.setattr(engine_ray, "_run_remote", dies)
     out = tmp_path / "out"
-    assert run_here(cluster, logs, out, "--workers", "2") == 0
+    assert run_here(cluster, logs, out, *ONE) == 0
     assert tries.read_text() == "xxx"
     rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_bytes().splitlines()]
     (died,) = [row for row in rejects if row["code"] == "worker_died"]

@@ -24,7 +24,7 @@ PAGES = (
 )  # fmt: skip
 
 LAYOUTS = ("", "row?at=0.0", "row?at=0.0&side=records", "overview", "rejects", "reject?line=0")
-"""One page of each layout, for the second size: the others differ in their contents."""
+"""One page of each layout, for dark mode and the second size: the others differ in contents."""
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +90,15 @@ def page(tab, size):
     return tab
 
 
-MODES = {DESK: (("light", ()), ("dark", CONTRAST)), PHONE: (("light", ()),)}
+LIGHT = (("light", ()),)
+MODES = {DESK: (("light", ()), ("dark", CONTRAST)), PHONE: LIGHT}
 """Modes that are checked for each size, with their rules: the colours do not depend on the size."""
 
 
-def check(page, size):
+def check(page, modes, size):
     """Asserts that the page has no violations in these modes, and that it fits."""
     page.evaluate(OPEN)
-    for scheme, rules in MODES[size]:
+    for scheme, rules in modes:
         page.emulate_media(color_scheme=scheme)
         assert violations(page, *rules) == [], (page.url, scheme)
         assert page.evaluate("document.documentElement.scrollWidth") == size[0], (page.url, scheme)
@@ -107,14 +108,14 @@ def check(page, size):
 def test_the_report(page, reports, size):
     for address in reports:
         page.goto(address)
-        check(page, size)
+        check(page, MODES[size], size)
 
 
 @SIZES
 def test_the_viewer(page, viewer, size):
     for path in PAGES if size == DESK else LAYOUTS:
         page.goto(viewer + path)
-        check(page, size)
+        check(page, MODES[size] if path in LAYOUTS else LIGHT, size)
     page.goto(viewer)
     page.keyboard.press("?")
     assert page.locator("dialog").is_visible()
