@@ -26,13 +26,16 @@ PACKAGES = (
 
 def versions() -> dict[str, Json]:
     """Returns the versions that results depend on."""
-    found: dict[str, Json] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
+    return {name: _version(name) for name in PACKAGES}
+
+
+@cache
+def _version(name: str) -> str | None:
+    """Returns the version of a distribution, or None if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 @cache
