@@ -152,9 +152,15 @@ def _forget(hub: Hub, home: Path) -> None:
 def _build(out: Path) -> None:
     from builder import cli
 
+    question = "Is it? " * (LARGE // 28)  # four rows are a large file
     rows = [
-        {"messages": [{"role": "user", "content": f"{n}"}, {"role": "assistant", "content": "yes"}]}
-        for n in range(40)
+        {
+            "messages": [
+                {"role": "user", "content": f"{n} {question}"},
+                {"role": "assistant", "content": "yes"},
+            ]
+        }
+        for n in range(8)
     ]
     logs = out.with_suffix(".jsonl")
     logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
