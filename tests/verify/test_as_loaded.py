@@ -133,16 +133,22 @@ def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("kinds", "size"),
+    ("kinds", "size", "shard_mb"),
     [
-        pytest.param(["jsonl", "parquet"], 60_000, marks=pytest.mark.slow),
-        pytest.param(["jsonl.zst"], 60_000, marks=pytest.mark.slow),
-        (["jsonl.zst", "parquet"], 99),
-        (["parquet"], 99),
+        pytest.param(["jsonl", "parquet"], 60_000, 1, marks=pytest.mark.slow),
+        pytest.param(["jsonl.zst"], 60_000, 1, marks=pytest.mark.slow),
+        pytest.param(["jsonl"], 280_000, 64, marks=pytest.mark.slow),
+        (["jsonl.zst", "parquet"], 99, 1),
+        (["parquet"], 99, 1),
     ],
 )
-def test_heterogeneous_tools_in_several_shards_survive(tmp_path, kinds, size, capsys):
-    """The first rows have no tools, and every later definition has another shape."""
+def test_heterogeneous_tools_in_a_later_shard_or_chunk_survive(
+    tmp_path, kinds, size, shard_mb, capsys
+):
+    """The first rows have no tools, and every later definition has another shape.
+
+    The loader reads a file in chunks of 10 MB.
+    """
     rows = []
     for number in range(60):
         shape = {} if number < 50 else {"type": ["string", "null"], "default": None, "z": number}
@@ -160,15 +166,16 @@ def test_heterogeneous_tools_in_several_shards_survive(tmp_path, kinds, size, ca
         "output": {
             "formats": [kind.removesuffix(".zst") for kind in kinds],
             "compress": "zstd" if "jsonl.zst" in kinds else "none",
-            "shard_mb": 1,
+            "shard_mb": shard_mb,
         },
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     out = tmp_path / "out"
     assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "--quiet"]) == 0
     for kind in kinds:
-        shards = len(list((out / "data").glob(f"train-*.{kind}")))
-        assert shards > 1 if size > 99 else shards == 1
+        shards = list((out / "data").glob(f"train-*.{kind}"))
+        assert (len(shards) > 1) is (size == 60_000)
+        assert (shards[0].stat().st_size > 10 << 20) is (shard_mb == 64)
         assert list((out / "data").glob(f"validation-*.{kind}"))
     capsys.readouterr()
     assert cli.main(["verify", str(out), "--as-loaded", "--json"]) == 0
