@@ -7,6 +7,6 @@ cd "$(dirname "$0")/.."
 VENV="${VENV:-.venv-conformance}"
 . scripts/venv.sh
 install_extra test,trl,conformance
-export BUILDER_CONFORMANCE=1 HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}"
+export BUILDER_CONFORMANCE=1
 exec "$VENV/bin/python" -m pytest -p no:xdist \
   tests/trainers tests/qwen3/test_renderers.py tests/verify/test_family.py "$@"

@@ -17,7 +17,6 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-settings.register_profile("ci", parent=settings.get_profile("long"), max_examples=60)
 settings.register_profile("dev", parent=settings.get_profile("long"), max_examples=40)
 settings.register_profile("quick", parent=settings.get_profile("long"), max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -15,7 +15,6 @@ from large_logs import large_logs
 from logs import row, write_logs
 from places import DATA
 
-from builder import cli
 from builder.build import chunks as pieces
 
 
@@ -180,6 +179,6 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_bytes(tmp_path):
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, "it was running"
     assert len(parts) < 12
-    assert cli.main(["build", str(logs), "-o", str(out), "--quiet"]) == 0
+    assert build(out, "--workers", "1", inputs=[logs]) == 0
     assert files(out) == files(whole)
     shutil.rmtree(out)
