@@ -6,12 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
 quick=()
-# Three workers on two cores: tests that wait for processes and servers leave a core idle.
-workers=3
 if [ "${1:-}" = --quick ]; then
   shift
   quick=(-m "not slow")
-  workers=2
   export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-quick}"
 fi
 if [ -z "${quick[*]-}" ] || [ ! -x .venv/bin/pytest ]; then
@@ -21,5 +18,5 @@ fi
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q -j 0 builder
 # worksteal: each worker starts with consecutive tests, which share module-scoped fixtures.
-exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-$workers}" --dist worksteal \
+exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-2}" --dist worksteal \
   ${quick[@]+"${quick[@]}"} "$@"

@@ -39,6 +39,8 @@ def undisturbed(logs, tmp_path_factory):
     return files(out)
 
 
+ONE = ("--workers", "1")
+"""Each further worker starts a process that loads a tokenizer."""
 SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 
@@ -82,14 +84,10 @@ def data_of(made):
 def start(cluster, logs, out, **environment):
     command = [sys.executable, "-m", "builder", "build", str(logs), "-o", str(out), "--quiet"]
     return subprocess.Popen(
-        [*command, "--engine", "ray", "--ray-address", cluster.address],
+        [*command, "--engine", "ray", "--ray-address", cluster.address, *ONE],
         start_new_session=True,
         env={**os.environ, **environment},
     )
-
-
-ONE = ("--workers", "1")
-"""Each further worker starts a process that loads a tokenizer."""
 
 
 def run_here(cluster, logs, out, *more):
@@ -157,10 +155,10 @@ def finished(out):
 def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # paths relative to the driver's folder do not exist elsewhere
     Path("logs").symlink_to(logs)
-    assert build("out", "--engine", "ray", "--workers", "2", inputs=["logs"]) == 0
+    assert build("out", "--engine", "ray", *ONE, inputs=["logs"]) == 0
     assert data_of(files(tmp_path / "out")) == data_of(undisturbed)
     run = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["run"]
-    assert (run["engine"], run["workers"]) == ("ray", 2)
+    assert (run["engine"], run["workers"]) == ("ray", 1)
     assert len(finished(tmp_path / "out")) == 13
 
 
