@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from targets import automatic
 from tokenizers import Tokenizer, pre_tokenizers
 
 from builder.qwen3 import tokens
@@ -21,9 +22,11 @@ PARTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def backend():
-    return target_for("qwen3").tokenizer.backend_tokenizer
+@pytest.fixture(scope="module", params=["embedded", "folder"])
+def backend(request):
+    """Returns the tokenizer, also as AutoTokenizer loads it: that has another definition."""
+    target = target_for("qwen3") if request.param == "embedded" else automatic()
+    return target.tokenizer.backend_tokenizer
 
 
 @pytest.fixture(scope="module")
