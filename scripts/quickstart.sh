@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
 echo "Installing into .venv (once; this takes a minute or two) …"
-install_extra ""
+# There are no wheels of the extra `fast` for some platforms; without it, the same takes longer.
+install_extra fast 2>/dev/null || install_extra ""
 out="${1:-out/quickstart}"
 .venv/bin/builder build data -o "$out"
 .venv/bin/builder verify "$out"
