@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
 echo "Installing into .venv (once; this takes a minute or two) …"
-# There are no wheels of the extra `fast` for some platforms; without it, the same takes longer.
+# Some platforms have no wheels for the extra `fast`; without it, builds take longer.
 install_extra fast 2>/dev/null || install_extra ""
 out="${1:-out/quickstart}"
 .venv/bin/builder build data -o "$out"

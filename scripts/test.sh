@@ -17,6 +17,7 @@ fi
 # The tests start many processes: compile once what they all import, whatever the environment says.
 unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m compileall -q -j 0 builder
+# Two workers: CI has two cores, and a third worker makes the tests take longer.
 # worksteal: each worker starts with consecutive tests, which share module-scoped fixtures.
 exec .venv/bin/python -m pytest -n "${BUILDER_TEST_WORKERS:-2}" --dist worksteal \
   ${quick[@]+"${quick[@]}"} "$@"

@@ -24,7 +24,7 @@ PARTS = [
 
 @pytest.fixture(scope="module", params=["embedded", "folder"])
 def backend(request):
-    """Returns the tokenizer, also as AutoTokenizer loads it: that has another definition."""
+    """Returns the tokenizer, and the one that AutoTokenizer loads: their definitions differ."""
     target = target_for("qwen3") if request.param == "embedded" else automatic()
     return target.tokenizer.backend_tokenizer
 

@@ -171,7 +171,7 @@ def test_heterogeneous_tools_in_a_later_shard_or_chunk_survive(
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     out = tmp_path / "out"
-    here = ["--workers", "1"]  # the loader is loaded in this process, and the workers would load it
+    here = ["--workers", "1"]  # this process has imported the loader; workers would do so again
     assert cli.main(["build", "-c", str(tmp_path / "c.yaml"), "-o", str(out), "-q", *here]) == 0
     for kind in kinds:
         shards = list((out / "data").glob(f"train-*.{kind}"))
