@@ -120,8 +120,9 @@ def publish(
         if built.data_files:
             # The part of the card that loaders need does not depend on the findings of audits.
             (folder / "README.md").write_bytes(describe(found=None).encode("utf-8", "replace"))
-            loaded = start(partial(_loaded, folder, config.verify.target))
             counted = start(partial(survey, str(folder)))
+            # Needed last: while it runs, the workers render the samples of the report.
+            loaded = start(partial(_loaded, folder, config.verify.target))
             step = run.phase("audit", built.ledger.samples)
             found = built.audit = audit(
                 str(folder),

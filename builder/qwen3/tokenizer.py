@@ -40,7 +40,7 @@ class Target:
     """A tokenizer with its chat template. `files` maps the names of its files to their sha256.
 
     `loaded` returns the tokenizer; loading the embedded one takes a second, so it is done on first
-    use. `definition` returns the text of tokenizer.json.
+    use. `fast` loads the same one with fastokens; it returns None if that is not installed.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Target:
     added_tokens: tuple[str, ...]
     """The tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
-    definition: Callable[[], str]
+    fast: Callable[[], Any]
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -119,7 +119,7 @@ class Target:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        return Encoder(self.tokenizer.backend_tokenizer, self.definition)
+        return Encoder(self.tokenizer.backend_tokenizer, self.fast)
 
     def prepare(self, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Loads everything that is otherwise loaded on first use. Leaves no thread running.
@@ -127,7 +127,7 @@ class Target:
         `meanwhile` is called while fastokens loads, which releases the interpreter.
         """
         with ThreadPoolExecutor(1) as background:
-            fast = background.submit(lambda: fast_backend(self.definition()))
+            fast = background.submit(self.fast)
             meanwhile()
             _ = self._table, self.style, self.generation_prompts
         self._encoder.use(fast.result())
@@ -244,7 +244,7 @@ def _embedded() -> Target:
         hashes = _hashes(folder)
     added = configured["added_tokens_decoder"]
     tokens = tuple(added[number]["content"] for number in sorted(added, key=int))
-    return Target(EMBEDDED, hashes, configured["chat_template"], tokens, _open, _definition)
+    return Target(EMBEDDED, hashes, configured["chat_template"], tokens, _open, _open_fast)
 
 
 def _open() -> PreTrainedTokenizerBase:
@@ -255,8 +255,9 @@ def _open() -> PreTrainedTokenizerBase:
         return _pretrained(EMBEDDED, folder, by)
 
 
-def _definition() -> str:
-    return (_ASSETS / "tokenizer.json").read_text(encoding="utf-8")
+def _open_fast() -> Any:
+    with as_file(_ASSETS / "tokenizer.json") as path:
+        return fast_backend(path)
 
 
 def _load(name: str, folder: Path) -> Target:
@@ -293,7 +294,7 @@ def _load(name: str, folder: Path) -> Target:
         template,
         tuple(tokens[number].content for number in sorted(tokens)),
         lambda: tokenizer,
-        tokenizer.backend_tokenizer.to_str,
+        lambda: fast_backend(tokenizer.backend_tokenizer.to_str()),
     )
     try:
         _ = target.style, target.generation_prompts, target._table

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -170,23 +171,22 @@ class TokenTable:
     def __init__(self, backend: Any) -> None:
         if "ByteLevel" not in str(backend.decoder):
             raise ValueError("its decoder is not byte-level")
-        vocabulary: dict[str, int] = backend.get_vocab(with_added_tokens=True)
         decoder = backend.get_added_tokens_decoder()
         self.added: dict[int, str] = {number: token.content for number, token in decoder.items()}
-        pieces = [""] * (max(vocabulary.values()) + 1)
-        for token, number in vocabulary.items():
-            pieces[number] = token
-        self.first_added = min(self.added, default=len(pieces))
-        last = list(enumerate(pieces[self.first_added :], self.first_added))
-        if any(piece and at not in self.added for at, piece in last):
+        size = backend.get_vocab_size(with_added_tokens=True)
+        self.first_added = min(self.added, default=size)
+        found = list(map(backend.id_to_token, range(self.first_added)))
+        if len(found) - found.count(None) + len(self.added) != size:
             raise ValueError("its added tokens do not follow the others")
-        plain = "".join(pieces[: self.first_added])
+        pieces = [piece or "" for piece in found]
+        plain = "".join(pieces)
         points = np.frombuffer(plain.encode("utf-16-le", "surrogatepass"), dtype="<u2")
         values = _BYTES[np.minimum(points, len(_BYTES) - 1)]
         if (values < 0).any():
             raise ValueError("its tokens are not made of the characters that represent bytes")
-        tokens = [self.added.get(at, "").encode() for at, _ in last]
-        lengths = [*map(len, pieces[: self.first_added]), *map(len, tokens)]
+        last = range(self.first_added, max(self.added, default=-1) + 1)
+        tokens = [self.added.get(at, "").encode() for at in last]
+        lengths = [*map(len, pieces), *map(len, tokens)]
         joined = values.astype(np.uint8).tobytes() + b"".join(tokens)
         self.lengths = np.array(lengths, dtype=np.int64)
         self.joined = np.frombuffer(joined, dtype=np.uint8)
@@ -212,14 +212,14 @@ _BYTES = _byte_table()
 class Encoder:
     """Tokenises texts without special tokens. Raises UsageError if fastokens gives other ids.
 
-    fastokens is used if it is installed. Loading it takes a second, so it is loaded only after
-    WORTH_LOADING code points.
+    `load_fast` loads fastokens, or returns None if it is not installed. That takes a second, so it is
+    called only after WORTH_LOADING code points.
     """
 
-    def __init__(self, backend: Any, definition: Callable[[], str]) -> None:
+    def __init__(self, backend: Any, load_fast: Callable[[], Any]) -> None:
         self._fast: Any = None
         self._backend = backend
-        self._definition = definition
+        self._load_fast = load_fast
         self._is_installed = True
         self._encoded = 0
 
@@ -238,7 +238,7 @@ class Encoder:
         if self._fast is None and self._is_installed:
             self._encoded += len(text)
             if self._encoded >= WORTH_LOADING:
-                self.use(fast_backend(self._definition()))
+                self.use(self._load_fast())
         if self._fast is None:
             return self._true_ids(text)
         return _joined(map(self._checked_ids, self.pieces(text)))
@@ -324,14 +324,18 @@ def fastokens() -> Any:
         return None
 
 
-def fast_backend(definition: str) -> Any:
-    """Returns the fastokens tokenizer of a tokenizer.json; None if the extra is not installed.
+def fast_backend(definition: str | Path) -> Any:
+    """Returns the fastokens tokenizer of a tokenizer.json, given as its text or its path.
 
-    Takes a second, for most of which it releases the interpreter.
+    Returns None if the extra is not installed. Takes a second, for most of which it releases the
+    interpreter, longer with a path.
     """
     if (module := fastokens()) is None:
         return None
-    fast = module.Tokenizer.from_json_str(definition)
+    if isinstance(definition, Path):
+        fast = module.Tokenizer.from_file(str(definition))
+    else:
+        fast = module.Tokenizer.from_json_str(definition)
     fast.no_truncation()
     fast.no_padding()
     return fast

@@ -262,7 +262,11 @@ class _Literals:
 
     @cached_property
     def _automaton(self) -> Any:
-        return ahocorasick_rs.BytesAhoCorasick([data for data, _, _ in self._literals])
+        # A DFA takes half the time of the default for so many literals.
+        return ahocorasick_rs.BytesAhoCorasick(
+            [data for data, _, _ in self._literals],
+            implementation=ahocorasick_rs.Implementation.DFA,
+        )
 
     @cached_property
     def _by_beginning(self) -> dict[bytes, list[int]]:

@@ -67,7 +67,7 @@ def test_the_embedded_tokenizer_is_loaded_as_its_configuration_states():
     assert target.template == loaded.chat_template
     decoder = loaded.added_tokens_decoder
     assert target.added_tokens == tuple(decoder[number].content for number in sorted(decoder))
-    given, used = json.loads(target.definition()), json.loads(loaded.backend_tokenizer.to_str())
+    given, used = json.loads((ASSETS / "tokenizer.json").read_bytes()), json.loads(loaded.backend_tokenizer.to_str())
     for part in ("vocab", "merges"):
         assert given["model"][part] == used["model"][part]
     assert given["normalizer"] == used["normalizer"]
@@ -222,7 +222,7 @@ def test_faster_ids_are_compared_with_the_true_ones(monkeypatch, saved, wrong):
 
 
 def encoder(target):
-    return tokens.Encoder(target.tokenizer.backend_tokenizer, target.definition)
+    return tokens.Encoder(target.tokenizer.backend_tokenizer, target.fast)
 
 
 def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved):
