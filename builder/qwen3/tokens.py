@@ -212,8 +212,8 @@ _BYTES = _byte_table()
 class Encoder:
     """Tokenises texts without special tokens. Raises UsageError if fastokens gives other ids.
 
-    `load_fast` loads fastokens, or returns None if it is not installed. That takes a second, so it is
-    called only after WORTH_LOADING code points.
+    `load_fast` loads fastokens, or returns None if it is not installed. That takes a second, so it
+    is called only after WORTH_LOADING code points.
     """
 
     def __init__(self, backend: Any, load_fast: Callable[[], Any]) -> None:

@@ -67,7 +67,8 @@ def test_the_embedded_tokenizer_is_loaded_as_its_configuration_states():
     assert target.template == loaded.chat_template
     decoder = loaded.added_tokens_decoder
     assert target.added_tokens == tuple(decoder[number].content for number in sorted(decoder))
-    given, used = json.loads((ASSETS / "tokenizer.json").read_bytes()), json.loads(loaded.backend_tokenizer.to_str())
+    given = json.loads((ASSETS / "tokenizer.json").read_bytes())
+    used = json.loads(loaded.backend_tokenizer.to_str())
     for part in ("vocab", "merges"):
         assert given["model"][part] == used["model"][part]
     assert given["normalizer"] == used["normalizer"]

@@ -1,5 +1,6 @@
 """Tokens of long texts: tokenising in pieces gives the ids of the whole, for any text."""
 
+import json
 import random
 import unicodedata
 
@@ -74,3 +75,23 @@ def test_ids_that_decode_to_another_text_are_not_exact(backend, table):
         found = TokenSequence(text, wrong, table)
         assert not found.are_exact
         assert found.decode() == backend.decode(wrong.tolist())
+
+
+@pytest.mark.parametrize("change", ["a plain token above the added ones", "an id without a token"])
+def test_a_vocabulary_in_another_order_is_refused(change):
+    definition = json.loads(target_for("qwen3").tokenizer.backend_tokenizer.to_str())
+    vocabulary = dict(list(definition["model"]["vocab"].items())[:256])
+    assert sorted(vocabulary.values()) == list(range(256))
+    added = [
+        {**definition["added_tokens"][0], "id": 256 + at, "content": text}
+        for at, text in enumerate(("<a>", "<b>"))
+    ]
+    model = {**definition["model"], "merges": [], "vocab": vocabulary}
+    definition = {**definition, "added_tokens": added, "model": model}
+    assert TokenTable(Tokenizer.from_str(json.dumps(definition))).added == {256: "<a>", 257: "<b>"}
+    if change.startswith("a plain"):
+        vocabulary["zz"] = 300
+    else:
+        del vocabulary[next(iter(vocabulary))]
+    with pytest.raises(ValueError, match="do not follow"):
+        TokenTable(Tokenizer.from_str(json.dumps(definition)))
