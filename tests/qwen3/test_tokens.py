@@ -1,4 +1,4 @@
-"""Tokens of long texts: tokenising in pieces gives the ids of the whole, for any text."""
+"""Tokens: long texts are tokenised in pieces with the ids of the whole; the table of all tokens."""
 
 import json
 import random
