@@ -95,3 +95,12 @@ def test_a_vocabulary_in_another_order_is_refused(change):
         del vocabulary[next(iter(vocabulary))]
     with pytest.raises(ValueError, match="do not follow"):
         TokenTable(Tokenizer.from_str(json.dumps(definition)))
+
+
+def test_fastokens_gives_the_ids_of_the_embedded_tokenizer():
+    pytest.importorskip("fastokens", reason="the extra `fast` is not installed")
+    target = target_for("qwen3")
+    encoder = Encoder(target.tokenizer.backend_tokenizer, target.fast)
+    encoder.use(target.fast())  # compares a probe
+    text = unicodedata.normalize("NFC", "".join(PARTS))
+    assert encoder(text).tolist() == encoder._true_ids(text).tolist()
