@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from builder.finding import Finding as Finding
     from builder.ledger import Ledger as Ledger
     from builder.ledger import LedgerFault as LedgerFault
-    from builder.normalize import Normalised as Normalised
-    from builder.normalize import NormalizeOptions as NormalizeOptions
-    from builder.normalize import normalise as normalise
+    from builder.normalize.normalise import Normalised as Normalised
+    from builder.normalize.normalise import normalise as normalise
+    from builder.normalize.options import NormalizeOptions as NormalizeOptions
     from builder.problem import BuilderError as BuilderError
     from builder.problem import Problem as Problem
     from builder.problem import UsageError as UsageError
@@ -82,7 +82,8 @@ _ROOMS = {
     "export.write": "Exported",
     "finding": "Finding",
     "ledger": "Ledger LedgerFault",
-    "normalize": "Normalised NormalizeOptions normalise",
+    "normalize.normalise": "Normalised normalise",
+    "normalize.options": "NormalizeOptions",
     "problem": "BuilderError Problem UsageError",
     "push.job": "PushOptions PushReport",
     "qwen3.flatten": "flatten",

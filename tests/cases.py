@@ -11,7 +11,8 @@ import sqlite3
 from pathlib import Path
 
 from builder.conversation import Conversation
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 from builder.qwen3.flatten import flatten
 from builder.readers.discovery import find_sources
 

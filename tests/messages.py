@@ -1,7 +1,8 @@
 """Messages of a conversation, in few words, and what normalisation makes of them."""
 
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 
 
 def system(text="s"):

@@ -18,8 +18,8 @@ from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.jsonio import dumps
 from builder.ledger import call_keys
-from builder.normalize import Normalised, NormalizeOptions
-from builder.normalize.options import LengthOptions
+from builder.normalize.normalise import Normalised
+from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flat_turn

@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 from builder.build.convert import Task, sole_reader
 from builder.conversation import Conversation
 from builder.jsonio import dumps
-from builder.normalize import normalise
+from builder.normalize.normalise import normalise
 from builder.normalize.units import examples
 from builder.problem import UsageError
 from builder.qwen3.flatten import flat_turn

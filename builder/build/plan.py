@@ -11,7 +11,7 @@ from builder.build.convert import Task
 from builder.config import Config, InputSection
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
-from builder.normalize import NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.tools import convert
 from builder.problem import Problem, UsageError, nearest
 from builder.readers import readers

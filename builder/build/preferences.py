@@ -16,8 +16,8 @@ from builder.build.prove import Proof, prepare
 from builder.conversation import Conversation, Json
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import dumps, loads
-from builder.normalize import Normalised, NormalizeOptions
-from builder.normalize.options import LengthOptions
+from builder.normalize.normalise import Normalised
+from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target

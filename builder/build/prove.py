@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import LEVELS, Context, Conversation, lowest
 from builder.finding import Finding
-from builder.normalize import Normalised, normalise
+from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.units import TrainingExample, example, examples
 from builder.normalize.windows import Window, plan_windows, shorten_responses

@@ -21,8 +21,8 @@ from builder.config import Config
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
-from builder.normalize import NormalizeOptions, record_remedy, remedy
-from builder.normalize.options import Unit
+from builder.normalize.normalise import record_remedy, remedy
+from builder.normalize.options import NormalizeOptions, Unit
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict

@@ -16,7 +16,8 @@ from builder.conversation import Conversation, Json
 from builder.dataset.samples import is_encoded, read_sample
 from builder.finding import Finding
 from builder.jsonio import dumps
-from builder.normalize import Normalised, NormalizeOptions, normalise
+from builder.normalize.normalise import Normalised, normalise
+from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import ParseFault, parse, split_tools

@@ -15,7 +15,8 @@ from builder.dataset.rows import DatasetRow
 from builder.export.variants import call_ids, structured_messages
 from builder.export.write import Exported, proven_rows
 from builder.jsonio import dumps
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 from builder.output.aside import folder_aside, put_in_place
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
-from builder.normalize import NormalizeOptions, remedy
+from builder.normalize.normalise import remedy
+from builder.normalize.options import NormalizeOptions
 from builder.readers.toolkit.narrow import as_dict
 from builder.report.codes import meaning
 from builder.report.facts import LedgerCounts, is_left_by_design, mode_of

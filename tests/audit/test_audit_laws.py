@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from planted import AWS, BEARER, GITHUB, PASSWORD, PEM
 from strategies import conversations
 
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.units import UNITS, examples
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.qwen3.flatten import flatten

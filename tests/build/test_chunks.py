@@ -23,7 +23,7 @@ from builder.build import chunks as pieces
 from builder.build import task as work
 from builder.build.chunks import cut
 from builder.build.convert import Task
-from builder.normalize import NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.readers import readers, recognise
 from builder.readers.agents.goose import READER as GOOSE

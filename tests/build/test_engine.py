@@ -15,7 +15,7 @@ from builder.build import engine
 from builder.build.convert import Task
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job
-from builder.normalize import NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.sources.source import Source
 from builder.verify.options import VerifyOptions
 

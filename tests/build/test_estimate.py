@@ -8,7 +8,7 @@ from builds import lines
 from builder import cli
 from builder.build.convert import Task
 from builder.build.estimate import unit_cost
-from builder.normalize import NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.sources.source import Source
 
 TURNS = 30

@@ -6,8 +6,7 @@ from planted import GITHUB, KEY, PASSWORD
 
 from builder.build.prove import prepare
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
-from builder.normalize import NormalizeOptions
-from builder.normalize.options import LengthOptions
+from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber

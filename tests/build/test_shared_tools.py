@@ -8,7 +8,8 @@ from builds import build, files, lines
 from session_logs import SessionLog
 
 from builder.conversation import Conversation, Message, Text, ToolCall
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.normalize.tool_use import MAX_ARGUMENTS, ToolUse
 

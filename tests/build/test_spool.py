@@ -13,7 +13,7 @@ from builder.build.convert import Task
 from builder.build.spool import Spool
 from builder.build.task import Job, run_task
 from builder.conversation import Conversation, Ignored
-from builder.normalize import NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.readers import read_events, readers
 from builder.sources.source import Source

@@ -14,7 +14,8 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 
 REMINDER = Text("<note>be kind</note>", harness=True)
 

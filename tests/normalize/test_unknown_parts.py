@@ -3,7 +3,8 @@
 import pytest
 
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult, unknown_part
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 
 STRANGE = unknown_part("hologram")
 ASK, ANSWER = Message("user", (Text("a"),)), Message("assistant", (Text("b"),), turn="1")

@@ -10,7 +10,7 @@ from strategies import conversations, fit
 from builder import cli
 from builder.build.prove import prove
 from builder.dataset.samples import targets
-from builder.normalize import normalise
+from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.units import UNITS
 from builder.normalize.windows import plan_windows, shorten_responses

@@ -12,8 +12,8 @@ from strategies import MANY, conversations, fit, texts
 from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import JsonFault, dumps, loads
-from builder.normalize import NormalizeOptions, normalise
-from builder.normalize.options import TrainOptions
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions, TrainOptions
 from builder.normalize.units import UNITS, examples
 from builder.qwen3.flatten import flatten, structured
 from builder.qwen3.parse import ParseFault, parse, to_dialogue

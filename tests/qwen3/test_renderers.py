@@ -18,7 +18,8 @@ from places import DATA
 from strategies import MANY, fit
 
 from builder.dataset.samples import read_sample
-from builder.normalize import NormalizeOptions, normalise
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
 from builder.qwen3.flatten import flatten, structured
 from builder.qwen3.parity import spans
 from builder.qwen3.parse import to_dialogue

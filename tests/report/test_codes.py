@@ -6,7 +6,8 @@ import re
 import pytest
 from places import CASES, ROOT
 
-from builder.normalize import NormalizeOptions, remedy
+from builder.normalize.normalise import remedy
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.targets import FOREIGN
 from builder.report.codes import code_texts, explain, explained
 from builder.report.html import EMPTY

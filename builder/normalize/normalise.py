@@ -1,0 +1,197 @@
+"""Normalises a Conversation to a Dialogue: logged messages in the form of the Qwen3 chat template.
+
+The normaliser is an ordered tuple of pure steps (`STEPS`). Each takes a draft and returns the next
+one, with every change counted by code (`meta.changes`), or the Problem that rejects the
+conversation. Nothing is invented: turns with missing parts are cut or rejected, and definitions
+inferred from calls are marked as inferred.
+
+Messages with equal ids of the log are one turn. Without ids, consecutive assistant messages are one
+turn (`assistant_joined`). Since roles must alternate, consecutive turns with different ids are
+joined if the first makes no calls (`assistant_joined`), and consecutive user messages are joined by
+a blank line (`user_joined`). Text that the agent program inserted into the request stays in place
+(`harness: keep`); after tool results it is a separate user turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from builder.conversation import Context, Conversation, ToolCall
+from builder.normalize.calls import arguments, pair, parallel
+from builder.normalize.content import characters, reasoning, tools
+from builder.normalize.draft import Draft, DraftCall, calls_in
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.reading import read_draft
+from builder.normalize.targets import FOREIGN, cut, ends, mask
+from builder.normalize.turns import begins, joins, system, turns
+from builder.problem import Problem
+from builder.sample import Call, Dialogue, Turn
+from builder.text import escape_tokens, token_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """The result for a conversation.
+
+    dialogue      the dialogue; None if the conversation was rejected
+    problem       why it was rejected, or None
+    changes       {code: count} of the changes to logged text
+    tools_source  logged, supplied, shared, inferred, mixed or none
+    reasoning     none, dropped or kept
+    kept          ordinals (order of appearance, from 0) of the calls in the dialogue
+    dropped       {ordinal: code} of all other calls
+    contexts      the context of each assistant turn of the dialogue
+    failures      for each assistant turn, the failure of each call: error, denied, interrupted or
+                  None
+    """
+
+    dialogue: Dialogue | None
+    problem: Problem | None
+    changes: Mapping[str, int]
+    tools_source: str = "none"
+    reasoning: str = "none"
+    kept: frozenset[int] = frozenset()
+    dropped: Mapping[int, str] = field(default_factory=dict)
+    contexts: tuple[Context, ...] = ()
+    failures: tuple[tuple[str | None, ...], ...] = ()
+
+
+_OPTIONS = MappingProxyType(
+    {
+        "schema": "verify.schema: report",
+        "secret": "audit.secrets: redact",
+        "personal_data": "audit.personal_data: pseudonymise",
+        "weight": "inputs[].weight: a larger share",
+        "mix": "mix: other shares",
+        "near_duplicate": "audit.near_duplicates: report",
+        "parity": "normalize.unit: turn, or verify.parity: report",
+        "max_tokens": "limits.max_tokens: a larger number, or limits.too_long: split",
+        "context": "verify.context: report, or a lower level",
+    }
+)
+"""{code: the option of another section that keeps what was rejected}."""
+
+_REMEDIES = MappingProxyType(
+    {
+        "control_tokens": ("control_tokens", "neutralise"),
+        "late_system": ("late_system", "user"),
+        "no_final_answer": ("end", "call"),
+        "server_tool": ("server_tools", "untrained"),
+        "media": ("media", "placeholder"),
+        "missing_tools": ("missing_tools", "infer"),
+        "parallel_calls": ("parallel_calls", "split"),
+        "unanswered": ("unanswered_calls", "trim"),
+        **dict.fromkeys(FOREIGN, ("untrained_turns", "weight")),
+    }
+)
+"""{code: (option of the normaliser, its value that keeps what was rejected)}."""
+
+
+def remedy(code: str, options: NormalizeOptions) -> str | None:
+    """Returns the option that keeps what was rejected under `code`; None if it is set already."""
+    if code == "evaluation_data":
+        return None if options.allow_eval else "--allow-eval"
+    if code in _REMEDIES:
+        name, value = _REMEDIES[code]
+        return None if getattr(options, name) == value else f"normalize.{name}: {value}"
+    return _OPTIONS.get(code) or record_remedy(code)
+
+
+def record_remedy(code: str) -> str | None:
+    """Returns the option that keeps records rejected under `code`, or None.
+
+    A record that cannot be read has no turns, so no option of the normaliser applies to it.
+    """
+    return "limits.max_record_mb: a larger number" if code == "too_large" else None
+
+
+Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
+
+
+def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalised:
+    """Converts a conversation to a dialogue that fits the template, or rejects it."""
+    total = sum(
+        isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
+    )
+    result: Draft | Problem
+    draft = Draft(())
+    if conversation.evaluation and not options.allow_eval:
+        detail = "a benchmark's own data, which must not be trained on"
+        result = Problem("evaluation_data", conversation.record, detail, records=0)
+    elif problems := [
+        problem
+        for problem in conversation.problems
+        if problem.code != "rewound" or options.train.rewound == "mask"
+    ]:
+        result = replace(problems[0], records=0)
+    else:
+        result = read_draft(conversation, options)
+    for step in STEPS:
+        if isinstance(result, Problem):
+            break
+        draft = result
+        result = step(draft, options)
+    if isinstance(result, Problem):
+        dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
+        return Normalised(None, result, draft.changes, dropped=dropped)
+    draft = result
+    answers = [block for block in draft.blocks if block.role == "assistant"]
+    kept = frozenset(call.ordinal for call in calls_in(answers))
+    assert kept.isdisjoint(draft.dropped), "a call was kept and dropped"
+    assert len(kept) + len(draft.dropped) == total, "a call was lost"
+    return Normalised(
+        dialogue=_dialogue(draft, options),
+        problem=None,
+        changes=dict(sorted(draft.changes.items())),
+        tools_source=draft.tools_source,
+        reasoning=draft.reasoning,
+        kept=kept,
+        dropped=draft.dropped,
+        contexts=tuple(block.context_in(draft.context) for block in answers),
+        failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
+    )
+
+
+STEPS: tuple[Step, ...] = (
+    system,
+    turns,
+    begins,
+    pair,
+    arguments,
+    mask,
+    cut,
+    ends,
+    parallel,
+    reasoning,
+    tools,
+    joins,
+    characters,
+)
+
+
+def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
+    pattern = token_pattern(options.added_tokens)
+    result = [Turn("system", text) for text in draft.system]
+    for block in draft.blocks:
+        result.append(
+            Turn(
+                role=block.role,
+                content=block.content,
+                reasoning="".join(block.reasoning),
+                calls=tuple(_written(call, pattern) for call in block.calls),
+                trained=block.untrained is None,
+            )
+        )
+        answers = tuple(call.answer for call in block.calls if call.answer is not None)
+        if answers:
+            result.append(Turn("tool", responses=answers))
+    return Dialogue(tuple(result), draft.tools or ())
+
+
+def _written(call: DraftCall, pattern: re.Pattern[str]) -> Call:
+    assert isinstance(call.arguments, dict), "the step `cut` leaves no others"
+    text, _ = escape_tokens(call.written, pattern)
+    return Call.written(call.name, call.arguments, text, call.written)
