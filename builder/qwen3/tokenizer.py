@@ -297,7 +297,11 @@ def _load(name: str, folder: Path) -> Target:
         lambda: fast_backend(tokenizer.backend_tokenizer.to_str()),
     )
     try:
-        _ = target.style, target.generation_prompts, target._table
+        _ = target._table
+    except ValueError as error:
+        raise UsageError(f"tokenizer {name!r}: cannot be used: {error}") from None
+    try:
+        _ = target.style, target.generation_prompts
     except Exception as error:  # a template of any origin may raise anything
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason(error)}") from None
     return target

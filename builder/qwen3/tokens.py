@@ -177,7 +177,7 @@ class TokenTable:
         self.first_added = min(self.added, default=size)
         found = list(map(backend.id_to_token, range(self.first_added)))
         if len(found) - found.count(None) + len(self.added) != size:
-            raise ValueError("its added tokens do not follow the others")
+            raise ValueError("its vocabulary does not fill exactly the ids below its added tokens")
         pieces = [piece or "" for piece in found]
         plain = "".join(pieces)
         points = np.frombuffer(plain.encode("utf-16-le", "surrogatepass"), dtype="<u2")

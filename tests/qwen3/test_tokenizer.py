@@ -161,6 +161,15 @@ def test_other_tokenizers_are_refused_in_one_line(saved, name):
     assert words is None or words in str(error.value)
 
 
+def test_a_vocabulary_with_a_gap_is_not_called_a_fault_of_the_template(saved, tmp_path):
+    folder, path = saved(), tmp_path / "tokenizer.json"
+    definition = json.loads(path.read_text(encoding="utf-8"))
+    del definition["model"]["vocab"]["!"]
+    path.write_text(json.dumps(definition), encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot be used: its vocabulary does not fill exactly"):
+        load(folder)
+
+
 @pytest.mark.parametrize("name", ["./nowhere", "nobody/nothing", "a b c", "x/y/z"])
 def test_a_missing_tokenizer_is_one_line(monkeypatch, name):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
