@@ -47,6 +47,8 @@ but one that takes its nodes down must not be retried forever.
 AHEAD = 4
 """Tasks queued in Ray per core in addition to the running ones."""
 ANSWER_SECONDS = 10
+LOCAL = "local"
+"""The address with which Ray starts on this machine."""
 MARK = "run"
 """The file in the work folder with the random name of the run."""
 
@@ -55,8 +57,9 @@ MARK = "run"
 class RayOptions:
     """Options of the engine.
 
-    `address` is that of a cluster; None: RAY_ADDRESS if it is set, else a local Ray. `workers` is
-    the number of tasks that may run at once; None: the number of Ray's cores.
+    `address` is that of a cluster; None: the Ray to which this program is connected, else
+    RAY_ADDRESS if it is set, else a Ray of its own. `workers` is the number of tasks that may run
+    at once; None: the number of Ray's cores.
     """
 
     address: str | None = None
@@ -75,12 +78,17 @@ class Unseen:
 def on_ray(options: RayOptions) -> Iterator[Engine]:
     """Connects to Ray and yields the engine; its `workers` are those at the start.
 
-    At the end it disconnects, which ends the tasks of this run, or stops a Ray that it started.
-    Raises UsageError if Ray is not installed or there is no cluster at the address.
+    A program that is connected already keeps its connection. Otherwise, at the end, this
+    disconnects, or stops a Ray that it started. Raises UsageError if Ray is not installed, there is
+    no cluster at the address, or the program is connected to another one.
     """
     ray = _import()
-    address = options.address or os.environ.get("RAY_ADDRESS") or "local"
-    ours = address == "local"
+    if ray.is_initialized():
+        _check_connection(ray, options.address)
+        yield _engine(ray, options.workers, is_given=True)
+        return
+    address = options.address or os.environ.get("RAY_ADDRESS") or LOCAL
+    ours = address == LOCAL
     started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
     try:
         _check_answers(address)
@@ -93,21 +101,36 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm(is_watched=False)  # Ray has replaced our handler with its own
     try:
-        # More tasks are submitted than run at once, so that no worker waits for the driver and a
-        # cluster that can grow sees the demand; `--workers` on a given cluster limits them.
-        ahead = 1 if options.workers and not ours else 1 + AHEAD
-
-        def workers() -> int:
-            return options.workers or max(int(ray.cluster_resources().get("CPU", 1)), 1)
-
-        def run(
-            tasks: Sequence[Task], job: Job, _open_pool: OpenPool
-        ) -> Generator[tuple[int, ChunkResult]]:
-            return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
-
-        yield Engine("ray", workers(), run)
+        yield _engine(ray, options.workers, is_given=not ours)
     finally:
         ray.shutdown()
+
+
+def _engine(ray: Any, limit: int | None, *, is_given: bool) -> Engine:
+    """Returns the engine for the connection; `limit` bounds the tasks that run at once."""
+    # More tasks are submitted than run at once, so that no worker waits for the driver and a
+    # cluster that can grow sees the demand; a limit on a given cluster is kept by submitting less.
+    ahead = 1 if limit and is_given else 1 + AHEAD
+
+    def workers() -> int:
+        return limit or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+
+    def run(
+        tasks: Sequence[Task], job: Job, _open_pool: OpenPool
+    ) -> Generator[tuple[int, ChunkResult]]:
+        return _Work(tasks, job, ray).finish(lambda: workers() * ahead)
+
+    return Engine("ray", workers(), run)
+
+
+def _check_connection(ray: Any, address: str | None) -> None:
+    """Raises UsageError if this program is connected to another Ray than `address`."""
+    connected = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto", connected):
+        raise UsageError(
+            f"--ray-address {address!r}: this program is already connected to {connected}:"
+            " leave the address out, or call ray.shutdown() before"
+        )
 
 
 def _check_answers(address: str) -> None:
@@ -149,20 +172,25 @@ class _Work:
         """Yields (index, result) of all tasks as they finish; submits up to `room()` at a time.
 
         A task whose worker or node dies is attempted TRIES or NODE_TRIES times, and then becomes
-        the reject `worker_died`. Raises OSError if a result cannot be written, and UsageError if a
-        node does not see the files or runs other versions.
+        the reject `worker_died`. Cancels the tasks that still run if it ends early. Raises OSError
+        if a result cannot be written, and UsageError if a node does not see the files or runs other
+        versions.
         """
         waiting = iter(range(len(self.tasks)))
-        while True:
-            for index in islice(waiting, max(room() - len(self._indices), 0)):
-                self._submit(index)
-            if not self._indices:
-                return
-            finished, _ = self.ray.wait(list(self._indices), num_returns=1)
-            index = self._indices.pop(finished[0])
-            result = self._result(index, finished[0])
-            if result is not None:
-                yield index, result
+        try:
+            while True:
+                for index in islice(waiting, max(room() - len(self._indices), 0)):
+                    self._submit(index)
+                if not self._indices:
+                    return
+                finished, _ = self.ray.wait(list(self._indices), num_returns=1)
+                index = self._indices.pop(finished[0])
+                result = self._result(index, finished[0])
+                if result is not None:
+                    yield index, result
+        finally:
+            for reference in self._indices:  # the connection may outlive this run
+                self.ray.cancel(reference, force=True)
 
     def _submit(self, index: int, *, look: bool = True) -> None:
         task = self.tasks[index]

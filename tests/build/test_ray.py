@@ -1,6 +1,7 @@
 """Builds on Ray: a cluster of two nodes on this machine, whose workers are killed on purpose.
 
-Starting the cluster takes longer than the tests themselves, so they share one.
+Starting a cluster takes longer than the tests themselves, and so does a worker, which loads a
+tokenizer. So they share a cluster, and its workers by sharing a connection.
 """
 
 import contextlib
@@ -18,6 +19,9 @@ from pathlib import Path
 import pytest
 from builds import build, files
 from logs import write_logs
+
+from builder.build import ray_engine
+from builder.problem import UsageError
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,25 +49,42 @@ SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def same_priority():
-    """Gives Ray's workers the priority of other tests, which would otherwise starve them."""
+def settings_of_ray():
+    """Lets Ray keep idle workers, at the priority of other tests, which would starve them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")
         yield
 
 
 @pytest.fixture(scope="module")
 def shared_cluster():
+    import ray
     from ray.cluster_utils import Cluster
 
     started = Cluster(initialize_head=True, head_node_args={**SMALL, "include_dashboard": False})
     yield started
+    ray.shutdown()
     started.shutdown()
 
 
 @pytest.fixture
+def disconnected():
+    import ray
+
+    ray.shutdown()
+
+
+@pytest.fixture
 def cluster(shared_cluster):
-    """Returns two idle nodes, after replacing a removed one and waiting for the last tasks."""
+    """Returns two idle nodes to which this process is connected.
+
+    Replaces a node that an earlier test has removed, and waits for the last tasks to end.
+    """
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(shared_cluster.address, log_to_driver=False, logging_level="ERROR")
     if not shared_cluster.worker_nodes:
         shared_cluster.add_node(**SMALL)
     shared_cluster.wait_for_nodes()
@@ -152,6 +173,7 @@ def finished(out):
     return {path.name: path.stat() for path in out.glob(".state/results/??/*")}
 
 
+@pytest.mark.usefixtures("disconnected")
 def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # paths relative to the driver's folder do not exist elsewhere
     Path("logs").symlink_to(logs)
@@ -160,6 +182,45 @@ def test_a_ray_of_its_own_gives_the_same_bytes(logs, undisturbed, tmp_path, monk
     run = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["run"]
     assert (run["engine"], run["workers"]) == ("ray", 1)
     assert len(finished(tmp_path / "out")) == 13
+
+
+@pytest.mark.usefixtures("disconnected")
+def test_no_cluster_at_the_address_is_one_clear_line(logs, tmp_path, capsys):
+    out = tmp_path / "out"
+    address = ["--ray-address", "127.0.0.1:1"]
+    assert build(out, "--engine", "ray", *address, inputs=[logs]) == 2
+    assert "no cluster there" in capsys.readouterr().err
+
+
+def test_a_connected_program_keeps_its_connection(cluster, logs, undisturbed, tmp_path, capsys):
+    import ray
+
+    out = tmp_path / "out"
+    assert build(out, "--engine", "ray", *ONE, inputs=[logs]) == 0
+    assert files(out) == undisturbed
+    assert ray.get_runtime_context().gcs_address == cluster.address
+    other = ("--engine", "ray", "--ray-address", "127.0.0.1:1")
+    assert build(tmp_path / "other", *other, inputs=[logs]) == 2
+    assert f"already connected to {cluster.address}:" in capsys.readouterr().err
+
+
+def test_the_running_tasks_of_a_failed_run_are_cancelled(
+    monkeypatch, capsys, cluster, logs, tmp_path
+):
+    asleep = tmp_path / "asleep"
+
+    def sleeps(task, *_):
+        if task.origin == "0/00.jsonl":
+            until(asleep.exists, lambda: False)
+            raise UsageError("on purpose")
+        asleep.touch()
+        time.sleep(600)
+
+    replace_remote(monkeypatch, sleeps)
+    assert run_here(cluster, logs, tmp_path / "out") == 2
+    assert "on purpose" in capsys.readouterr().err
+    ends = time.monotonic() + 60
+    until(lambda: not at_work(), lambda: time.monotonic() > ends)
 
 
 def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
@@ -203,21 +264,23 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
     assert len(finished(store)) == 12, "the result of the removed file is removed"
 
 
-def refused(monkeypatch, capsys, cluster, logs, out, name, other):
-    """Returns the command's message if the engine's `name` is `other` on the nodes."""
+def replace_remote(monkeypatch, function):
+    """Replaces the function that the nodes run by one of this module."""
     from ray import cloudpickle
 
-    from builder.build import ray_engine as engine_ray
-
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(ray_engine, "_run_remote", function)
 
-    def elsewhere(task, index, job, mark, look):
-        from builder.build import ray_engine as engine_ray
 
-        setattr(engine_ray, name, other)
-        return engine_ray._run_remote(task, index, job, mark, look)  # the node's own
+def refused(monkeypatch, capsys, cluster, logs, out, name, other):
+    """Returns the command's message if the engine's `name` is `other` on the nodes."""
 
-    monkeypatch.setattr(engine_ray, "_run_remote", elsewhere)
+    def elsewhere(task, *rest):
+        with pytest.MonkeyPatch.context() as patch:  # the next test uses the same worker
+            patch.setattr(ray_engine, name, other)
+            return ray_engine._run_remote(task, *rest)  # the node's own
+
+    replace_remote(monkeypatch, elsewhere)
     assert run_here(cluster, logs, out, *ONE) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -243,23 +306,16 @@ def test_a_node_that_differs_from_the_driver_is_refused(
 
 
 def test_a_chunk_whose_workers_always_die_is_a_reject(monkeypatch, cluster, logs, tmp_path):
-    from ray import cloudpickle
-
-    from builder.build import ray_engine as engine_ray
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     tries = tmp_path / "tries"
 
     def dies(task, *rest):
-        from builder.build import ray_engine as engine_ray
-
         if task.origin == "0/03.jsonl":
             with tries.open("a") as stream:
                 stream.write("x")
             os.kill(os.getpid(), signal.SIGKILL)
-        return engine_ray._run_remote(task, *rest)  # the node's own
+        return ray_engine._run_remote(task, *rest)  # the node's own
 
-    monkeypatch.setattr(engine_ray, "_run_remote", dies)
+    replace_remote(monkeypatch, dies)
     out = tmp_path / "out"
     assert run_here(cluster, logs, out, *ONE) == 0
     assert tries.read_text() == "xxx"
@@ -292,10 +348,3 @@ def test_the_tasks_of_a_killed_worker_and_of_a_lost_node_are_tried_again(
 
     out = run_disturbed(cluster, logs, tmp_path, kill_one_and_remove_the_other)
     assert files(out) == undisturbed
-
-
-def test_no_cluster_at_the_address_is_one_clear_line(logs, tmp_path, capsys):
-    out = tmp_path / "out"
-    address = ["--ray-address", "127.0.0.1:1"]
-    assert build(out, "--engine", "ray", *address, inputs=[logs]) == 2
-    assert "no cluster there" in capsys.readouterr().err
