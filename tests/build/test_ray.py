@@ -269,6 +269,7 @@ def replace_remote(monkeypatch, function):
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    function.__qualname__ = "_run_remote"  # `at_work` finds the processes by it
     monkeypatch.setattr(ray_engine, "_run_remote", function)
 
 
