@@ -47,8 +47,6 @@ but one that takes its nodes down must not be retried forever.
 AHEAD = 4
 """Tasks queued in Ray per core in addition to the running ones."""
 ANSWER_SECONDS = 10
-LOCAL = "local"
-"""The address with which Ray starts on this machine."""
 MARK = "run"
 """The file in the work folder with the random name of the run."""
 
@@ -78,17 +76,17 @@ class Unseen:
 def on_ray(options: RayOptions) -> Iterator[Engine]:
     """Connects to Ray and yields the engine; its `workers` are those at the start.
 
-    A program that is connected already keeps its connection. Otherwise, at the end, this
-    disconnects, or stops a Ray that it started. Raises UsageError if Ray is not installed, there is
-    no cluster at the address, or the program is connected to another one.
+    If the program is already connected, its connection is used and kept. Otherwise, at the end,
+    this disconnects, or stops the Ray that it started. Raises UsageError if Ray is not installed,
+    there is no cluster at the address, or the program is connected to another one.
     """
     ray = _import()
     if ray.is_initialized():
         _check_connection(ray, options.address)
         yield _engine(ray, options.workers, is_given=True)
         return
-    address = options.address or os.environ.get("RAY_ADDRESS") or LOCAL
-    ours = address == LOCAL
+    address = options.address or os.environ.get("RAY_ADDRESS") or "local"
+    ours = address == "local"
     started = {"num_cpus": options.workers, "include_dashboard": False} if ours else {}
     try:
         _check_answers(address)
@@ -129,7 +127,7 @@ def _check_connection(ray: Any, address: str | None) -> None:
     if address not in (None, "auto", connected):
         raise UsageError(
             f"--ray-address {address!r}: this program is already connected to {connected}:"
-            " leave the address out, or call ray.shutdown() before"
+            " leave the address out, or call ray.shutdown() first"
         )
 
 
@@ -172,9 +170,9 @@ class _Work:
         """Yields (index, result) of all tasks as they finish; submits up to `room()` at a time.
 
         A task whose worker or node dies is attempted TRIES or NODE_TRIES times, and then becomes
-        the reject `worker_died`. Cancels the tasks that still run if it ends early. Raises OSError
-        if a result cannot be written, and UsageError if a node does not see the files or runs other
-        versions.
+        the reject `worker_died`. If closed early, cancels the tasks that are still running. Raises
+        OSError if a result cannot be written, and UsageError if a node does not see the files or
+        runs other versions.
         """
         waiting = iter(range(len(self.tasks)))
         try:

@@ -85,7 +85,10 @@ def build(
     workers: Workers = None,
     engine: Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")] = "local",
     ray_address: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: start one here.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="A Ray cluster; default: RAY_ADDRESS, else one started here."
+        ),
     ] = None,
     review: Annotated[
         str | None,

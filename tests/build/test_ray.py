@@ -50,7 +50,7 @@ SMALL = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 @pytest.fixture(scope="module", autouse=True)
 def settings_of_ray():
-    """Lets Ray keep idle workers, at the priority of other tests, which would starve them."""
+    """Keeps Ray's idle workers, and gives them the priority of the tests that would starve them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")
@@ -136,6 +136,12 @@ def at_work():
     return found
 
 
+def after(seconds):
+    """Returns a function that tells whether so many seconds have passed."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
 class EndedTooEarlyError(Exception):
     """A run ended before it could be disturbed."""
 
@@ -211,7 +217,7 @@ def test_the_running_tasks_of_a_failed_run_are_cancelled(
 
     def sleeps(task, *_):
         if task.origin == "0/00.jsonl":
-            until(asleep.exists, lambda: False)
+            until(asleep.exists, after(60))
             raise UsageError("on purpose")
         asleep.touch()
         time.sleep(600)
@@ -219,8 +225,7 @@ def test_the_running_tasks_of_a_failed_run_are_cancelled(
     replace_remote(monkeypatch, sleeps)
     assert run_here(cluster, logs, tmp_path / "out") == 2
     assert "on purpose" in capsys.readouterr().err
-    ends = time.monotonic() + 60
-    until(lambda: not at_work(), lambda: time.monotonic() > ends)
+    until(lambda: not at_work(), after(60))
 
 
 def test_a_killed_driver_is_started_again(cluster, logs, undisturbed, tmp_path):
@@ -265,7 +270,7 @@ def test_machines_without_a_common_folder_share_results_in_a_store(
 
 
 def replace_remote(monkeypatch, function):
-    """Replaces the function that the nodes run by one of this module."""
+    """Replaces the function that the nodes run with one of this module."""
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
