@@ -1,16 +1,23 @@
-"""Runs the command line, in this process or in a separate one."""
+"""Runs the command line: in this process, in a copy of it, or in a separate process."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
 import os
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 from builder import cli
+
+LIMIT = 300
+"""Seconds after which a command is killed, and its test fails."""
 
 
 class Ran(NamedTuple):
@@ -31,6 +38,34 @@ def run(*arguments: object, cwd: Path | str = ".") -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
+def run_forked(*arguments: object, prepare: Callable[[], object] = lambda: None) -> Ran:
+    """Runs a command in a copy of this process, for which `prepare` is called first.
+
+    The copy needs no start, and may hang or be limited by the system.
+    """
+    here, there = multiprocessing.Pipe(duplex=False)
+    copy = multiprocessing.get_context("fork").Process(
+        target=_send_result, args=(there, prepare, arguments)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from Python 3.12: there are threads
+        copy.start()
+    there.close()
+    try:
+        assert here.poll(LIMIT), "the command does not end"
+        return here.recv()
+    finally:
+        copy.kill()
+        copy.join()
+
+
+def _send_result(
+    there: Connection, prepare: Callable[[], object], arguments: tuple[object, ...]
+) -> None:
+    prepare()
+    there.send(run(*arguments))
+
+
 def run_separately(*arguments: object, cwd: Path | str = ".") -> Ran:
     """Runs a command in a separate process without access to the Hub."""
     done = subprocess.run(
@@ -38,7 +73,7 @@ def run_separately(*arguments: object, cwd: Path | str = ".") -> Ran:
         capture_output=True,
         text=True,
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        timeout=300,
+        timeout=LIMIT,
         check=False,
         cwd=cwd,
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from itertools import groupby
 from re import Pattern
 from typing import NewType
 
@@ -21,6 +20,26 @@ EMPTY = Html("")
 _VOID = frozenset({"br", "hr", "input", "meta"})
 _SVG_VOID = frozenset({"line", "path", "rect"})
 _KEPT = "\n\t"
+
+
+class _Shown(dict[int, str]):
+    """A table for `str.translate`: invisible characters become escapes in the form `form`."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        is_visible = char.isprintable() or char in _KEPT
+        shown = char if is_visible else self._form.format(escape_char(char))
+        if code < 0x10000:  # a hostile text holds any character, and the table must stay small
+            self[code] = shown
+        return shown
+
+
+_UNSEEN, _SEEN = '<b class="unseen">', "</b>"
+_ESCAPED = _Shown("{}")
+_MARKED = _Shown(f"{_UNSEEN}{{}}{_SEEN}")
 
 Attribute = str | int | float | None
 
@@ -54,16 +73,11 @@ def join(children: Iterable[Html]) -> Html:
 
 def text(value: str) -> Html:
     """Returns text with escaped markup and invisible characters shown as marked escapes."""
+    escaped = html.escape(value, quote=False)
     if _is_plain(value):
-        return Html(html.escape(value, quote=False))
-    pieces = []
-    for is_visible, run in groupby(value, key=_is_visible):
-        chars = "".join(run)
-        if is_visible:
-            pieces.append(html.escape(chars, quote=False))
-        else:
-            pieces.append(f'<b class="unseen">{"".join(map(escape_char, chars))}</b>')
-    return Html("".join(pieces))
+        return Html(escaped)
+    # No markup of the text is left, so the tags between two escapes are ours.
+    return Html(escaped.translate(_MARKED).replace(_SEEN + _UNSEEN, ""))
 
 
 def plain(value: str) -> Html:
@@ -73,17 +87,11 @@ def plain(value: str) -> Html:
 
 def escape_invisible(value: str) -> str:
     """Returns the text with invisible characters as escapes; the result is not HTML."""
-    if _is_plain(value):
-        return value
-    return "".join(char if _is_visible(char) else escape_char(char) for char in value)
+    return value if _is_plain(value) else value.translate(_ESCAPED)
 
 
 def _is_plain(value: str) -> bool:
     return value.isprintable() or value.translate({10: None, 9: None}).isprintable()
-
-
-def _is_visible(char: str) -> bool:
-    return char.isprintable() or char in _KEPT
 
 
 def marked(value: str, hits: Pattern[str] | None) -> Html:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -32,24 +31,6 @@ def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatc
 def test_the_address_of_a_cluster_needs_the_ray_engine(tmp_path, capsys):
     assert build(tmp_path / "out", "--ray-address", "auto") == 2
     assert "--engine ray" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_unused_modules_are_not_imported(tmp_path):
-    code = (
-        "import sys; from builder import cli; from builds import build;"
-        f"assert build({str(tmp_path / 'out')!r}, '--workers', '1') == 0;"
-        "print([name for name in ('ray', 's3fs', 'botocore') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="tests",
-        env={"PYTHONPATH": ".."},
-    )
-    assert done.stdout == "[]\n"
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from commands import run_forked
 
 from builder import cli
 from builder.output.aside import folder_aside, put_in_place, write_whole
@@ -54,13 +55,7 @@ def limited(*arguments):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
-    return subprocess.run(
-        [sys.executable, "-m", "builder", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limit,
-    )
+    return run_forked(*arguments, prepare=limit)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Fixtures of the push tests: a stand-in for the Hub on loopback, and a client of it."""
 
+import shutil
+
 import pytest
 from hub.built import PATHS, build
 from hub.client import Client
@@ -41,6 +43,18 @@ def push(hub):
     return run
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("built"), map(str, range(30)))
+
+
 @pytest.fixture
-def out(tmp_path, request):
-    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)])
+def out(built, tmp_path):
+    """Returns a dataset whose data the Hub, or the client's cache, may know from another test."""
+    return shutil.copytree(built, tmp_path / "out")
+
+
+@pytest.fixture
+def new(tmp_path, request):
+    """Returns a dataset whose data neither the Hub nor the client has seen."""
+    return build(tmp_path, [f"{request.node.name} {number}" for number in range(30)], "new")

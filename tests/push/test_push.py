@@ -24,28 +24,28 @@ READS = {"look", "tree", "refs", "resolve", "rebuild", "xorb-bytes", "token"}
 # what is pushed
 
 
-def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
-    ran = push(out, *ALLOWED)
+def test_arriving_rows_equal_the_built_ones(hub, push, new, tmp_path):
+    ran = push(new, *ALLOWED)
     assert ran.code == 0, ran.err
     reported = ran.reported
     repo = hub.repos["team/d"]
     assert repo.private
     assert reported["created"]
-    assert set(repo.tree()) == listed(out) | {".gitattributes"}
-    for path in listed(out) - {"manifest.json", "README.md"}:
-        assert hub.content(repo.tree()[path]) == (out / path).read_bytes()
-    assert (out / ".state").is_dir()
+    assert set(repo.tree()) == listed(new) | {".gitattributes"}
+    for path in listed(new) - {"manifest.json", "README.md"}:
+        assert hub.content(repo.tree()[path]) == (new / path).read_bytes()
+    assert (new / ".state").is_dir()
     manifest = json.loads(hub.content(repo.tree()["manifest.json"]))
-    mine = json.loads((out / "manifest.json").read_bytes())
+    mine = json.loads((new / "manifest.json").read_bytes())
     assert "run" in mine
     del mine["run"]
     assert str(tmp_path) in str(mine), "the folder of the logs"
     assert str(tmp_path) not in str(manifest)
     (before,), (after,) = mine["config"].pop("inputs"), manifest["config"].pop("inputs")
-    assert after == {**before, "path": "out.jsonl"}
+    assert after == {**before, "path": "new.jsonl"}
     assert {**manifest, "files": 0} == {**mine, "files": 0}
     assert reported["read_back"] == {
-        "files": len(listed(out)),
+        "files": len(listed(new)),
         "bytes": sum(entry.size for path, entry in repo.tree().items() if path[0] != "."),
         "rows": 30,
         "all_rows": True,
@@ -63,7 +63,7 @@ def test_arriving_rows_equal_the_built_ones(hub, push, out, tmp_path):
         assert len(hub.xet.hashes) >= 2
 
     there = tmp_path / "there"
-    for path in listed(out):
+    for path in listed(new):
         (there / path).parent.mkdir(parents=True, exist_ok=True)
         (there / path).write_bytes(hub.content(repo.tree()[path]))
     assert cli.main(["verify", str(there), "--quiet"]) == 0
@@ -292,9 +292,9 @@ def test_a_missing_token_is_one_line(hub, out):
 
 
 @pytest.mark.parametrize("step", ["last object", "commit"])
-def test_a_killed_run_resumes(hub, push, out, step):
+def test_a_killed_run_resumes(hub, push, new, step):
     kill_at = {"commit": "commit", "last object": "put" if hub.path == LFS else "shard"}[step]
-    command = [sys.executable, "-m", "builder", "push", str(out), "team/d", *ALLOWED]
+    command = [sys.executable, "-m", "builder", "push", str(new), "team/d", *ALLOWED]
     process = subprocess.Popen(
         command, cwd=ROOT, env={**hub.env, "HF_TOKEN": WRITER}, stderr=subprocess.DEVNULL
     )
@@ -303,13 +303,13 @@ def test_a_killed_run_resumes(hub, push, out, step):
     assert process.wait() == -signal.SIGKILL
     first = dict(hub.received)
     hub.faults.clear()
-    ran = push(out, *ALLOWED)
+    ran = push(new, *ALLOWED)
     assert ran.code == 0, ran.err
     assert ran.reported["read_back"]["rows"] == 30
     sent = sum(map(sum, first.values()))
     assert hub.twice() <= (0 if step == "commit" else sent)
     assert hub.commits_made == 1
-    assert set(hub.repos["team/d"].tree()) == listed(out) | {".gitattributes"}
+    assert set(hub.repos["team/d"].tree()) == listed(new) | {".gitattributes"}
 
 
 # a dataset on the Hub as an input

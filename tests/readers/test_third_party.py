@@ -12,6 +12,7 @@ import tomllib
 import zipfile
 
 import pytest
+from hub.client import Client
 from places import ROOT, TESTS
 
 from builder.readers import readers, recognise, toolkit
@@ -68,21 +69,26 @@ def acme(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory, acme):
-    """Runs Python with both packages installed, and returns what it prints."""
+def site(tmp_path_factory, acme):
+    """Returns a folder in which both packages are installed."""
     folder = tmp_path_factory.mktemp("third_party")
-    target = folder / "site"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    install += ["--disable-pip-version-check", "--target", str(target)]
+    install += ["--disable-pip-version-check", "--target", str(folder / "site")]
     wheels = [str(make_wheel(package, folder)) for package in (TOYLOG, acme)]
     subprocess.run([*install, *wheels], check=True)
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def python(site):
+    """Runs Python with both packages installed, and returns what it prints."""
 
     def run(*arguments):
-        path = os.pathsep.join([str(ROOT), str(target)])
+        path = os.pathsep.join([str(ROOT), str(site)])
         done = subprocess.run(
             [sys.executable, *arguments],
             env={**os.environ, "PYTHONPATH": path},
-            cwd=folder,
+            cwd=site.parent,
             capture_output=True,
             encoding="utf-8",
             check=False,
@@ -93,9 +99,23 @@ def python(tmp_path_factory, acme):
     return run
 
 
+@pytest.fixture(scope="module")
+def builder(site):
+    """Runs builder's commands in a process with both packages installed."""
+    client = Client(os.environ, site.parent, site)
+
+    def run(*arguments):
+        done = client.run(*arguments)
+        assert done.code == 0, done.err
+        return done
+
+    yield run
+    client.close()
+
+
 @pytest.mark.slow
-def test_they_are_listed_by_their_entry_points(python):
-    listed = json.loads(python("-m", "builder", "formats", "--json"))
+def test_they_are_listed_by_their_entry_points(builder):
+    listed = builder("formats", "--json").reported
     assert listed["toylog"] == "toy logs: text that begins with #toylog"
     assert {"acme", "openai-chat"} <= listed.keys()
     assert not {"acme", "toylog"} & readers().keys(), "not installed here"
@@ -107,11 +127,9 @@ def test_it_passes_the_contract_suite(python):
 
 
 @pytest.mark.slow
-def test_build_uses_it(python, tmp_path):
+def test_build_uses_it(builder, tmp_path):
     out = tmp_path / "out"
-    ledger = json.loads(
-        python("-m", "builder", "build", str(LOG), "-o", str(out), "--json", "--workers", "1")
-    )
+    ledger = builder("build", LOG, "-o", out, "--json", "--workers", "1").reported
     assert ledger["calls"] == {"logged": 1, "kept": 1, "dropped": {}}
     assert ledger["records"]["used"] == 5
     meta = json.loads((out / "meta" / "train-00000-of-00001.jsonl").read_text(encoding="utf-8"))
@@ -133,18 +151,18 @@ def test_the_test_of_the_page_passes(python, acme):
 
 
 @pytest.mark.slow
-def test_rows_with_one_key_of_their_own_are_recognised(python, acme):
+def test_rows_with_one_key_of_their_own_are_recognised(builder, acme):
     """By a generic reader if the package is not installed, else by its specific reader alone."""
     log = acme / "example.jsonl"
     assert list(recognise(Source(log.name, log))) == ["openai-chat"]
-    visible = python("-m", "builder", "formats", "--explain", str(log))
-    assert visible.rstrip("\n") in PAGE
+    visible = builder("formats", "--explain", log)
+    assert visible.out.rstrip("\n") in PAGE
 
 
 @pytest.mark.slow
-def test_build_uses_the_reader_of_the_page(python, acme, tmp_path):
-    command = ["-m", "builder", "build", str(acme / "example.jsonl"), "-o", str(tmp_path / "out")]
-    built = json.loads(python(*command, "--json", "--workers", "1"))
+def test_build_uses_the_reader_of_the_page(builder, acme, tmp_path):
+    command = ["build", acme / "example.jsonl", "-o", tmp_path / "out"]
+    built = builder(*command, "--json", "--workers", "1").reported
     assert built["samples"] == 2
     assert built["records"]["used"] == 2
     assert built["calls"]["kept"] == 1

@@ -170,10 +170,10 @@ def each_engine():
             yield engine
 
 
-def check(text, *finders):
+def check(text, *finders, engines=each_engine):
     for find in finders or PLAIN:
         expected = PLAIN[find](text)
-        for engine in each_engine():
+        for engine in engines():
             assert find(text) == expected, (find, engine)
 
 
@@ -271,7 +271,8 @@ def test_each_rule(number):
     texts = [*(text for text, _ in samples(BODIES[number].pattern, 3)), *WRITTEN]
     matches = [text for text in texts if BODIES[number].fullmatch(text)] or in_examples(number)
     assert matches
-    for drawn in matches:
+    find = find_secrets if number < len(SECRET_RULES) else find_personal
+    for at, drawn in enumerate(matches):
         for text in (
             *(before + drawn for before in BEFORE),
             *(f";{drawn.translate(disguise)} " for disguise in DISGUISES),
@@ -279,7 +280,8 @@ def test_each_rule(number):
         ):
             if hits(text):
                 assert may_hit(text)
-        check(f";{drawn} ", find_secrets if number < len(SECRET_RULES) else find_personal)
+        # Without RE2, which rules are asked does not depend on the text: one will do.
+        check(f";{drawn} ", find, engines=each_engine if at == 0 else lambda: [gates.re2])
 
 
 def test_conditions_exclude_text_that_only_resembles_a_hit():

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import run, run_separately
+from commands import run, run_forked, run_separately
 from places import TESTS
 
 from builder.parallel import pool
@@ -126,7 +126,7 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
     (folder / "gone.jsonl").symlink_to(folder / "nothing")
     (folder / "loop").symlink_to(folder, target_is_directory=True)
     os.mkfifo(folder / "pipe")
-    done, ledger, rejects = build(tmp_path, run=run_separately)
+    done, ledger, rejects = build(tmp_path, run=run_forked)
     assert done.returncode == 0, done.stderr
     assert ledger["samples"] >= 1
     codes = {reject["source"]: reject["code"] for reject in rejects}
@@ -278,7 +278,7 @@ def test_an_interrupted_run_reports_it_and_leaves_no_partial_file(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(75):
-        text = b"".join(row(f"{number} {n}".encode()) + b" " * 1600 + b"\n" for n in range(10))
+        text = b"".join(row(f"{number} {n}".encode()) + b" " * 8000 + b"\n" for n in range(2))
         (folder / f"{number}.jsonl").write_bytes(text)
     assert pool.are_large([folder]), "a pool is interrupted"
     out = tmp_path / "out"
