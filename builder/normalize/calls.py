@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
 from builder.jsonio import JsonFault, loads
-from builder.normalize.draft import Block, Draft, DraftCall, calls_in, part_text
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.qwen3.parse import breaks_json
@@ -26,6 +27,24 @@ def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         _paired(block, counts, harness=keeps) if block.results else block for block in draft.blocks
     ]
     return draft.having(blocks, counts)
+
+
+def join_answers(blocks: Sequence[Block], results: Sequence[ToolResult]) -> list[Block]:
+    """Joins consecutive assistant blocks without ids of turns where they are one answer.
+
+    Programs log the text and the calls of an answer one by one. A block that follows calls belongs
+    to their answer only if each call of both has one of the `results`, which follow the blocks.
+    Otherwise a result is missing, and the block is another answer.
+    """
+    joined = list(blocks[:1])
+    for block in blocks[1:]:
+        whole = join(joined[-1], block)
+        answered = _paired(replace(whole, results=tuple(results)), Counter(), harness=True)
+        if not joined[-1].calls or all(call.answer is not None for call in answered.calls):
+            joined[-1] = whole
+        else:
+            joined.append(block)
+    return joined
 
 
 def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:

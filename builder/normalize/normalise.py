@@ -6,10 +6,10 @@ conversation. Nothing is invented: turns with missing parts are cut or rejected,
 inferred from calls are marked as inferred.
 
 Messages with equal ids of the log are one turn. Without ids, consecutive assistant messages are one
-turn (`assistant_joined`). Since roles must alternate, consecutive turns with different ids are
-joined if the first makes no calls (`assistant_joined`), and consecutive user messages are joined by
-a blank line (`user_joined`). Text that the agent program inserted into the request stays in place
-(`harness: keep`); after tool results it is a separate user turn.
+turn (`assistant_joined`), unless a call lacks its result (`calls.join_answers`). Since roles must
+alternate, a second answer in a row is a foreign turn (`targets.successive`), and consecutive user
+messages are joined by a blank line (`user_joined`). Text that the agent program inserted into the
+request stays in place (`harness: keep`); after tool results it is a separate user turn.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
-from builder.normalize.targets import FOREIGN, cut, ends, mask
+from builder.normalize.targets import FOREIGN, cut, ends, mask, successive
 from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
@@ -162,6 +162,7 @@ STEPS: tuple[Step, ...] = (
     pair,
     arguments,
     mask,
+    successive,
     cut,
     ends,
     parallel,

@@ -19,6 +19,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
+from builder.normalize.calls import join_answers
 from builder.normalize.context import derived_context
 from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
@@ -69,6 +70,10 @@ class _DraftReader:
         self.ordinal = 0
         self.asked: int | None = None
         """Index of the last assistant block, the only one to which results can belong."""
+        self.run = 0
+        """Index of the first of the blocks that may be one answer with that block."""
+        self.follows_answer = False
+        """Whether the preceding message is the assistant's."""
         self.results: list[ToolResult] = []
         """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
@@ -92,6 +97,7 @@ class _DraftReader:
                 self._assistant(message)
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
+        self.follows_answer = message.role == "assistant"
         if media:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
         if unknown := sum(map(_unknown_parts, message.parts)):
@@ -131,13 +137,23 @@ class _DraftReader:
             plain = tuple(part for part in message.parts if isinstance(part, Content))
             results = [ToolResult(plain)] if plain else []
         for result in results:
-            if self.asked is None or not self.blocks[self.asked].calls:
+            if not any(block.calls for block in self._answer()):
                 self.counts["orphan_result"] += 1
             else:
                 self.results.append(result)
 
+    def _answer(self) -> list[Block]:
+        """Returns the last assistant blocks that may be one answer."""
+        return [] if self.asked is None else self.blocks[self.run : self.asked + 1]
+
     def attach_results(self) -> None:
-        """Attaches the pending results to the block that they answer."""
+        """Joins the blocks that are one answer, and attaches the pending results to it."""
+        if self.asked is not None and self.run < self.asked:
+            answer = self._answer()
+            joined = join_answers(answer, self.results)
+            self.counts["assistant_joined"] += len(answer) - len(joined)
+            self.blocks[self.run : self.asked + 1] = joined
+            self.run = self.asked = self.run + len(joined) - 1
         if self.asked is not None and self.results:
             block = self.blocks[self.asked]
             self.blocks[self.asked] = replace(block, results=(*block.results, *self.results))
@@ -226,6 +242,11 @@ class _DraftReader:
 
     def _append(self, block: Block) -> None:
         """Adds an assistant block, or joins it to the last one of the same turn."""
+        answer = self._answer() if self.follows_answer else []
+        if answer and block.turn is None and answer[-1].turn is None:
+            self.asked = len(self.blocks)
+            self.blocks.append(block)
+            return
         self.attach_results()
         asked = self.blocks[self.asked] if self.asked is not None else None
         if asked is not None and block.turn is not None and block.turn == asked.turn:
@@ -233,14 +254,7 @@ class _DraftReader:
             # User text between messages of one turn came after the turn.
             self.blocks[self.asked] = join(asked, block)
             return
-        last = self.blocks[-1] if self.blocks else None
-        if last is not None and last.role == "assistant":
-            no_ids = block.turn is None and last.turn is None
-            if no_ids and not last.results:
-                self.counts["assistant_joined"] += 1
-                self.blocks[-1] = join(last, block)
-                return
-        self.asked = len(self.blocks)
+        self.run = self.asked = len(self.blocks)
         self.blocks.append(block)
 
     def _texts(

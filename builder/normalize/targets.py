@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from builder.conversation import REPEAT
 from builder.normalize.calls import call_fault
-from builder.normalize.draft import Block, Draft, DraftCall, calls_in
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
+SECOND_ANSWER = "second_answer"
+
 FOREIGN = (
-    *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup"),
+    *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
@@ -59,6 +61,42 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks, {"masked_turns": masked})
 
 
+def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Makes an answer that follows another one directly a foreign turn (`second_answer`).
+
+    The log does not show what the model answered with it, so `cut` ends before it. Roles must
+    alternate: if it stays as context, both are one foreign turn (`assistant_joined`), and `history`
+    is missing from what follows, unless that is recorded.
+    """
+    last_target = _last_target(draft.blocks)
+    blocks: list[Block] = []
+    joined = 0
+    for at, block in enumerate(draft.blocks):
+        last = blocks[-1] if blocks else None
+        if block.role == "assistant" and joined and not draft.recorded:
+            hidden = tuple(sorted({*block.hidden, "history"}))
+            block = replace(block, hidden=hidden)  # noqa: PLW2901 - refined
+        if last is None or last.role != "assistant" or block.role != "assistant" or last.calls:
+            blocks.append(block)
+            continue
+        code = _foreign(last) or _foreign(block) or SECOND_ANSWER
+        if options.untrained_turns == "weight" or (draft.recorded and at < last_target):
+            blocks[-1] = replace(join(last, block), untrained=code)
+            joined += 1
+        else:
+            blocks.append(replace(block, untrained=code))
+    return draft.having(blocks, {"assistant_joined": joined})
+
+
+def _foreign(block: Block) -> str | None:
+    """Returns the code of a foreign turn, else None."""
+    return None if block.untrained == REPEAT else block.untrained
+
+
+def _last_target(blocks: Sequence[Block]) -> int:
+    return max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
+
+
 def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Ends the conversation where later turns cannot be shown in their true context.
 
@@ -74,15 +112,14 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     conversation, else `after_` and the code of the reason. Counts `turns_cut`.
     """
     blocks = list(draft.blocks)
-    last_target = max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
+    last_target = _last_target(blocks)
     for at, block in enumerate(blocks):
         if block.role != "assistant":
             if block.fault is None:
                 continue
             return _ended(draft, blocks, at, _unparsed(block, at))
         if block.fault in _SHOWABLE and block.content.strip():
-            is_foreign = block.untrained not in (None, REPEAT)
-            code = block.untrained if is_foreign else block.fault
+            code = _foreign(block) or block.fault
             block = replace(block, untrained=code, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":

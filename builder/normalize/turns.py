@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from builder.normalize.draft import Block, Draft, calls_in, join
+from builder.normalize.draft import Block, Draft, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 
@@ -28,7 +28,7 @@ def system(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Makes roles alternate: drops empty turns, joins consecutive turns of one role.
+    """Drops empty turns and joins consecutive user turns.
 
     Under `harness: drop` a turn of harness text is dropped (`harness_text`), unless it is the only
     turn that an assistant turn answers (`harness_prompt`).
@@ -65,11 +65,8 @@ def turns(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
                 fault=last.fault or block.fault,
                 unknown=last.unknown or block.unknown,
             )
-        elif not last.calls:
-            counts["assistant_joined"] += 1
-            blocks[-1] = join(last, block)
         else:
-            blocks.append(block)  # the calls of `last` have no result, which `cut` handles
+            blocks.append(block)  # another answer (`targets.successive`, `cut`)
     counts["harness_text"] += len(pending.texts) if pending else 0
     return draft.having(blocks, counts)
 
