@@ -119,8 +119,7 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
                 continue
             return _ended(draft, blocks, at, _unparsed(block, at))
         if block.fault in _SHOWABLE and block.content.strip():
-            code = _foreign(block) or block.fault
-            block = replace(block, untrained=code, fault=None)  # noqa: PLW2901 - refined
+            block = replace(block, untrained=_foreign(block) or block.fault, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
             return Problem(code, f"turn {at}", "a turn that is not a target", records=0)
