@@ -49,7 +49,7 @@ def test_a_second_answer_by_its_id_ends_the_sample_or_stays_as_context():
     assert dropped(normalised(*messages)) == ["second_answer"]
     weighted = normalised(*messages, untrained_turns="weight")
     assert visible(weighted) == ["u go", "a- one\n\ntwo", "u so", "a f()", "t f!", "a end"]
-    assert [context.missing for context in weighted.contexts[1:]] == [("history", "system", "tools")] * 2
+    assert all("history" in context.missing for context in weighted.contexts[1:])
     assert normalised(*messages, untrained_turns="reject").problem.code == "second_answer"
     same = normalised(ASKED, one, replace(two, turn="one"))
     assert visible(same) == ["u go", "a one\n\ntwo"]
