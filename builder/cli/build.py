@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -34,12 +35,10 @@ from builder.output.folder import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
-from builder.paths import expand_home
+from builder.paths import UserPath
 from builder.problem import UsageError
+from builder.readers import installed_logs
 from builder.sources.store import is_url, local_path
-
-STORES = (("Claude Code", "~/.claude/projects"), ("Codex", "~/.codex/sessions"))
-"""(agent, folder of its logs), as documented by each agent."""
 
 
 def run_build(
@@ -267,15 +266,24 @@ def _parity(built: Built, config: Config) -> Iterator[str]:
 
 
 def list_stores(*, as_json: bool) -> int:
-    """Lists the log folders of known agents on this machine, with a command for each."""
-    found = [(name, path) for name, path in STORES if expand_home(path).is_dir()]
+    """Lists the logs that agents keep on this machine, with a command for each agent."""
+    stores: dict[str, list[str]] = {}
+    for agent, place in installed_logs():
+        stores.setdefault(agent, []).append(UserPath(str(place)).published)
     if as_json:
-        stores = [{"name": name, "path": path} for name, path in found]
-        print_json({"stores": stores})
+        rows = [{"name": name, "path": path} for name, paths in stores.items() for path in paths]
+        print_json({"stores": rows})
         return 0
-    if not found:
-        print("no logs of known agents found in the home folder; name a file or folder:")
+    if not stores:
+        print("no logs of known agents found on this machine; name a file or folder:")
         print("  builder build LOGS -o OUT")
-    for name, path in found:
-        print(f"{name}: {path}\n  builder build {path} -o out/{name.lower().replace(' ', '-')}")
+    for agent, paths in stores.items():
+        written = " ".join(map(_quoted, paths))
+        print(f"{agent}: {', '.join(paths)}")
+        print(f"  builder build {written} -o out/{agent.lower().replace(' ', '-')}")
     return 0
+
+
+def _quoted(path: str) -> str:
+    """Returns the path for a shell, which still expands a leading `~`."""
+    return "~/" + shlex.quote(path[2:]) if path.startswith("~/") else shlex.quote(path)

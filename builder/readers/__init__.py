@@ -21,10 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
+from builder.readers.homes import Home
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
@@ -51,6 +53,7 @@ class Reader:
                 which other formats share its shape.
     is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
                 tool definitions may use those of its other sessions
+    homes       where the agents keep these logs on their users' machines
 
     A format that keeps one conversation in many files is a store:
 
@@ -79,6 +82,7 @@ class Reader:
     read: Callable[[Source], Iterator[Event]]
     generic: bool = False
     is_agent: bool = False
+    homes: tuple[Home, ...] = ()
     is_store: Callable[[Listing], bool] | None = None
     holds: Callable[[str], bool] | None = None
     exclusive: bool = True
@@ -113,6 +117,21 @@ def _candidates() -> Iterator[tuple[str, object]]:
             yield entry.value, entry.load()
         except Exception as error:  # importing a third-party package may run any code
             raise UsageError(f"reader {entry.value}: cannot be loaded: {error}") from error
+
+
+def installed_logs() -> Iterator[tuple[str, Path]]:
+    """Yields (agent, file or folder) of the logs that agents keep on this machine.
+
+    Ordered by the readers' names; each place once, and none inside another one.
+    """
+    places: dict[Path, str] = {}
+    for reader in readers().values():
+        for home in reader.homes:
+            for place in home.places():
+                places.setdefault(place, home.agent)
+    for place, agent in places.items():
+        if places.keys().isdisjoint(place.parents):
+            yield agent, place
 
 
 def read_events(reader: Reader, source: Source) -> Iterator[Event]:

@@ -32,6 +32,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
@@ -343,6 +344,11 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Goose", "${XDG_DATA_HOME:-~/.local/share}/goose/sessions"),
+        Home("Goose", "~/Library/Application Support/Block/goose/sessions"),
+        Home("Goose", f"{APPDATA}/Block/goose/data/sessions"),
+    ),
     read=read,
     item_sizes=item_sizes,
 )

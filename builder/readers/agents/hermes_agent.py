@@ -29,6 +29,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.homes import Home
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import assistant_parts, content
@@ -296,6 +297,10 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/state.db"),
+        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/sessions"),
+    ),
     read=read,
     item_sizes=item_sizes,
 )

@@ -31,6 +31,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini.contents import content_messages
+from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
@@ -338,5 +339,6 @@ READER = Reader(
     summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
     recognise=recognise,
     is_agent=True,
+    homes=(Home("Qwen Code", "~/.qwen/projects"),),
     read=read,
 )

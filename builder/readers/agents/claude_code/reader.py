@@ -37,6 +37,7 @@ from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
 from builder.readers.agents.claude_code.turns import Turns
+from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.sources.source import Record, Source
@@ -359,5 +360,6 @@ READER = Reader(
     summary="Claude Code sessions (JSONL): lines with type, message and uuid, sub-agents too",
     recognise=recognise,
     is_agent=True,
+    homes=(Home("Claude Code", "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"),),
     read=read,
 )

@@ -17,6 +17,7 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message, Te
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.cline.messages import ClineReading, texts
+from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
@@ -180,5 +181,11 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Cline", "~/.cline/data/sessions"),
+        Home("Cline", f"{APPDATA}/*/User/globalStorage/saoudrizwan.claude-dev/tasks"),
+        Home("Roo Code", f"{APPDATA}/*/User/globalStorage/rooveterinaryinc.roo-cline/tasks"),
+        Home("Kilo Code", f"{APPDATA}/*/User/globalStorage/kilocode.kilo-code/tasks"),
+    ),
     read=read,
 )

@@ -30,6 +30,7 @@ from builder.readers import Reader
 from builder.readers.agents.codex import items
 from builder.readers.agents.codex.lines import KINDS, RolloutLine, interleaved, line_of
 from builder.readers.agents.codex.rollout import NAME, Rollout
+from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_str
 from builder.sources.source import Source
 
@@ -73,5 +74,9 @@ READER = Reader(
     summary="OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or the old bare items",
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Codex", "${CODEX_HOME:-~/.codex}/sessions"),
+        Home("Codex", "${CODEX_HOME:-~/.codex}/archived_sessions"),
+    ),
     read=read,
 )

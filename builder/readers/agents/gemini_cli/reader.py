@@ -35,6 +35,7 @@ from builder.readers.agents.gemini_cli.records import (
     with_repeats,
 )
 from builder.readers.api.gemini.contents import content_messages
+from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
@@ -329,5 +330,9 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Gemini CLI", "~/.gemini/tmp"),
+        Home("Qwen Code", "~/.qwen/tmp"),
+    ),
     read=read,
 )

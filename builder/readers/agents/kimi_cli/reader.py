@@ -22,6 +22,7 @@ from builder.conversation import REPEAT, Conversation, Event, Ignored, Message, 
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
+from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
@@ -192,6 +193,7 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(Home("Kimi CLI", "${KIMI_SHARE_DIR:-~/.kimi}/sessions"),),
     read=read,
     is_store=is_store,
 )

@@ -15,6 +15,7 @@ from builder.conversation import Conversation, Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
+from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import gap
@@ -313,6 +314,7 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode"),),
     read=read,
     is_store=is_store,
     item_sizes=item_sizes,

@@ -38,6 +38,7 @@ from builder.readers.agents.openhands.model_calls import (
 )
 from builder.readers.agents.openhands.observations import as_sent, clipped
 from builder.readers.agents.openhands.views import FAMILY, Segments, ViewEntry
+from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
     as_harness,
@@ -283,6 +284,10 @@ READER = Reader(
     summary="OpenHands V1 (SDK): stores and exports of events by kind, logs of model calls",
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("OpenHands", "~/.openhands/conversations"),
+        Home("OpenHands", "~/.openhands/sessions"),
+    ),
     read=read,
     is_store=is_store,
 )

@@ -34,6 +34,7 @@ from builder.readers.agents.pi.messages import (
     is_aborted,
     no_result,
 )
+from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
@@ -306,5 +307,9 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    homes=(
+        Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),
+        Home("OpenClaw", "~/.openclaw/agents/*/sessions"),
+    ),
     read=read,
 )
