@@ -178,7 +178,8 @@ class Message:
     program or a client), `prefilled` (begun by the client), `edited`, `stripped` (its calls were
     removed), `server_tool` (it used results that the log does not contain), `warmup`.
 
-    `context` is that of an assistant turn if it differs from the conversation's.
+    `context` is that of an assistant turn if it differs from the conversation's. `model` is the
+    name of the model that gave an assistant turn, as logged; None: the conversation's.
     """
 
     role: str
@@ -186,6 +187,7 @@ class Message:
     turn: str | None = None
     untrained: str | None = None
     context: Context | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +199,8 @@ class Conversation:
     messages  in the order in which the model saw them; results right after the turn with the calls
     tools     tool definitions as logged, in any vendor's shape; None: the log has no information,
               (): it states that there were none
-    model     the name of the model as logged, or None
+    model     the name of the model as logged, or None; that of turns whose message names none
+    models    names of several models, if the log does not show which one gave which turn
     records   number of records read into this conversation and not counted in an earlier one
     problems  why it must not be trained on although it could be read (a truncated answer, an
               abandoned branch); the first code rejects it, its calls stay in the call ledger
@@ -222,6 +225,7 @@ class Conversation:
     messages: tuple[Message, ...]
     tools: tuple[Json, ...] | None = None
     model: str | None = None
+    models: tuple[str | None, ...] = ()
     records: int = 0
     problems: tuple[Problem, ...] = ()
     changes: Mapping[str, int] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from os import PathLike, fspath
 from typing import cast
 
@@ -360,6 +360,12 @@ def _replaced(value: Json, path: JsonPath, new: Json) -> Json:
 
 def describe(event: Event) -> dict[str, Json]:
     """Returns an event as a JSON value for golden files: its type and non-default fields."""
+    if isinstance(event, Conversation):  # a message names its model only if it is another one
+        messages = (
+            replace(message, model=None) if message.model == event.model else message
+            for message in event.messages
+        )
+        event = replace(event, messages=tuple(messages))
     return cast("dict[str, Json]", _describe(event))
 
 

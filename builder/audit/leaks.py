@@ -9,6 +9,7 @@ from functools import partial
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.scrub.personal import KINDS, find_personal, personal_in
 from builder.scrub.secrets import KINDS as SECRET_KINDS
 from builder.scrub.secrets import (
@@ -60,6 +61,7 @@ class Leaks:
         else:
             known = self._look(row, named)
         self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
+        self._look(row, [("meta.models", "", name or "") for name in models_of(row.meta)[1:]])
         for secret in () if row.without_secrets else scanned_secrets([text for *_, text in named]):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")

@@ -7,6 +7,7 @@ from collections import Counter
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.ledger import ranked
 from builder.readers.toolkit.narrow import as_int
 
@@ -30,11 +31,13 @@ class OriginAudit:
         self._splits[row.split] += 1
         calls, turns = (as_int(row.meta.get(key)) for key in ("calls", "assistant_turns"))
         for key in self._counts:
-            counts = self._named(key, row.meta_text(key) or "unknown")
-            counts["samples"] += 1
-            counts["tokens"] += row.tokens
-            counts["calls"] += calls
-            counts["turns"] += turns
+            names = models_of(row.meta) if key == "model" else [row.meta_text(key)]
+            for name in names:  # a sample of several models counts for each
+                counts = self._named(key, name or "unknown")
+                counts["samples"] += 1
+                counts["tokens"] += row.tokens
+                counts["calls"] += calls
+                counts["turns"] += turns
 
     def _named(self, key: str, name: str) -> Counter[str]:
         known = self._counts[key]

@@ -219,7 +219,6 @@ def _conversation(
     kept = _calls_of(normalised, in_samples) if in_samples else frozenset()
     outcomes = call_outcomes(keys, dropped, kept, code)
     session = session_digest(conversation.id, name, task.origin)
-    model = conversation.model and scrubber.text(conversation.model)
     terms = _license(conversation, task, scrubber)
     writer.entry(
         ConversationEntry(
@@ -228,7 +227,6 @@ def _conversation(
             prefixes,
             outcomes,
             tools_source,
-            model,
             session,
             terms,
             alternative=abandoned,
@@ -248,6 +246,8 @@ def _write_sample(
 ) -> SampleEntry:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
     meta = _meta(converted, proof, writer.summary, scrubber)
+    if len(proof.models) > 1:
+        meta["models"] = [name and scrubber.text(name) for name in proof.models]
     if corrected := pairs.of(proof, converted.normalised, meta["record"]):
         meta["preferences"] = corrected
     line = dumps(meta).encode("utf-8", "replace")
@@ -330,13 +330,14 @@ def _meta(
     context = lowest(proof.contexts)
     assert context is not None, "a sample has a target"
     outcome = conversation.outcome
+    model = next((name for name in reversed(proof.models) if name), None)
     return {
         "id": sample.id,
         "source": scrubber.text(summary.name),
         "format": summary.format,
         "record": scrubber.text(conversation.record),
         "conversation": scrubber.text(conversation.id),
-        "model": conversation.model and scrubber.text(conversation.model),
+        "model": model and scrubber.text(model),
         "license": _license(conversation, converted.task, scrubber),
         "context": {"level": context.level, "missing": list(context.missing)},
         "outcome": None if outcome is None else _scrubbed_outcome(outcome, scrubber),

@@ -18,6 +18,7 @@ from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
+from builder.dataset.models import models_of
 from builder.dataset.review import Review
 from builder.dataset.samples import read_sample
 from builder.jsonio import dumps, loads
@@ -135,7 +136,9 @@ def _row(
         call_codes=tuple(code and intern(code) for _, code in entry.calls),
         tools_source=intern(entry.tools_source),
         format=entry.format or result.summary.format or UNKNOWN,
-        model=intern(entry.model or UNKNOWN),
+        models=tuple(
+            intern(", ".join(name or UNKNOWN for name in models_of(item))) for item in samples
+        ),
         license=intern(entry.license or UNKNOWN),
         alternative=entry.alternative,
         left_out=entry.left_out,
@@ -202,7 +205,7 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
         built.context_levels.update({level: count for level, count in counted if count})
         built.context_missing.update(dict(row.missing[at]))
         built.is_weighted |= row.weighted[at]
-    built.origins[Origin(row.format, row.model, row.license)] += len(written)
+        built.origins[Origin(row.format, row.models[at], row.license)] += 1
     built.tools_sources[row.tools_source] += len(written)
 
 

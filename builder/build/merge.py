@@ -226,7 +226,6 @@ def _entry(
         longest,
         tuple((key, None) for key in calls),
         str(meta.get("tools_source")),
-        name_or_none(meta.get("model")),
         session,
         name_or_none(meta.get("license")),
         name_or_none(meta.get("format")),

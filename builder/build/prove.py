@@ -24,15 +24,17 @@ from builder.verify.verifier import Verdict, Verifier
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """An example as a sample, with its verdict and the contexts of its targets.
+    """An example as a sample, with its verdict and the contexts and models of its targets.
 
-    `problem` is why it is not proven, or None.
+    `models` has each name once, in the order of the targets; None: not logged. `problem` is why it
+    is not proven, or None.
     """
 
     example: TrainingExample
     sample: Sample
     verdict: Verdict
     contexts: tuple[Context, ...]
+    models: tuple[str | None, ...]
     problem: Problem | None
 
 
@@ -100,7 +102,9 @@ def _proof(
     sample = flatten(item.dialogue)
     late_system = options.late_system == "keep"
     verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
-    contexts = tuple(normalised.contexts[item.origins[at]] for at in item.targets)
+    origins = [item.origins[at] for at in item.targets]
+    contexts = tuple(normalised.contexts[origin] for origin in origins)
+    models = dict.fromkeys(name for origin in origins for name in normalised.models[origin])
     problem = finding_problem(verdict.findings[0]) if verdict.findings else None
     if problem is None and limits.max_tokens is not None and verdict.tokens > limits.max_tokens:
         detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {limits.max_tokens}"
@@ -109,7 +113,7 @@ def _proof(
         problem = Problem("loader", "sample", fault, records=0)
     if problem is None:
         problem = _context_problem(contexts, verifier.options.context)
-    return Proof(item, sample, verdict, contexts, problem)
+    return Proof(item, sample, verdict, contexts, tuple(models), problem)
 
 
 def _shorter(

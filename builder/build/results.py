@@ -81,7 +81,6 @@ class ConversationEntry:
     prefixes: tuple[bytes, ...] = ()
     calls: tuple[tuple[bytes, str | None], ...] = ()
     tools_source: str = "none"
-    model: str | None = None
     session: bytes = b""
     license: str | None = None
     format: str | None = None
@@ -110,7 +109,6 @@ class ConversationEntry:
                 [prefix.hex() for prefix in self.prefixes],
                 [[key.hex(), code] for key, code in self.calls],
                 self.tools_source,
-                self.model,
                 self.session.hex(),
                 self.license,
                 self.format,
@@ -124,7 +122,7 @@ class ConversationEntry:
     def from_json(cls, line: bytes) -> ConversationEntry:
         """Parses an entry written by `to_json`."""
         values: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, model, session, license_, form, *rest = values
+        code, samples, prefixes, calls, tools_source, session, license_, form, *rest = values
         alternative, left_out, without_secrets = rest
         return cls(
             code,
@@ -143,7 +141,6 @@ class ConversationEntry:
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),
             tools_source,
-            model,
             bytes.fromhex(session),
             license_,
             form,

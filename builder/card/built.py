@@ -14,7 +14,7 @@ from builder.verify.dataset import LineReport
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """The origin of samples; an unknown field is "unknown"."""
+    """The origin of samples; an unknown field is "unknown", several models are in one text."""
 
     format: str
     model: str

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
+from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.export.variants import call_ids, structured_messages
 from builder.export.write import Exported, proven_rows
@@ -81,8 +82,11 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
         "version": "unknown",
         "tool_definitions": list(sample.tools),
     }
-    if isinstance(row.meta.get("model"), str):
-        agent["model_name"] = row.meta["model"]
+    match models_of(row.meta):
+        case [str(name)]:
+            agent["model_name"] = name
+        case [_, _, *_] as names:
+            agent["extra"] = {"models": [*names]}
     trajectory: Json = {
         "schema_version": "ATIF-v1.6",
         "session_id": sample.id,

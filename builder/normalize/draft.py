@@ -47,6 +47,7 @@ class Block:
     untrained  assistant: why the turn is not a target (`Message.untrained`), or None
     context    assistant: the context of its message, if the reader states one
     hidden     assistant: codes of parts of its context that a sample cannot show
+    models     assistant: the models that gave it, in order, as its messages name them
     """
 
     role: str
@@ -62,6 +63,7 @@ class Block:
     untrained: str | None = None
     context: Context | None = None
     hidden: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
     def context_in(self, whole: Context) -> Context:
         """Returns the context of an assistant block; `whole` is that of the conversation."""
@@ -143,6 +145,7 @@ def join(first: Block, second: Block) -> Block:
         untrained=foreign or (REPEAT if codes == [REPEAT, REPEAT] else None),
         context=lowest([item for item in (first.context, second.context) if item is not None]),
         hidden=second.hidden,
+        models=tuple(dict.fromkeys(first.models + second.models)),
     )
 
 

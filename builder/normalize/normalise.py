@@ -44,6 +44,7 @@ class Normalised:
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all other calls
     contexts      the context of each assistant turn of the dialogue
+    models        the names of the models that gave each assistant turn; None: not logged
     failures      for each assistant turn, the failure of each call: error, denied, interrupted or
                   None
     """
@@ -56,6 +57,7 @@ class Normalised:
     kept: frozenset[int] = frozenset()
     dropped: Mapping[int, str] = field(default_factory=dict)
     contexts: tuple[Context, ...] = ()
+    models: tuple[tuple[str | None, ...], ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
 
 
@@ -139,6 +141,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         return Normalised(None, result, draft.changes, dropped=dropped)
     draft = result
     answers = [block for block in draft.blocks if block.role == "assistant"]
+    default = conversation.models or (conversation.model,)
     kept = frozenset(call.ordinal for call in calls_in(answers))
     assert kept.isdisjoint(draft.dropped), "a call was kept and dropped"
     assert len(kept) + len(draft.dropped) == total, "a call was lost"
@@ -151,6 +154,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         kept=kept,
         dropped=draft.dropped,
         contexts=tuple(block.context_in(draft.context) for block in answers),
+        models=tuple(block.models or default for block in answers),
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
     )
 

@@ -235,6 +235,7 @@ class _DraftReader:
                 untrained=untrained,
                 context=message.context,
                 hidden=tuple(sorted(self.hidden)),
+                models=() if message.model is None else (message.model,),
             )
         )
         if untrained == "server_tool":

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.dataset.rows import dataset_rows, json_lines
 from builder.jsonio import dumps
 from builder.paths import expand_home
@@ -111,8 +112,10 @@ def dataset_facts(dataset: str) -> DatasetFacts:
         facts.tokens += as_int(meta.get("tokens"))
         facts.count("splits", row.split)
         for key in ("format", "model", "pattern", "unit"):
-            if meta.get(key) is not None:
-                facts.count(f"{key}s", str(meta[key]))
+            names = models_of(meta) if key == "model" else [meta.get(key)]
+            for name in names:
+                if name is not None:
+                    facts.count(f"{key}s", str(name))
         for key, value in as_dict(meta.get("outcome")).items():
             if isinstance(value, str | int | float | bool):
                 facts.count("outcomes", f"{key}: {dumps(value)}")

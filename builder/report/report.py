@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.charts import histogram_figure, is_wide, table_figure
@@ -181,15 +182,19 @@ def _item(picked: Picked, body: Html) -> Html:
         id=f"sample-{picked.number}",
         data_item="",
         data_format=shorten(as_str(meta.get("format")), 60) or None,
-        data_model=shorten(as_str(meta.get("model")), 60) or None,
+        data_model=" | ".join(_models(picked)) or None,
         data_why=" | ".join(shorten(reason, 60) for reason in picked.reasons) or None,
     )
+
+
+def _models(picked: Picked) -> list[str]:
+    return [shorten(name, 60) for name in models_of(picked.row.meta) if name]
 
 
 def _filters(samples: Sequence[Picked]) -> Html:
     """Returns a search box, and a choice each of reason, format and model."""
     formats = {shorten(as_str(picked.row.meta.get("format")), 60) for picked in samples}
-    models = {shorten(as_str(picked.row.meta.get("model")), 60) for picked in samples}
+    models = {item for picked in samples for item in _models(picked)}
     reasons = {shorten(reason, 60) for picked in samples for reason in picked.reasons}
     return filter_form(
         "sample-list",

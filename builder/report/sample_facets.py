@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from builder.conversation import LEVELS, Json
+from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -82,7 +83,7 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
         "form": _texts(row.reading.form) if row.converted is not None else [],
         "problem": _texts(row.reading.code) if row.foreign else [],
         "format": _texts(meta.get("format")),
-        "model": _texts(meta.get("model")),
+        "model": [name for name in models_of(meta) if name],
         "tool": list(dict.fromkeys(called_tools(content(row))))[:_MAX_VALUES],
         "pattern": _texts(meta.get("pattern")),
         "outcome": list(_outcome(meta.get("outcome"))),

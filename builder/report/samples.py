@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
@@ -22,7 +23,7 @@ from builder.verify.verifier import MAX_CHARS
 
 _LIMITS = Limits()
 
-_SHOWN_FIRST = ("source", "record", "conversation", "model", "format", "license")
+_SHOWN_FIRST = ("source", "record", "conversation", "model", "models", "format", "license")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ def headline(picked: Picked) -> tuple[str, str]:
     request = next((item.get("content") for item in messages if item.get("role") == "user"), "")
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
-    pieces = [as_str(meta.get("format")) or form, as_str(meta.get("model"))]
+    pieces = [as_str(meta.get("format")) or form, ", ".join(filter(None, models_of(meta)))]
     tokens = whole(meta.get("tokens"))
     pieces += [f"{number(tokens)} tokens"] if tokens else []
     fault = row.reading.code if row.foreign else ""

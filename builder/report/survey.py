@@ -16,6 +16,7 @@ from pathlib import Path
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.conversation import Json
 from builder.dataset.files import dataset_files
+from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.ledger import ranked
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -112,8 +113,10 @@ def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
         value = split if name == "split" else meta.get(name)
         if value is None and name in meta:
             value = "(not stated)"
-        if isinstance(value, str):
-            _count(found.by_field.setdefault(name, Counter()), value, 1)
+        several = models_of(meta) if name == "model" and "models" in meta else [value]
+        for one in several:
+            if isinstance(one, str):
+                _count(found.by_field.setdefault(name, Counter()), one, 1)
 
 
 def _count(counter: Counter[str], value: str, count: int) -> None:

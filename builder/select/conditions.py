@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from builder.conversation import Json
+from builder.dataset.models import models_of
 from builder.options import Number, Scalar, named
 from builder.paths import UserPath
 from builder.problem import nearest
@@ -20,12 +21,15 @@ from builder.problem import nearest
 TOOLS = "tools"
 """The one field that is not in meta/: the names of the tools that the sample calls."""
 
+MODEL, MODELS = "model", "models"
+"""A condition on the model must hold for every model that gave a trained turn."""
+
 FIELDS = frozenset(
     {
         "id", "source", "format", "record", "conversation", "model", "license", "context",
         "outcome", "unit", "tools_source", "reasoning", "changes", "pattern", "schema_violations",
         "calls", "assistant_turns", "parity", "chars", "tokens", "render_sha256", "spans",
-        "preferences", TOOLS,
+        "preferences", MODELS, TOOLS,
     }
 )  # fmt: skip
 """The keys of a line of meta/, and `TOOLS`."""
@@ -91,17 +95,18 @@ class SelectOptions:
     def refusal(self, values: Mapping[str, Json]) -> str | None:
         """Returns the code of the first condition that a sample does not meet, or None."""
         for name, condition in self.where.items():
-            if not condition.holds(value_of(values, name)):
+            found = models_of(values) if name in (MODEL, MODELS) else [value_of(values, name)]
+            if not all(map(condition.holds, found)):
                 return condition_code(name)
         return None
 
     def group(self, values: Mapping[str, Json]) -> str:
         """Returns the value that `shares` groups by."""
-        return "".join(_text(value_of(values, name)) for name in self.shares)
+        return "".join(_text(_grouping(values, name)) for name in self.shares)
 
     def stratum(self, values: Mapping[str, Json]) -> str:
         """Returns the values that `stratify` groups by."""
-        return "\n".join(_text(value_of(values, name)) for name in self.stratify)
+        return "\n".join(_text(_grouping(values, name)) for name in self.stratify)
 
     def contradictions(self) -> Iterator[str]:
         """Yields a message for options that are valid separately but not together."""
@@ -131,6 +136,13 @@ def value_of(values: Mapping[str, Json], name: str) -> Json:
         inner = values.get(first)
         return value_of(inner, rest) if isinstance(inner, dict) else None
     return found
+
+
+def _grouping(values: Mapping[str, Json], name: str) -> Json:
+    """Returns the value that samples are grouped by: several models are a group of their own."""
+    if name in (MODEL, MODELS):
+        return ", ".join(item or "" for item in models_of(values))
+    return value_of(values, name)
 
 
 def condition_code(name: str) -> str:

@@ -62,7 +62,7 @@ class ConversationRow:
     call_codes: tuple[str | None, ...]
     tools_source: str
     format: str
-    model: str
+    models: tuple[str, ...]
     license: str
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()

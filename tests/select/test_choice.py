@@ -37,7 +37,7 @@ def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=
         call_codes=(),
         tools_source="none",
         format="f",
-        model="m",
+        models=tuple("m" for _ in ends),
         license="l",
     )
 

@@ -12,7 +12,7 @@ from builder.conversation import LEVELS, Context, Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import is_row, read_row
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -84,6 +84,7 @@ def _completed(conversation: Conversation, record: dict[str, Json]) -> Conversat
         conversation,
         id=as_str(record.get("conversation")) or conversation.id,
         model=name_or_none(record.get("model")) or conversation.model,
+        models=tuple(name_or_none(name) for name in as_list(record.get("models"))),
         license=name_or_none(record.get("license")),
         tools_source=stated if stated in _SOURCES else None,
         context=_context(as_dict(record.get("context"))) or conversation.context,
