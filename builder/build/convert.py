@@ -246,8 +246,9 @@ def _write_sample(
 ) -> SampleEntry:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
     meta = _meta(converted, proof, writer.summary, scrubber)
-    if len(proof.models) > 1:
-        meta["models"] = [name and scrubber.text(name) for name in proof.models]
+    models = tuple(name and scrubber.text(name) for name in proof.models)
+    if len(models) > 1:
+        meta["models"] = [*models]
     if corrected := pairs.of(proof, converted.normalised, meta["record"]):
         meta["preferences"] = corrected
     line = dumps(meta).encode("utf-8", "replace")
@@ -264,6 +265,7 @@ def _write_sample(
         tuple(sorted(missing.items())),
         is_weighted=bool(proof.sample.weights),
         pairs=len(corrected),
+        models=models,
     )
 
 

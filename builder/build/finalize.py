@@ -18,7 +18,6 @@ from builder.build.results import ChunkResult, ConversationEntry, reject_line
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
-from builder.dataset.models import models_of
 from builder.dataset.review import Review
 from builder.dataset.samples import read_sample
 from builder.jsonio import dumps, loads
@@ -137,7 +136,7 @@ def _row(
         tools_source=intern(entry.tools_source),
         format=entry.format or result.summary.format or UNKNOWN,
         models=tuple(
-            intern(", ".join(name or UNKNOWN for name in models_of(item))) for item in samples
+            intern(", ".join(name or UNKNOWN for name in item.models)) for item in entry.samples
         ),
         license=intern(entry.license or UNKNOWN),
         alternative=entry.alternative,

@@ -29,6 +29,7 @@ from builder.build.results import (
 from builder.card.built import Built
 from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Json
+from builder.dataset.models import models_of
 from builder.dataset.review import read_review
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.jsonio import JsonFault, loads
@@ -248,6 +249,7 @@ def _sample_entry(
         tuple((code, targets) for code in missing if isinstance(code, str)),
         is_weighted=bool(sample.weights),
         pairs=len(as_list(row.meta.get("preferences"))),
+        models=tuple(models_of(row.meta)),
     )
 
 

@@ -49,6 +49,7 @@ class SampleEntry:
     missing      (code of `MISSING`, number of its targets with this code)
     is_weighted  whether it has weights
     pairs        number of preference pairs in its meta line
+    models       the models of its targets, each once; None: not logged
     """
 
     prefix: bytes
@@ -58,6 +59,7 @@ class SampleEntry:
     missing: tuple[tuple[str, int], ...] = ()
     is_weighted: bool = False
     pairs: int = 0
+    models: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class ConversationEntry:
                 [[code, count] for code, count in item.missing],
                 item.is_weighted,
                 item.pairs,
+                list(item.models),
             ]
             for item in self.samples
         ]
@@ -135,8 +138,18 @@ class ConversationEntry:
                     tuple((code, count) for code, count in missing),
                     weighted,
                     pairs,
+                    tuple(models),
                 )
-                for prefix, tokens, (first, end), levels, missing, weighted, pairs in samples
+                for (
+                    prefix,
+                    tokens,
+                    (first, end),
+                    levels,
+                    missing,
+                    weighted,
+                    pairs,
+                    models,
+                ) in samples
             ),
             tuple(map(bytes.fromhex, prefixes)),
             tuple((bytes.fromhex(key), drop) for key, drop in calls),

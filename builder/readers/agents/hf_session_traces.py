@@ -79,12 +79,14 @@ class _Session:
             self.messages.append(Message("tool", (result,)))
             return
         parts: list[Part] = [*written]
+        model = None
         if role == "assistant":
-            self.model = name_or_none(message.get("model")) or self.model
+            model = name_or_none(message.get("model"))
+            self.model = model or self.model
             calls = message.get("toolCalls") or message.get("tool_calls")
             parts = [*reasoning(message), *written, *map(self._call, as_list(calls))]
         if parts:
-            self.messages.append(Message(role, tuple(parts)))
+            self.messages.append(Message(role, tuple(parts), model=model))
 
     def _call(self, value: Json) -> Part:
         call = call_of(value)

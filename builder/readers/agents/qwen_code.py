@@ -281,7 +281,9 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     segment.add({"role": role, "parts": parts}, uuid)
     added = segment.messages[start:]
     if kind == "assistant":
-        segment.model = name_or_none(entry.item.get("model")) or segment.model
+        model = name_or_none(entry.item.get("model"))
+        segment.model = model or segment.model
+        added = [replace(message, model=model) for message in added]
     elif kind == "tool_result":
         status = as_str(as_dict(entry.item.get("toolCallResult")).get("status"))
         added = [_result_message(message, status) for message in added]

@@ -136,7 +136,8 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
     failed = bool(extra.get("exception_info"))
     if item.get("object") == "response":
         parts = _response_parts(item)
-        return [Message("assistant", tuple(parts), turn=name_or_none(item.get("id")))]
+        turn, model = (name_or_none(item.get(key)) for key in ("id", "model"))
+        return [Message("assistant", tuple(parts), turn=turn, model=model)]
     if kind == "function_call_output":
         output = content(item.get("output"))
         call_id = name_or_none(item.get("call_id"))
@@ -147,7 +148,8 @@ def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -
         parts = list(assistant_parts(item))
         if not reasoning(item):
             parts = [*reasoning(_answer(as_dict(extra.get("response")))), *parts]
-        return [Message(role, tuple(parts))]
+        model = name_or_none(as_dict(extra.get("response")).get("model"))
+        return [Message(role, tuple(parts), model=model)]
     if role:
         visible = content(item.get("content"))
         return [Message(role, as_harness(visible) if harness else visible)]

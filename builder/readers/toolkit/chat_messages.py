@@ -125,7 +125,8 @@ def chat_message(message: dict[str, Json]) -> Message:
     """Returns a message as logged. An unknown role is kept; the normaliser rejects it."""
     role = as_str(message.get("role"))
     if role == "assistant":
-        return Message(role, assistant_parts(message))
+        model = name_or_none(message.get("model"))
+        return Message(role, assistant_parts(message), model=model)
     if role in ("tool", "function"):
         return Message("tool", (tool_result(message),))
     return Message(role[:40], content(message.get("content")))

@@ -262,7 +262,7 @@ def messages_of(
             context = stretch.contexts.get(turn.key)
             context = None if context == common else context
             name = turn.lines[0].response
-            yield Message("assistant", turn.parts, name, untrained=code, context=context)
+            yield Message("assistant", turn.parts, name, code, context, turn.lines[-1].model)
             continue
         role = as_str(sent.value.get("role"))
         parts = read_parts(sent.value.get("content"))

@@ -84,17 +84,17 @@ class ClineReading:
             self.changes["summary_as_context"] += 1
             self._append("user", as_harness(_words(item)), turn)
         elif item.get("role") == "assistant":
-            info = as_dict(item.get("modelInfo"))
-            self.model = name_or_none(info.get("id") or info.get("modelId")) or self.model
             self._assistant(item, place, turn)
         elif item.get("role") == "user":
             self._user(item, turn)
         else:
             self._append(as_str(item.get("role")), _words(item), turn)
 
-    def _append(self, role: str, parts: tuple[Part, ...], turn: str | None) -> None:
+    def _append(
+        self, role: str, parts: tuple[Part, ...], turn: str | None, model: str | None = None
+    ) -> None:
         if parts:
-            self.messages.append(Message(role, parts, turn=turn))
+            self.messages.append(Message(role, parts, turn=turn, model=model))
 
     def _assistant(self, item: dict[str, Json], place: str, turn: str | None) -> None:
         parts, self.thoughts = [*self.thoughts, *_reasoning(item.get("reasoning_content"))], []
@@ -119,7 +119,10 @@ class ClineReading:
             if isinstance(part, ToolCall):
                 parts[at] = self._call(part, f"{place}.{at}")
         self.answered -= {part.id for part in parts if isinstance(part, ToolCall) and part.id}
-        self._append("assistant", tuple(parts), turn)
+        info = as_dict(item.get("modelInfo"))
+        model = name_or_none(info.get("id") or info.get("modelId"))
+        self.model = model or self.model
+        self._append("assistant", tuple(parts), turn, model)
 
     def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
         """Returns the call with its key, or its text for the user."""

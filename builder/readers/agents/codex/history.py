@@ -30,6 +30,7 @@ class RolloutTurn:
 
     hides      codes of `Context.missing` for the parts of this entry that are not logged
     untrained  why it is not a target, as in `Message`
+    model      the model of the request that it answers
     """
 
     role: str
@@ -37,6 +38,7 @@ class RolloutTurn:
     results: list[ToolResult] = field(default_factory=list)
     hides: set[str] = field(default_factory=set)
     untrained: str | None = None
+    model: str | None = None
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -101,7 +103,8 @@ def messages(
             name, context = f"response {number}", Context.lacking(missing)
         if turn.parts:
             context = None if context == base else context
-            found.append(Message(turn.role, tuple(turn.parts), name, turn.untrained, context))
+            parts = tuple(turn.parts)
+            found.append(Message(turn.role, parts, name, turn.untrained, context, turn.model))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
     return supply_results(found, _aborted)

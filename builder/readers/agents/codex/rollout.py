@@ -212,7 +212,7 @@ class Rollout:
     def _add(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
         """Adds parts to the open turn of the model, or to a new one; returns the turn."""
         if self.open is None or (self.open.results and not joins):
-            self.open = RolloutTurn("assistant")
+            self.open = RolloutTurn("assistant", model=self.model)
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:

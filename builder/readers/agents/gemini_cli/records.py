@@ -74,7 +74,8 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
             sent |= ids
         new = tuple(result for result in results if result.call_id not in answered)
         answered |= ids
-        own = [Message(role, tuple(parts), turn=key)] if parts else []
+        name = name_or_none(item.get("model")) if role == "assistant" else None
+        own = [Message(role, tuple(parts), turn=key, model=name)] if parts else []
         tool = [Message("tool", new)] if new else []
         messages += [*own, *tool] if role == "assistant" else [*tool, *own]
     compared = tuple(

@@ -219,7 +219,8 @@ class _Reading:
             self.messages.append(Message("user", tuple(content), turn=row.id))
 
     def _assistant(self, row: StoreRow) -> None:
-        self.model = name_or_none(row.info.get("modelID")) or self.model
+        model = name_or_none(row.info.get("modelID"))
+        self.model = model or self.model
         steps = _steps(row.parts)
         for number, step in enumerate(steps, start=1):
             fault = self._fault(row) if number == len(steps) else None
@@ -229,7 +230,7 @@ class _Reading:
             has_content = any(isinstance(part, Text | ToolCall | Media) for part in parts)
             if fault == "request_failed":
                 if has_content:  # the program omits it from the next request
-                    message = Message("assistant", tuple(parts), turn=turn)
+                    message = Message("assistant", tuple(parts), turn=turn, model=model)
                     self.failed.append((*self.messages, message))
                 continue
             if fault == "aborted":
@@ -244,7 +245,7 @@ class _Reading:
             saw_cleared = self.cleared is not None and _created(row) >= self.cleared
             context = Context.lacking(_MISSING | {"history"}) if saw_cleared else None
             self.messages.append(
-                Message("assistant", tuple(parts), turn, untrained=untrained, context=context)
+                Message("assistant", tuple(parts), turn, untrained, context, model)
             )
             if results:
                 self.messages.append(Message("tool", tuple(results)))

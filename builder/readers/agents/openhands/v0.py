@@ -224,16 +224,17 @@ class _Session:
         choices = as_list(response.get("choices"))
         message = as_dict(as_dict(choices[0]).get("message")) if choices else {}
         turn = name_or_none(response.get("id")) or event_id
-        agent.model = agent.model or name_or_none(response.get("model"))
+        model = name_or_none(response.get("model"))
+        agent.model = agent.model or model
         self.called[event_id] = as_str(metadata.get("tool_call_id"))
         if turn in self.responses:
-            return ViewEntry(event_id, "assistant", turn=turn)
+            return ViewEntry(event_id, "assistant", turn=turn, model=model)
         self.responses.add(turn)
         parts = tuple(
             replace(part, key=f"{turn}/{number}") if isinstance(part, ToolCall) else part
             for number, part in enumerate(assistant_parts(message))
         )
-        return ViewEntry(event_id, "assistant", parts, turn)
+        return ViewEntry(event_id, "assistant", parts, turn, model=model)
 
     def _unlogged_call(
         self,

@@ -44,7 +44,8 @@ FINISH = "finish"
 class ViewEntry:
     """The message parts that the model sees of an event; `role` is "" if it sees nothing.
 
-    `turn`: the id of the response that an assistant's entry belongs to. `stripped`: the model saw
+    `turn`: the id of the response that an assistant's entry belongs to. `model`: its model, if it
+    names one. `stripped`: the model saw
     the entry without its calls.
     """
 
@@ -54,6 +55,7 @@ class ViewEntry:
     turn: str | None = None
     summary: bool = False
     stripped: bool = False
+    model: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class _Slot:
     turn: str | None = None
     untrained: str | None = None
     results: list[Part] = field(default_factory=list)
+    model: str | None = None
 
 
 def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
@@ -81,7 +84,8 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
             continue
         slot = turns.get(entry.turn) if entry.turn else None
         if slot is None:
-            slot = _Slot(entry.role, [], entry.turn, "stripped" if entry.stripped else None)
+            code = "stripped" if entry.stripped else None
+            slot = _Slot(entry.role, [], entry.turn, code, model=entry.model)
             slots.append(slot)
         slot.parts += entry.parts
         if entry.turn:
@@ -89,7 +93,9 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
         issued.update(dict.fromkeys(_calls([entry]), slot))
     found: list[Message] = []
     for slot in slots:
-        found.append(Message(slot.role, tuple(slot.parts), slot.turn, slot.untrained))
+        found.append(
+            Message(slot.role, tuple(slot.parts), slot.turn, slot.untrained, model=slot.model)
+        )
         if slot.results:
             found.append(Message("tool", tuple(slot.results)))
     return tuple(found)

@@ -114,7 +114,7 @@ def _answer(message: Entry, turn: str) -> Message:
                 parts.append(Unparsed(as_str(kind), "unknown_part"))
     if message.get("stopReason") == "length":
         parts.append(Unparsed("", "truncated_answer"))
-    return Message("assistant", tuple(parts), turn)
+    return Message("assistant", tuple(parts), turn, model=name_or_none(message.get("model")))
 
 
 def _result(message: Entry) -> Message:

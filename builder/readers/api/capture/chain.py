@@ -45,7 +45,7 @@ class RequestChain:
         self.answered_before = answered_before
         self.last = exchange
         self.history = history
-        self.answers = answers
+        self.answers = _with_models(answers, history)
         self.answered = history  # of the last request that has a usable answer
         self.marks: list[bytes] = []
         self.responses: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
@@ -73,6 +73,7 @@ class RequestChain:
         if len(history.messages) < len(self.history.messages):  # logged out of order
             chosen = self.continued_answer(history, answers)
             if chosen is not None:
+                (chosen,) = _with_models((chosen,), history)
                 self.responses.setdefault(len(history.messages), (exchange, chosen))
             return "prefix" if chosen is not None or not usable else None
         mine = [answer for answer in self.answers if answer.usable]
@@ -113,7 +114,8 @@ class RequestChain:
             self.changes["system_date_moved"] += 1
         if self.history.tools and len(history.tools or ()) > len(self.history.tools):
             self.changes["tools_added_later"] += 1
-        self.last, self.history, self.answers = exchange, history, answers
+        self.last, self.history = exchange, history
+        self.answers = _with_models(answers, history)
         if any(answer.usable for answer in answers):
             self.answered = history
 
@@ -258,6 +260,8 @@ class RequestChain:
                 if found:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
+            if given is not None:
+                message = replace(message, model=given.model)  # noqa: PLW2901 - completed
             code = message.untrained
             if at in continued:
                 code = None
@@ -301,6 +305,11 @@ class RequestChain:
 def _continued(answers: Sequence[ApiAnswer], rest: Sequence[Message]) -> ApiAnswer | None:
     """Returns the first answer that messages begin with."""
     return next((answer for answer in answers if is_same_turn(answer.message, rest)), None)
+
+
+def _with_models(answers: tuple[ApiAnswer, ...], history: History) -> tuple[ApiAnswer, ...]:
+    """Returns answers to a request; those that name no model are by the model that it names."""
+    return tuple(replace(item, model=item.model or history.model) for item in answers)
 
 
 def _has_content(message: Message) -> bool:
@@ -348,7 +357,8 @@ def abandoned(
 
 def answer_message(answer: ApiAnswer) -> Message:
     """Returns the answer's message; its text is `Unparsed` if the answer has a fault."""
-    return cut_off(answer.message, answer.fault) if answer.fault else answer.message
+    message = replace(answer.message, model=answer.model)
+    return cut_off(message, answer.fault) if answer.fault else message
 
 
 def record_of(first: Exchange, last: Exchange) -> str:

@@ -115,7 +115,9 @@ class Steps:
             self._environment(results)
             return
         code = self._untrained(step, parts, bool(calls))
-        self._messages.append(Message("assistant", (*answer, *calls), untrained=code))
+        model = name_or_none(step.get("model_name"))
+        turn = Message("assistant", (*answer, *calls), untrained=code, model=model)
+        self._messages.append(turn)
         self.segments[-1].ended = any(
             isinstance(call, ToolCall) and call.name in ENDING for call in calls
         )

@@ -29,7 +29,7 @@ class Chain:
     tools: dict[str, Json] = field(default_factory=dict)
     graded: bool = False
     changes: Counter[str] = field(default_factory=Counter)
-    answers: set[bytes] = field(default_factory=set)
+    answers: dict[bytes, str | None] = field(default_factory=dict)
 
 
 class Chains:
@@ -62,6 +62,7 @@ class Chains:
         messages += read_message(
             choice.get("message"), self.texts, as_str(choice.get("stop_reason"))
         )
+        model = name_or_none(output.get("model")) or name_or_none(event.get("model"))
         marks = digests(messages)
         end = marks[-1]
         if end in self._seen:
@@ -79,9 +80,10 @@ class Chains:
             if len(tools) > len(chain.tools):
                 chain.changes["tools_added_later"] += len(tools) - len(chain.tools)
         chain.messages = messages
-        chain.model = name_or_none(output.get("model")) or name_or_none(event.get("model"))
+        chain.model = model
         chain.tools = tools
-        chain.answers.update(_digest(message) for message in messages[before:])
+        for message in messages[before:]:
+            chain.answers[_digest(message)] = model
         self._ends[end] = chain
         self._seen.update(marks)
 
@@ -122,7 +124,7 @@ class Chains:
                 continue
             digest = _digest(message)
             if digest in chain.answers:
-                yield message
+                yield replace(message, model=chain.answers[digest])
             else:
                 yield replace(message, untrained=REPEAT if digest in elsewhere else "inserted")
 

@@ -171,7 +171,7 @@ def digests(messages: list[Message]) -> list[bytes]:
     for message in messages:
         kept = (part for part in message.parts if not isinstance(part, Reasoning | Unparsed))
         parts = tuple(map(without_key, kept))
-        plain = replace(message, parts=parts, turn=None, untrained=None)
+        plain = replace(message, parts=parts, turn=None, untrained=None, model=None)
         running.update(repr(plain).encode("utf-8", "surrogatepass"))
         found.append(running.digest())
     return found

@@ -7,6 +7,7 @@ repeated id and of a RemoveMessage.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from builder.conversation import Conversation, Json, Message, unknown_part
 from builder.problem import Problem
@@ -28,6 +29,7 @@ Fields = dict[str, Json]
 
 _LISTS = ("messages", "chat_history", "history")
 _CONTAINERS = ("values", "channel_values", "checkpoint", "state", "kwargs", "output", "data")
+_NAMES = ("model_name", "model", "model_id")
 _FINISH = ("finish_reason", "stop_reason", "finishReason", "done_reason", "status")
 _MAX_CONTAINERS = 3
 
@@ -122,6 +124,8 @@ def _message(fields: Fields) -> Message | None:
     if message is None or not message.parts:
         return None
     meta = as_dict(fields.get("response_metadata"))
+    if message.role == "assistant":
+        message = replace(message, model=name_of(meta, *_NAMES))
     fault = next((code for key in _FINISH if (code := fault_of(meta.get(key)))), None)
     return cut_off(message, fault) if fault and message.role == "assistant" else message
 
@@ -135,6 +139,6 @@ def _model(kept: Sequence[Fields]) -> str | None:
     """Returns the model of the last message that names one."""
     for fields in reversed(kept):
         meta = as_dict(fields.get("response_metadata"))
-        if name := name_of(meta, "model_name", "model", "model_id"):
+        if name := name_of(meta, *_NAMES):
             return name
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from builder.conversation import (
     Data,
@@ -116,7 +117,8 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
     found: list[Message] = []
     for count, step in enumerate(_steps(_last_states(parts))):
         found += _step(step, f"{name} {count}", notes)
-    return found
+    model = _message_model(item)
+    return [replace(one, model=model) if one.role == "assistant" else one for one in found]
 
 
 def _old_parts(item: dict[str, Json]) -> list[Json]:
@@ -263,9 +265,12 @@ def _output(value: Json) -> tuple[Text | Data, ...]:
     return text_or_data(None if value == "" else value)
 
 
+def _message_model(item: dict[str, Json]) -> str | None:
+    return name_of(as_dict(decoded(item.get("metadata"))), "model", "modelId", "model_id")
+
+
 def model_of(items: list[Json]) -> str | None:
     """Returns the model that is named most often in the metadata of the messages, or None."""
-    metadata = (as_dict(decoded(as_dict(item).get("metadata"))) for item in items)
-    named = (name_of(fields, "model", "modelId", "model_id") for fields in metadata)
+    named = (_message_model(as_dict(item)) for item in items)
     names = Counter(name for name in named if name is not None)
     return max(names, key=lambda name: names[name]) if names else None
