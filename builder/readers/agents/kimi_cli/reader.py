@@ -55,8 +55,9 @@ def recognise(source: Source) -> str | None:
         role = as_str(value.get("role"))
         if role in _CONTROL_ROWS and value.keys() & {"content", "id", "token_count"}:
             return f"{role} rows"
-        if value.get("type") == "metadata" and "protocol_version" in value:
-            return "the head of a stream for the screen" if _file(source) == _WIRE else None
+        is_head = "protocol_version" in value and "created_at" not in value  # of Kimi Code's
+        if value.get("type") == "metadata" and is_head:
+            return "the head of a stream for the screen"
     return None
 
 
@@ -138,6 +139,9 @@ def _read_context(
             continue
         where, row = record
         role = row.get("role")
+        if role is None and "timestamp" in row and "message" in row:
+            counts["ui_event"] += 1  # a stream for the screen without its context
+            continue
         if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
             counts[unknown_code(role)] += 1
             continue

@@ -1,0 +1,252 @@
+"""Replays the records of an agent of Kimi Code into the messages of its requests.
+
+Source: docs/formats/kimi-code.md, "How the history is rebuilt".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import Json, Message, Part, Text, ToolCall, ToolResult
+from builder.readers.agents.kimi_code.results import (
+    INTERRUPTED,
+    answer_part,
+    contents,
+    is_blank,
+    sent_result,
+)
+from builder.readers.toolkit.chat_messages import as_harness
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.history import Entry, History, Request
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+
+_CONTINUE = (
+    "<system-reminder>\nContext compaction is complete \u2014 continue the work that was in "
+    "progress when it began.\n</system-reminder>"
+)
+"""What 2.1.0 adds after the summary of a compaction; older versions add nothing."""
+
+
+_SUMMARY = "compaction_summary"
+_ADDED = "compaction_continuation"
+
+
+@dataclass(slots=True)
+class Step:
+    """The step that is open: its answer, and what is blank so far."""
+
+    entry: Entry
+    uuid: str
+    blank: bool = True
+    has_calls: bool = False
+
+
+@dataclass(slots=True)
+class Fold:
+    """The state of the replay. `has_gap`: the log lacks messages of the later requests."""
+
+    history: History
+    open: Step | None = None
+    pending: dict[str, str] = field(default_factory=dict)
+    deferred: list[Entry] = field(default_factory=list)
+    has_gap: bool = False
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def append_message(self, value: dict[str, Json], where: str, request: Request) -> None:
+        """Appends a message; while calls are pending, it waits for their results."""
+        kind = _kind(as_dict(value.get("origin")))
+        message = _message(value, kind)
+        entry = Entry(message, where, request if message.role == "assistant" else None, kind=kind)
+        if self.pending:
+            self.deferred.append(entry)
+        else:
+            self.history.entries.append(entry)
+
+    def loop_event(self, event: dict[str, Json], where: str) -> None:
+        """Applies an event of the model's side."""
+        match event.get("type"):
+            case "step.begin":
+                self.settle(where)
+                uuid = as_str(event.get("uuid"))
+                entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
+                self.open = Step(entry, uuid)
+            case "content.part" if step := self._step(event):
+                step.blank = step.blank and is_blank(event.get("part"))
+                if part := answer_part(event.get("part")):
+                    self._extend(step, part)
+            case "tool.call" if step := self._step(event):
+                call_id = as_str(event.get("toolCallId"))
+                name = as_str(event.get("name"))
+                step.has_calls = True
+                self.pending[call_id] = name
+                self._extend(step, ToolCall(name, event.get("args"), call_id or None))
+            case "tool.result" if (call_id := as_str(event.get("toolCallId"))) in self.pending:
+                name = self.pending.pop(call_id)
+                result = sent_result(call_id, name, as_dict(event.get("result")))
+                self.history.append(Message("tool", (result,)), where)
+                self._release()
+            case "step.end" if self._step(event, "uuid"):
+                self._end(event, where)
+            case _:
+                pass
+
+    def _step(self, event: dict[str, Json], key: str = "stepUuid") -> Step | None:
+        """Returns the open step if the event is its own."""
+        return self.open if self.open and self.open.uuid == as_str(event.get(key)) else None
+
+    @staticmethod
+    def _extend(step: Step, part: Part) -> None:
+        message = step.entry.message
+        step.entry.message = replace(message, parts=(*message.parts, part))
+
+    def _end(self, event: dict[str, Json], where: str) -> None:
+        assert self.open is not None
+        message = self.open.entry.message
+        if event.get("finishReason") in ("interrupted", "error"):  # the step stays open
+            if not self.open.has_calls:
+                self.open.entry.message = replace(message, untrained="aborted")
+            return
+        reasons = (event.get("finishReason"), event.get("providerFinishReason"))
+        if code := next((code for reason in reasons if (code := finish_fault(reason))), None):
+            self.open.entry.message = replace(message, untrained=code)
+        self.settle(where)
+
+    def settle(self, where: str) -> None:
+        """Closes the open step: supplies missing results, drops an answer without content."""
+        step, self.open = self.open, None
+        if step is None:
+            return
+        for call_id, name in self.pending.items():
+            result = ToolResult((Text(INTERRUPTED),), call_id, name, is_interrupted=True)
+            self.history.append(Message("tool", (result,)), where, changes=("result_supplied",))
+        self.pending.clear()
+        self._release()
+        if step.blank and not step.has_calls:
+            self.history.entries.remove(step.entry)
+
+    def _release(self) -> None:
+        if not self.pending:
+            self.history.entries += self.deferred
+            self.deferred.clear()
+
+    def end(self) -> None:
+        """Ends the replay with the log: an answer that has no end is not complete."""
+        step = self.open
+        if step is None:
+            return
+        if step.blank and not step.has_calls:
+            self.history.entries.remove(step.entry)
+        elif not step.has_calls:
+            step.entry.message = replace(step.entry.message, untrained="aborted")
+
+    # -- changes of the history --------------------------------------------------------------
+
+    def undo(self, count: int) -> None:
+        """Takes back the last `count` prompts with all that followed, unless there are fewer."""
+        entries = self.history.entries
+        cut, left = len(entries), count
+        for at in reversed(range(len(entries))):
+            if left == 0 or entries[at].kind == _SUMMARY:
+                break
+            if _is_prompt(entries[at]):
+                left -= 1
+                cut = at
+        if left == 0 and count > 0:
+            self._reset()
+            self.history.rewind(cut)
+
+    def clear(self) -> None:
+        """Empties the history."""
+        self._reset()
+        self.history.replace()
+
+    def compact(self, value: dict[str, Json], where: str) -> None:
+        """Replaces the history by a summary and the kept messages."""
+        entries = self.history.entries
+        summary = as_dict(value.get("summary"))
+        text = name_or_none(value.get("contextSummary")) or as_str(value.get("summary"))
+        parts = contents(summary.get("content")) if summary else (Text(text),)
+        entry = Entry(Message("user", as_harness(parts)), where, kind=_SUMMARY)
+        kept = value.get("keptUserMessageCount")
+        if not isinstance(kept, int):
+            count = value.get("compactedCount", value.get("count"))
+            rest = entries[count:] if isinstance(count, int) and count >= 0 else []
+            self.has_gap = self.has_gap or not isinstance(count, int)
+            self._reset()
+            self.history.replace([entry, *rest])
+            return
+        prompts = list(filter(_is_prompt, entries))
+        # Otherwise the agent kept a selection, and cut messages, by its estimate of tokens.
+        whole = kept == len(prompts) and "keptHeadUserMessageCount" not in value
+        self.has_gap = self.has_gap or not whole
+        self._reset()
+        self.history.replace([*(prompts if whole else []), entry])
+
+    def continue_compacted(self, messages: int) -> None:
+        """Adds the reminder after a summary if the number of messages of a request shows it."""
+        entries = self.history.entries
+        kinds = [entry.kind for entry in entries]
+        if _SUMMARY not in kinds or _ADDED in kinds or messages != self.count() + 1:
+            return
+        at = len(kinds) - 1 - kinds[::-1].index(_SUMMARY)
+        message = Message("user", (Text(_CONTINUE, harness=True),))
+        changes = ("reminder_supplied",)
+        entries.insert(at + 1, Entry(message, entries[at].where, changes=changes, kind=_ADDED))
+
+    def end_swarm_mode(self) -> None:
+        """Removes the reminder of the swarm mode if it is the last message."""
+        entries = self.history.entries
+        if entries and entries[-1].kind == "swarm_mode":
+            self.history.rewind(len(entries) - 1)
+
+    def _reset(self) -> None:
+        self.open = None
+        self.pending.clear()
+        self.deferred.clear()
+
+    # -- what a request contains -------------------------------------------------------------
+
+    def count(self) -> int:
+        """Returns the number of messages in the next request, without the system prompt."""
+        count, joins = 0, False
+        for entry in self.history.entries:
+            if self.open is not None and entry is self.open.entry:
+                continue
+            joined = entry.message.role == "user" and entry.kind == "user"
+            if entry.message.parts:
+                count += not (joins and joined)
+                joins = joined
+        return count
+
+
+def _kind(origin: dict[str, Json]) -> str:
+    """Returns the kind of an origin, "user-slash" for a skill or plugin that the user called."""
+    slash = origin.get("trigger") == "user-slash"
+    kind = as_str(origin.get("kind"))
+    if kind == "injection" and origin.get("variant") == "swarm_mode":
+        return "swarm_mode"
+    return "user-slash" if slash and kind in ("skill_activation", "plugin_command") else kind
+
+
+def _is_prompt(entry: Entry) -> bool:
+    """Returns whether a message counts as one of the user's."""
+    return entry.message.role == "user" and entry.kind in ("", "user", "user-slash")
+
+
+def _message(value: dict[str, Json], kind: str) -> Message:
+    role = as_str(value.get("role"))
+    if role == "assistant":
+        parts = [part for item in as_list(value.get("content")) if (part := answer_part(item))]
+        calls = (as_dict(item) for item in as_list(value.get("toolCalls")))
+        parts += [
+            ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))
+            for call in calls
+        ]
+        return Message(role, tuple(parts), untrained="inserted" if kind else None)
+    if role == "tool":
+        call_id = as_str(value.get("toolCallId"))
+        result = {**value, "output": value.get("content")}
+        return Message(role, (sent_result(call_id, "", result),))
+    sent = contents(value.get("content"))
+    return Message(role[:40], sent if kind in ("", "user") else as_harness(sent))

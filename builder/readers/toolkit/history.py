@@ -1,0 +1,231 @@
+"""Builds the conversations of a session from the changes of its history.
+
+Messages are added, taken back and replaced, and the system prompt and the tools may change between
+requests. A reader appends each message as the log is replayed and calls `rewind` and `replace`
+where the agent program changed the history that it sends. `conversations` then returns
+
+- one conversation for each history that was replaced, and the last one. Answers that a later
+  history kept are repeats there;
+- one with the problem `rewound` for each branch that was taken back, if it contains an answer;
+- a further one where a request has another system prompt, or changes or removes a tool. Added
+  tools and a changed date in the system prompt do not divide a conversation: the last state is used
+  for all its turns (`tools_added_later`, `system_date_moved`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Ignored,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+    lowest,
+)
+from builder.problem import Problem
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.places import span, unique_name
+from builder.readers.toolkit.volatile import without_volatile
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The parts of a request that are not messages. None: not in the log."""
+
+    system: str | None = None
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message of the history, and where it stands in the log.
+
+    request  for an answer of the model: the request that it answers
+    changes  codes of changes that the reader made to its logged text
+    kind     the reader's own word for the origin of the message
+    """
+
+    message: Message
+    where: str
+    request: Request | None = None
+    changes: tuple[str, ...] = ()
+    kind: str = ""
+
+
+@dataclass(slots=True)
+class History:
+    """The messages that a session's next request would contain, and those of earlier requests.
+
+    `name` is the id of the session's conversations, `scope` identifies the session in the keys of
+    its calls, e.g. the source's name. `prefix` begins the places of the conversations.
+    """
+
+    format_name: str
+    name: str
+    scope: str
+    prefix: str = ""
+    entries: list[Entry] = field(default_factory=list)
+    _past: list[tuple[list[Entry], int | None]] = field(default_factory=list)
+
+    def append(
+        self,
+        message: Message,
+        where: str,
+        request: Request | None = None,
+        changes: tuple[str, ...] = (),
+    ) -> Entry:
+        """Appends a message and returns its entry, which may still be changed."""
+        entry = Entry(message, where, request, changes)
+        self.entries.append(entry)
+        return entry
+
+    def rewind(self, length: int) -> None:
+        """Takes back all but the first `length` messages."""
+        if any(map(_is_answer, self.entries[length:])):
+            self._past.append((self.entries, length))
+        self.entries = self.entries[:length]
+
+    def replace(self, entries: Iterable[Entry] = ()) -> None:
+        """Replaces the history, e.g. by a summary and kept messages; kept entries stay the same."""
+        if any(map(_is_answer, self.entries)):
+            self._past.append((self.entries, None))
+        self.entries = list(entries)
+
+    def conversations(
+        self,
+        records: int,
+        *,
+        names: Counter[str] | None = None,
+        version: str | None = None,
+        outcome: Mapping[str, Json] | None = None,
+    ) -> Iterator[Conversation | Ignored]:
+        """Yields the conversations; the first one counts all `records` of the session.
+
+        `names`: ids that other sessions of the source have. The context of an answer without one
+        follows from its request: what the log lacks is `missing`, else it is `logged`.
+        """
+        taken = Counter[str]() if names is None else names
+        targets: set[int] = set()
+        for entries, kept in [*self._past, (self.entries, None)]:
+            answers = {id(item) for item in entries if _is_answer(item)}
+            if not entries or (answers <= targets and self._past):
+                continue  # begun, and not answered
+            past = targets if kept is None else targets | {id(item) for item in entries[:kept]}
+            for messages, stretch in _stretches(entries, past):
+                if kept is None:
+                    targets.update(id(item) for item in stretch if _is_answer(item))
+                last = next((e.request for e in reversed(stretch) if e.request), None) or Request()
+                changes = Counter(code for item in stretch for code in item.changes)
+                changes += Counter(_moved(stretch))
+                place = self.prefix + span(stretch[0].where, stretch[-1].where)
+                detail = f"rewound to its message {kept}"
+                yield Conversation(
+                    id=unique_name(self.name, taken),
+                    record=place,
+                    messages=tuple(with_session_keys(self.format_name, messages, self.scope)),
+                    tools=last.tools,
+                    model=last.model,
+                    records=records,
+                    problems=() if kept is None else (Problem("rewound", place, detail, 0),),
+                    changes=dict(sorted(changes.items())),
+                    version=version,
+                    context=lowest([m.context for m in messages if m.context is not None]),
+                    outcome=outcome,
+                )
+                records = 0
+        if records:
+            yield Ignored("no_messages", records)
+
+
+def _is_answer(entry: Entry) -> bool:
+    return entry.message.role == "assistant"
+
+
+def _stretches(
+    entries: Sequence[Entry], past: set[int]
+) -> Iterator[tuple[list[Message], Sequence[Entry]]]:
+    """Yields the messages of each stretch of a history, with the entries that they come from.
+
+    `past` are answers that are targets of other conversations.
+    """
+    begins = 0
+    current: Request | None = None
+    last = -1  # the last answer so far
+    for at, entry in enumerate(entries):
+        if not _is_answer(entry):
+            continue
+        new = entry.request
+        if current is not None and new is not None and not continues(current, new):
+            yield _messages(entries[: last + 1], begins, past, current)
+            begins = last + 1
+        current = new or current
+        last = at
+    if entries:
+        yield _messages(entries, begins, past, current)
+
+
+def continues(old: Request, new: Request) -> bool:
+    """Returns whether a request changes nothing but a date in the prompt, and only adds tools."""
+    if (old.system is None) != (new.system is None) or (old.tools is None) != (new.tools is None):
+        return False
+    if without_volatile(old.system or "") != without_volatile(new.system or ""):
+        return False
+    kept = {as_str(as_dict(tool).get("name")): tool for tool in new.tools or ()}
+    return all(kept.get(as_str(as_dict(tool).get("name"))) == tool for tool in old.tools or ())
+
+
+def _moved(stretch: Sequence[Entry]) -> Iterator[str]:
+    """Yields the codes of what differs between the requests of a stretch."""
+    requests = [entry.request for entry in stretch if entry.request is not None]
+    for old, new in pairwise(requests):
+        if continues(old, new):
+            if len(new.tools or ()) > len(old.tools or ()):
+                yield "tools_added_later"
+            if old.system != new.system:
+                yield "system_date_moved"
+
+
+def _messages(
+    entries: Sequence[Entry], begins: int, past: set[int], request: Request | None
+) -> tuple[list[Message], Sequence[Entry]]:
+    """Returns a stretch: answers before the position `begins`, and those in `past`, are repeats."""
+    found: list[Message] = []
+    if request is not None and request.system:
+        found.append(Message("system", (Text(request.system),)))
+    for at, entry in enumerate(entries):
+        message = _with_places(entry)
+        if _is_answer(entry):
+            if message.untrained is None and (at < begins or id(entry) in past):
+                message = replace(message, untrained=REPEAT)
+            if message.context is None:
+                message = replace(message, context=_context(entry.request))
+        found.append(message)
+    return found, entries
+
+
+def _context(request: Request | None) -> Context:
+    system = request is not None and request.system is not None
+    tools = request is not None and request.tools is not None
+    lacking = [] if system else ["system"]
+    return Context.lacking(lacking if tools else [*lacking, "tools"])
+
+
+def _with_places(entry: Entry) -> Message:
+    """Returns the message with a place in the log for each call, from which its key is made."""
+    if not _is_answer(entry):
+        return entry.message
+    parts = tuple(
+        replace(part, key=f"{entry.where}.{at}") if isinstance(part, ToolCall) else part
+        for at, part in enumerate(entry.message.parts)
+    )
+    return replace(entry.message, parts=parts)
