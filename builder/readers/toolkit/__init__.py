@@ -23,7 +23,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.history import Entry, History, Request
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.outcomes import logged_outcome
@@ -38,11 +38,11 @@ from builder.readers.toolkit.rows import (
 )
 
 __all__ = [
-    "CallKeys", "Collector", "Entry", "History", "Request", "as_dict", "as_harness", "as_list",
-    "as_str", "assistant_parts", "calls", "chat_message", "collected", "content", "digests",
-    "finish_fault", "function_text", "has_unknown_parts", "ignored", "is_same_turn",
-    "json_in_text", "literals", "logged_outcome", "looks_random", "name_or_none", "read_each",
-    "read_rows", "reasoning", "row_name", "span", "splits", "tags", "thoughts", "tool_calls",
-    "tool_result", "unique_name", "unknown_code", "unreadable_messages", "with_request_keys",
-    "with_session_keys", "words",
+    "CallKeys", "Collector", "HistoryEntry", "RequestHead", "SessionHistory", "as_dict",
+    "as_harness", "as_list", "as_str", "assistant_parts", "calls", "chat_message", "collected",
+    "content", "digests", "finish_fault", "function_text", "has_unknown_parts", "ignored",
+    "is_same_turn", "json_in_text", "literals", "logged_outcome", "looks_random",
+    "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span", "splits", "tags",
+    "thoughts", "tool_calls", "tool_result", "unique_name", "unknown_code",
+    "unreadable_messages", "with_request_keys", "with_session_keys", "words",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ from builder.readers.toolkit.volatile import without_volatile
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestHead:
     """The parts of a request that are not messages. None: not in the log."""
 
     system: str | None = None
@@ -47,7 +47,7 @@ class Request:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class HistoryEntry:
     """A message of the history, and where it stands in the log.
 
     request  for an answer of the model: the request that it answers
@@ -57,13 +57,13 @@ class Entry:
 
     message: Message
     where: str
-    request: Request | None = None
+    request: RequestHead | None = None
     changes: tuple[str, ...] = ()
     kind: str = ""
 
 
 @dataclass(slots=True)
-class History:
+class SessionHistory:
     """The messages that a session's next request would contain, and those of earlier requests.
 
     `name` is the id of the session's conversations, `scope` identifies the session in the keys of
@@ -74,18 +74,18 @@ class History:
     name: str
     scope: str
     prefix: str = ""
-    entries: list[Entry] = field(default_factory=list)
-    _past: list[tuple[list[Entry], int | None]] = field(default_factory=list)
+    entries: list[HistoryEntry] = field(default_factory=list)
+    _past: list[tuple[list[HistoryEntry], int | None]] = field(default_factory=list)
 
     def append(
         self,
         message: Message,
         where: str,
-        request: Request | None = None,
+        request: RequestHead | None = None,
         changes: tuple[str, ...] = (),
-    ) -> Entry:
+    ) -> HistoryEntry:
         """Appends a message and returns its entry, which may still be changed."""
-        entry = Entry(message, where, request, changes)
+        entry = HistoryEntry(message, where, request, changes)
         self.entries.append(entry)
         return entry
 
@@ -95,7 +95,7 @@ class History:
             self._past.append((self.entries, length))
         self.entries = self.entries[:length]
 
-    def replace(self, entries: Iterable[Entry] = ()) -> None:
+    def replace(self, entries: Iterable[HistoryEntry] = ()) -> None:
         """Replaces the history, e.g. by a summary and kept messages; kept entries stay the same."""
         if any(map(_is_answer, self.entries)):
             self._past.append((self.entries, None))
@@ -124,7 +124,9 @@ class History:
             for messages, stretch in _stretches(entries, past):
                 if kept is None:
                     targets.update(id(item) for item in stretch if _is_answer(item))
-                last = next((e.request for e in reversed(stretch) if e.request), None) or Request()
+                last = (
+                    next((e.request for e in reversed(stretch) if e.request), None) or RequestHead()
+                )
                 changes = Counter(code for item in stretch for code in item.changes)
                 changes += Counter(_moved(stretch))
                 place = self.prefix + span(stretch[0].where, stretch[-1].where)
@@ -147,19 +149,19 @@ class History:
             yield Ignored("no_messages", records)
 
 
-def _is_answer(entry: Entry) -> bool:
+def _is_answer(entry: HistoryEntry) -> bool:
     return entry.message.role == "assistant"
 
 
 def _stretches(
-    entries: Sequence[Entry], past: set[int]
-) -> Iterator[tuple[list[Message], Sequence[Entry]]]:
+    entries: Sequence[HistoryEntry], past: set[int]
+) -> Iterator[tuple[list[Message], Sequence[HistoryEntry]]]:
     """Yields the messages of each stretch of a history, with the entries that they come from.
 
     `past` are answers that are targets of other conversations.
     """
     begins = 0
-    current: Request | None = None
+    current: RequestHead | None = None
     last = -1  # the last answer so far
     for at, entry in enumerate(entries):
         if not _is_answer(entry):
@@ -174,7 +176,7 @@ def _stretches(
         yield _messages(entries, begins, past, current)
 
 
-def continues(old: Request, new: Request) -> bool:
+def continues(old: RequestHead, new: RequestHead) -> bool:
     """Returns whether a request changes nothing but a date in the prompt, and only adds tools."""
     if (old.system is None) != (new.system is None) or (old.tools is None) != (new.tools is None):
         return False
@@ -184,7 +186,7 @@ def continues(old: Request, new: Request) -> bool:
     return all(kept.get(as_str(as_dict(tool).get("name"))) == tool for tool in old.tools or ())
 
 
-def _moved(stretch: Sequence[Entry]) -> Iterator[str]:
+def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:
     """Yields the codes of what differs between the requests of a stretch."""
     requests = [entry.request for entry in stretch if entry.request is not None]
     for old, new in pairwise(requests):
@@ -196,8 +198,8 @@ def _moved(stretch: Sequence[Entry]) -> Iterator[str]:
 
 
 def _messages(
-    entries: Sequence[Entry], begins: int, past: set[int], request: Request | None
-) -> tuple[list[Message], Sequence[Entry]]:
+    entries: Sequence[HistoryEntry], begins: int, past: set[int], request: RequestHead | None
+) -> tuple[list[Message], Sequence[HistoryEntry]]:
     """Returns a stretch: answers before the position `begins`, and those in `past`, are repeats."""
     found: list[Message] = []
     if request is not None and request.system:
@@ -213,14 +215,14 @@ def _messages(
     return found, entries
 
 
-def _context(request: Request | None) -> Context:
+def _context(request: RequestHead | None) -> Context:
     system = request is not None and request.system is not None
     tools = request is not None and request.tools is not None
     lacking = [] if system else ["system"]
     return Context.lacking(lacking if tools else [*lacking, "tools"])
 
 
-def _with_places(entry: Entry) -> Message:
+def _with_places(entry: HistoryEntry) -> Message:
     """Returns the message with a place in the log for each call, from which its key is made."""
     if not _is_answer(entry):
         return entry.message

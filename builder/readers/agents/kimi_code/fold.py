@@ -17,7 +17,7 @@ from builder.readers.agents.kimi_code.results import (
 )
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.history import Entry, History, Request
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
 _CONTINUE = (
@@ -32,10 +32,10 @@ _ADDED = "compaction_continuation"
 
 
 @dataclass(slots=True)
-class Step:
+class OpenStep:
     """The step that is open: its answer, and what is blank so far."""
 
-    entry: Entry
+    entry: HistoryEntry
     uuid: str
     blank: bool = True
     has_calls: bool = False
@@ -45,19 +45,21 @@ class Step:
 class Fold:
     """The state of the replay. `has_gap`: the log lacks messages of the later requests."""
 
-    history: History
-    open: Step | None = None
+    history: SessionHistory
+    open: OpenStep | None = None
     pending: dict[str, str] = field(default_factory=dict)
-    deferred: list[Entry] = field(default_factory=list)
+    deferred: list[HistoryEntry] = field(default_factory=list)
     has_gap: bool = False
 
     # -- messages ----------------------------------------------------------------------------
 
-    def append_message(self, value: dict[str, Json], where: str, request: Request) -> None:
+    def append_message(self, value: dict[str, Json], where: str, request: RequestHead) -> None:
         """Appends a message; while calls are pending, it waits for their results."""
         kind = _kind(as_dict(value.get("origin")))
         message = _message(value, kind)
-        entry = Entry(message, where, request if message.role == "assistant" else None, kind=kind)
+        entry = HistoryEntry(
+            message, where, request if message.role == "assistant" else None, kind=kind
+        )
         if self.pending:
             self.deferred.append(entry)
         else:
@@ -70,7 +72,7 @@ class Fold:
                 self.settle(where)
                 uuid = as_str(event.get("uuid"))
                 entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
-                self.open = Step(entry, uuid)
+                self.open = OpenStep(entry, uuid)
             case "content.part" if step := self._step(event):
                 step.blank = step.blank and is_blank(event.get("part"))
                 if part := answer_part(event.get("part")):
@@ -91,12 +93,12 @@ class Fold:
             case _:
                 pass
 
-    def _step(self, event: dict[str, Json], key: str = "stepUuid") -> Step | None:
+    def _step(self, event: dict[str, Json], key: str = "stepUuid") -> OpenStep | None:
         """Returns the open step if the event is its own."""
         return self.open if self.open and self.open.uuid == as_str(event.get(key)) else None
 
     @staticmethod
-    def _extend(step: Step, part: Part) -> None:
+    def _extend(step: OpenStep, part: Part) -> None:
         message = step.entry.message
         step.entry.message = replace(message, parts=(*message.parts, part))
 
@@ -167,7 +169,7 @@ class Fold:
         summary = as_dict(value.get("summary"))
         text = name_or_none(value.get("contextSummary")) or as_str(value.get("summary"))
         parts = contents(summary.get("content")) if summary else (Text(text),)
-        entry = Entry(Message("user", as_harness(parts)), where, kind=_SUMMARY)
+        entry = HistoryEntry(Message("user", as_harness(parts)), where, kind=_SUMMARY)
         kept = value.get("keptUserMessageCount")
         if not isinstance(kept, int):
             count = value.get("compactedCount", value.get("count"))
@@ -192,7 +194,9 @@ class Fold:
         at = len(kinds) - 1 - kinds[::-1].index(_SUMMARY)
         message = Message("user", (Text(_CONTINUE, harness=True),))
         changes = ("reminder_supplied",)
-        entries.insert(at + 1, Entry(message, entries[at].where, changes=changes, kind=_ADDED))
+        entries.insert(
+            at + 1, HistoryEntry(message, entries[at].where, changes=changes, kind=_ADDED)
+        )
 
     def end_swarm_mode(self) -> None:
         """Removes the reminder of the swarm mode if it is the last message."""
@@ -229,7 +233,7 @@ def _kind(origin: dict[str, Json]) -> str:
     return "user-slash" if slash and kind in ("skill_activation", "plugin_command") else kind
 
 
-def _is_prompt(entry: Entry) -> bool:
+def _is_prompt(entry: HistoryEntry) -> bool:
     """Returns whether a message counts as one of the user's."""
     return entry.message.role == "user" and entry.kind in ("", "user", "user-slash")
 

@@ -18,7 +18,7 @@ from builder.jsonio import packed
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_code.fold import Fold
-from builder.readers.toolkit.history import History, Request
+from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_str,
@@ -87,12 +87,12 @@ def read(source: Source) -> Iterator[Event]:
     folder = source.name.rpartition("/")[2]
     if not source.members:
         session = folder.removesuffix(".jsonl") or "session"
-        yield from _Agent(source, History(NAME, session, source.name)).events(names)
+        yield from _Agent(source, SessionHistory(NAME, session, source.name)).events(names)
     for member in source.members:
         if member.name.endswith(_WIRE):
             session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
             scope = f"{source.name}/{member.name}"
-            history = History(NAME, session, scope, f"{member.name} ")
+            history = SessionHistory(NAME, session, scope, f"{member.name} ")
             yield from _Agent(member, history).events(names)
         else:
             member.count_records()
@@ -104,7 +104,7 @@ class _Agent:
     """The replay of one wire file."""
 
     source: Source
-    history: History
+    history: SessionHistory
     system: str | None = None
     tools: dict[str, Json] = field(default_factory=dict)
     is_damaged: bool = False
@@ -135,12 +135,12 @@ class _Agent:
     def _apply(self, fold: Fold, kind: str, value: dict[str, Json], where: str) -> None:
         match kind:
             case "context.append_message":
-                fold.append_message(as_dict(value.get("message")), where, Request(self.system))
+                fold.append_message(as_dict(value.get("message")), where, RequestHead(self.system))
             case "context.append_loop_event":
                 event = as_dict(value.get("event"))
                 fold.loop_event(event, where)
                 if event.get("type") == "step.begin" and fold.open is not None:
-                    fold.open.entry.request = Request(self.system)
+                    fold.open.entry.request = RequestHead(self.system)
             case "context.undo":
                 count = value.get("count")
                 fold.undo(count if isinstance(count, int) else 0)
@@ -181,7 +181,7 @@ class _Agent:
         if "media" in as_str(value.get("projection")):
             missing.add("media")
         entry = fold.open.entry
-        entry.request = Request(system, tools, name_or_none(value.get("model")))
+        entry.request = RequestHead(system, tools, name_or_none(value.get("model")))
         entry.message = replace(entry.message, context=Context.lacking(missing, "rendered"))
 
 
