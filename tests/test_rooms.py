@@ -11,8 +11,8 @@ import pytest
 from places import ROOT
 
 ORDER = (
-    "problem", "options", "credentials", "finding", "conversation", "jsonio", "sample", "ledger",
-    "paths", "text", "parallel", "sources", "readers", "qwen3", "normalize", "scrub",
+    "problem", "options", "credentials", "finding", "conversation", "jsonio", "keys", "sample",
+    "ledger", "paths", "text", "parallel", "sources", "readers", "qwen3", "normalize", "scrub",
     "dataset", "output", "verify", "trainers", "audit", "export", "report", "select", "config",
     "card", "build", "push", "api", "testing", "cli", "__main__",
 )  # fmt: skip

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
-from builder.conversation import Json
+from builder.dataset.meta import SampleMeta
 from builder.ledger import ranked
-from builder.readers.toolkit.narrow import as_dict, as_str
 
 EVALUATION_RUN = "evaluation_run"
 """The code of samples that come from a run of a public benchmark."""
@@ -21,10 +20,9 @@ OTHERS = "(others)"
 _NAME_CHARS = 60
 
 
-def benchmark_of(meta: Mapping[str, Json]) -> str | None:
+def benchmark_of(meta: SampleMeta) -> str | None:
     """Returns `outcome.benchmark` of a line of meta/ on one line, or None."""
-    name = as_str(as_dict(meta.get("outcome")).get("benchmark"))
-    return " ".join(name.split())[:_NAME_CHARS] or None
+    return " ".join(meta.benchmark.split())[:_NAME_CHARS] or None
 
 
 def benchmark_summary(counts: Counter[str]) -> str:

@@ -64,7 +64,7 @@ class CallAudit:
                 known.counts["defined"] += 1
                 properties = as_dict(as_dict(function.get("parameters")).get("properties"))
                 known.parameters.update(list(properties)[:1000])
-        self._sources[row.meta_text("tools_source") or "unknown"] += 1
+        self._sources[row.meta.tools_source or "unknown"] += 1
         turns = row.dialogue.turns if row.dialogue is not None else ()
         for at, turn in enumerate(turns):
             answers = turns[at + 1].responses if turn.calls and at + 1 < len(turns) else ()

@@ -142,12 +142,12 @@ class DuplicateAudit:
         self._words.append(len(numbers))
         digests = _prefixes(row)
         self._whole.append(digests[-1])
-        if row.meta_text("unit") in ("", "conversation"):  # others share prefixes by design
+        if row.meta.unit in ("", "conversation"):  # others share prefixes by design
             for digest in digests[:-1]:
                 self._begins.append(digest)
                 self._begins_of.append(row.number)
         self._splits.append(row.split)
-        self._sources.append(row.meta_text("source"))
+        self._sources.append(row.meta.source)
         file, _, line = row.where.rpartition(":")
         self._files.append(file)
         self._lines.append(int(line))

@@ -8,8 +8,7 @@ from functools import partial
 
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
-from builder.conversation import Json
-from builder.dataset.models import models_of
+from builder.dataset.rejects import REJECTS, Reject
 from builder.scrub.personal import KINDS, find_personal, personal_in
 from builder.scrub.secrets import KINDS as SECRET_KINDS
 from builder.scrub.secrets import (
@@ -60,8 +59,8 @@ class Leaks:
             self._look_for_others(row, named)
         else:
             known = self._look(row, named)
-        self._look(row, [(f"meta.{key}", "", row.meta_text(key)) for key in _META])
-        self._look(row, [("meta.models", "", name or "") for name in models_of(row.meta)[1:]])
+        self._look(row, [(f"meta.{key}", "", getattr(row.meta, key) or "") for key in _META])
+        self._look(row, [("meta.models", "", name or "") for name in row.meta.every_model[1:]])
         for secret in () if row.without_secrets else scanned_secrets([text for *_, text in named]):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
@@ -96,14 +95,11 @@ class Leaks:
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
                 self.replaced.add("redacted", row, part, "", count)
 
-    def add_reject(self, number: int, reject: dict[str, Json]) -> None:
+    def add_reject(self, number: int, reject: Reject) -> None:
         """Examines the message of line `number` of rejects.jsonl."""
-        message = reject.get("message")
-        if not isinstance(message, str):
-            return
-        for hit in find_secrets(message):
-            context = masked(message, hit.start, hit.end)
-            place = FindingExample(f"rejects.jsonl:{number}", part="message", detail=context)
+        for hit in find_secrets(reject.message):
+            context = masked(reject.message, hit.start, hit.end)
+            place = FindingExample(f"{REJECTS}:{number}", part="message", detail=context)
             self.secrets.add_elsewhere(hit.kind, place)
 
     def findings(self) -> Iterator[AuditFinding]:

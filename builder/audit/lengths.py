@@ -27,12 +27,13 @@ class LengthAudit:
 
     def add(self, row: AuditRow) -> None:
         """Counts a sample; estimates the tokens of its parts in proportion to their code points."""
-        self.tokens.append(row.tokens)
+        self.tokens.append(row.meta.tokens)
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
-        self._widest = max(self._widest, wider(row.tokens, turns))
+        self._widest = max(self._widest, wider(row.meta.tokens, turns))
         sizes = _sizes(row)
         for part in PARTS:
-            self._parts[part].append(round(row.tokens * sizes[part] / max(row.chars, 1)))
+            tokens = row.meta.tokens * sizes[part] / max(row.meta.chars, 1)
+            self._parts[part].append(round(tokens))
 
     def merge(self, later: LengthAudit) -> None:
         """Adds the counts of the samples that follow."""
@@ -101,7 +102,7 @@ def _sizes(row: AuditRow) -> dict[str, int]:
     else:
         for role, content in row.sample.messages:
             sizes[role if role in ("system", "user") else "assistant"] += len(content)
-    sizes["template"] = max(row.chars - sum(sizes.values()), 0)
+    sizes["template"] = max(row.meta.chars - sum(sizes.values()), 0)
     return sizes
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from builder.audit.result import AuditFinding, FindingExample, GateAction
-from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_str
+from builder.dataset.meta import SampleMeta
 from builder.sample import Dialogue, Sample
 from builder.scrub.texts import value_strings
 
@@ -21,7 +20,7 @@ class AuditRow:
 
     number    counts from 0 over the samples of all files
     dialogue  None if the text cannot be parsed (`builder verify` says why)
-    tokens    of the rendering; `chars` are its code points
+    meta      its line of meta/; numbers that a dataset of another origin lacks are measured
     without_secrets  whether its texts were searched for secrets before, and there was none
     """
 
@@ -30,14 +29,8 @@ class AuditRow:
     where: str
     sample: Sample
     dialogue: Dialogue | None
-    meta: dict[str, Json]
-    tokens: int
-    chars: int
+    meta: SampleMeta
     without_secrets: bool = False
-
-    def meta_text(self, key: str) -> str:
-        """Returns a text field of the sample's meta/, or ""."""
-        return as_str(self.meta.get(key))
 
     def texts(self) -> Iterator[tuple[str, str, str]]:
         """Yields every text of the sample as (part, name of the JSON member or "", text)."""
@@ -96,8 +89,8 @@ class FindingNotes:
             note.last = row.number
         if len(note.examples) < EXAMPLES:
             text = detail if isinstance(detail, str) else detail()
-            origin = row.meta_text("source"), row.meta_text("record")
-            note.examples.append(FindingExample(row.where, *origin, part, text))
+            example = FindingExample(row.where, row.meta.source, row.meta.record, part, text)
+            note.examples.append(example)
 
     def add_elsewhere(self, code: str, example: FindingExample) -> None:
         """Notes an occurrence that is not in a sample."""

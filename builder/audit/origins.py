@@ -6,10 +6,8 @@ from collections import Counter
 
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable
-from builder.conversation import Json
-from builder.dataset.models import models_of
+from builder.dataset.rejects import Reject
 from builder.ledger import ranked
-from builder.readers.toolkit.narrow import as_int
 
 MAX_NAMES = 20_000
 SHOWN = 50
@@ -29,15 +27,14 @@ class OriginAudit:
     def add(self, row: AuditRow) -> None:
         """Counts a sample."""
         self._splits[row.split] += 1
-        calls, turns = (as_int(row.meta.get(key)) for key in ("calls", "assistant_turns"))
         for key in self._counts:
-            names = models_of(row.meta) if key == "model" else [row.meta_text(key)]
+            names = row.meta.every_model if key == "model" else (getattr(row.meta, key),)
             for name in names:  # a sample of several models counts for each
                 counts = self._named(key, name or "unknown")
                 counts["samples"] += 1
-                counts["tokens"] += row.tokens
-                counts["calls"] += calls
-                counts["turns"] += turns
+                counts["tokens"] += row.meta.tokens
+                counts["calls"] += row.meta.calls
+                counts["turns"] += row.meta.assistant_turns
 
     def _named(self, key: str, name: str) -> Counter[str]:
         known = self._counts[key]
@@ -52,9 +49,9 @@ class OriginAudit:
             for name, counts in known.items():
                 self._named(key, name).update(counts)
 
-    def add_reject(self, reject: dict[str, Json]) -> None:
+    def add_reject(self, reject: Reject) -> None:
         """Counts a line of rejects.jsonl."""
-        self._rejects[str(reject.get("code")), str(reject.get("format"))] += 1
+        self._rejects[reject.code, str(reject.format)] += 1
 
     def tables(self) -> list[AuditTable]:
         """Returns a table of splits, one for each kind of origin, and one of rejects."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from builder.audit import calls, duplicates, turns
@@ -21,8 +22,9 @@ from builder.audit.pattern import PATTERNS
 from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
-from builder.conversation import Json
-from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
+from builder.dataset.meta import SampleMeta
+from builder.dataset.rejects import read_rejects
+from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
 from builder.qwen3.parity import counts, in_parity
@@ -98,7 +100,7 @@ class Audits:
         self.first_of.setdefault(self.turns.add(row), row.number)
         sets = evaluation_sets(self.sets)
         if self.near or sets is not None:
-            words = word_numbers(compared_text(row.sample.messages, row.meta_text("unit")))
+            words = word_numbers(compared_text(row.sample.messages, row.meta.unit))
             if self.near:
                 self.duplicates.add(row, words)
             if sets is not None:
@@ -189,11 +191,9 @@ def audit(
     for found in imap(partial(_audited, options), rows, workers, loaded, open_pool=open_pool):
         whole.merge(found)
         step(found.rows)
-    rejects = expand_home(dataset) / "rejects.jsonl"
-    for number, reject in json_lines(rejects) if rejects.is_file() else ():
-        if isinstance(reject, dict):
-            whole.leaks.add_reject(number, reject)
-            whole.origins.add_reject(reject)
+    for number, reject in enumerate(read_rejects(expand_home(dataset)), start=1):
+        whole.leaks.add_reject(number, reject)
+        whole.origins.add_reject(reject)
     return whole.result()
 
 
@@ -223,18 +223,13 @@ def _row(
         return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)
     meta = item.meta
-    if not all(isinstance(meta.get(key), int) for key in ("tokens", "chars")):
+    if not (meta.tokens and meta.chars):
         try:
             sample.line  # noqa: B018 - a cached property that fails for lone surrogates
         except UnicodeEncodeError:
             return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
-        meta = {**meta, **_measured(sample, dialogue, target_for(tokenizer))}
-    tokens, chars = meta["tokens"], meta["chars"]
-    assert isinstance(tokens, int), "measured"
-    assert isinstance(chars, int), "measured"
-    return AuditRow(
-        number, item.split, where, sample, dialogue, meta, tokens, chars, without_secrets
-    )
+        meta = _measured(meta, sample, dialogue, target_for(tokenizer))
+    return AuditRow(number, item.split, where, sample, dialogue, meta, without_secrets)
 
 
 def _dialogue(sample: Sample) -> Dialogue | None:
@@ -244,15 +239,18 @@ def _dialogue(sample: Sample) -> Dialogue | None:
         return None
 
 
-def _measured(sample: Sample, dialogue: Dialogue | None, target: Target) -> dict[str, Json]:
-    """Returns the fields of meta/ that the audits need, for a sample without them."""
+def _measured(
+    meta: SampleMeta, sample: Sample, dialogue: Dialogue | None, target: Target
+) -> SampleMeta:
+    """Returns the line of meta/ with the numbers that the audits need, for a row without them."""
     rendering = render_sample(sample, target.style)
     prompts = target.generation_prompts
     parity = in_parity(sample.messages, rendering, prompts, target.style)
-    return {
-        "tokens": len(target.encode(rendering.text)),
-        "chars": len(rendering.text),
-        "calls": sum(len(turn.calls) for turn in dialogue.turns) if dialogue is not None else 0,
-        "assistant_turns": len(rendering.answers),
-        "parity": counts(parity),
-    }
+    return replace(
+        meta,
+        tokens=len(target.encode(rendering.text)),
+        chars=len(rendering.text),
+        calls=sum(len(turn.calls) for turn in dialogue.turns) if dialogue is not None else 0,
+        assistant_turns=len(rendering.answers),
+        parity=counts(parity),
+    )

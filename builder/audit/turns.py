@@ -16,7 +16,6 @@ from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCoun
 from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
-from builder.readers.toolkit.narrow import as_int
 from builder.trainers.record import Facts
 
 MESSAGES = {
@@ -116,7 +115,7 @@ class TurnAudit:
                     self.notes.add("truncated_response", row, part)
         self._turns.append(answers)
         self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
-        name = row.meta_text("pattern")
+        name = row.meta.pattern
         name = name if name in PATTERNS else pattern(row.dialogue)
         self._counts["patterns"][name] += 1
         return name
@@ -135,18 +134,13 @@ class TurnAudit:
 
     def _count_parity(self, row: AuditRow) -> None:
         totals = self._counts["totals"]
-        parity, trained = row.meta.get("parity"), row.meta.get("assistant_turns")
-        if isinstance(parity, dict) and isinstance(trained, int):
-            totals["turns"] += trained
+        if row.meta.parity:
+            totals["turns"] += row.meta.assistant_turns
             for mode in MODES:
-                self._counts["parity"][mode] += as_int(parity.get(mode))
-        spans = row.meta.get("spans")
-        if isinstance(spans, list):
-            totals["chars"] += row.chars
-            for span in spans:
-                match span:
-                    case [int(start), int(end)]:
-                        totals["trained chars"] += end - start
+                self._counts["parity"][mode] += row.meta.parity.get(mode, 0)
+        if row.meta.spans:
+            totals["chars"] += row.meta.chars
+            totals["trained chars"] += sum(end - start for start, end in row.meta.spans)
 
     def merge(self, later: TurnAudit) -> None:
         """Adds the counts of the samples that follow."""

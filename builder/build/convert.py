@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
@@ -16,7 +16,7 @@ from builder.build.prove import Proof, prepare, prove
 from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
-from builder.jsonio import dumps
+from builder.dataset.meta import SampleMeta
 from builder.ledger import call_keys
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
@@ -247,12 +247,10 @@ def _write_sample(
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
     meta = _meta(converted, proof, writer.summary, scrubber)
     models = tuple(name and scrubber.text(name) for name in proof.models)
-    if len(models) > 1:
-        meta["models"] = [*models]
-    if corrected := pairs.of(proof, converted.normalised, meta["record"]):
-        meta["preferences"] = corrected
-    line = dumps(meta).encode("utf-8", "replace")
-    writer.sample(proof.sample.line + b"\n", line + b"\n")
+    corrected = tuple(pairs.of(proof, converted.normalised, meta.record))
+    several = models if len(models) > 1 else ()
+    meta = replace(meta, models=several, preferences=corrected)
+    writer.sample(proof.sample.line + b"\n", meta.line + b"\n")
     origins = proof.example.origins
     calls = _calls_of(converted.normalised, origins)
     levels = Counter(item.level for item in proof.contexts)
@@ -316,8 +314,8 @@ class _Converted:
 
 def _meta(
     converted: _Converted, proof: Proof, summary: ResultSummary, scrubber: Scrubber
-) -> dict[str, Json]:
-    """Returns the sample's line in meta/ (contract.md, "Output folder").
+) -> SampleMeta:
+    """Returns the sample's line in meta/, without preference pairs.
 
     `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
     `parity` and `spans` describe the sample's targets.
@@ -325,7 +323,7 @@ def _meta(
     conversation, normalised = converted.conversation, converted.normalised
     example, sample, verdict = proof.example, proof.sample, proof.verdict
     counted = Counter(normalised.changes) + Counter(example.changes)
-    changes: dict[str, Json] = dict(sorted(counted.items()))
+    changes = dict(sorted(counted.items()))
     reasoning = normalised.reasoning
     if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
         reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
@@ -333,39 +331,40 @@ def _meta(
     assert context is not None, "a sample has a target"
     outcome = conversation.outcome
     model = next((name for name in reversed(proof.models) if name), None)
-    return {
-        "id": sample.id,
-        "source": scrubber.text(summary.name),
-        "format": summary.format,
-        "record": scrubber.text(conversation.record),
-        "conversation": scrubber.text(conversation.id),
-        "model": model and scrubber.text(model),
-        "license": _license(conversation, converted.task, scrubber),
-        "context": {"level": context.level, "missing": list(context.missing)},
-        "outcome": None if outcome is None else _scrubbed_outcome(outcome, scrubber),
-        "unit": converted.task.options.unit,
-        "tools_source": normalised.tools_source,
-        "reasoning": reasoning,
-        "changes": changes,
-        "pattern": pattern(example.dialogue),
-        "schema_violations": sum(item.code == "schema" for item in verdict.warnings),
-        "calls": verdict.calls,
-        "assistant_turns": len(verdict.spans),
-        "parity": counts(verdict.parity),
-        "chars": len(verdict.text),
-        "tokens": verdict.tokens,
-        "render_sha256": verdict.render_sha256,
-        "spans": [list(span) for span in verdict.spans],
-    }
+    return SampleMeta(
+        id=sample.id,
+        source=scrubber.text(summary.name),
+        format=summary.format,
+        record=scrubber.text(conversation.record),
+        conversation=scrubber.text(conversation.id),
+        model=model and scrubber.text(model),
+        license=_license(conversation, converted.task, scrubber),
+        context=context,
+        outcome=None if outcome is None else _scrubbed_outcome(outcome, scrubber),
+        unit=converted.task.options.unit,
+        tools_source=normalised.tools_source,
+        reasoning=reasoning,
+        changes=changes,
+        pattern=pattern(example.dialogue),
+        schema_violations=sum(item.code == "schema" for item in verdict.warnings),
+        calls=verdict.calls,
+        assistant_turns=len(verdict.spans),
+        parity=counts(verdict.parity),
+        chars=len(verdict.text),
+        tokens=verdict.tokens,
+        render_sha256=verdict.render_sha256,
+        spans=verdict.spans,
+    )
 
 
-def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Json:
+def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Mapping[str, Json] | None:
     """Returns the outcome as logged, without secrets, limited in depth and length."""
 
     def cleaned(text: str) -> str:
         return scrubber.text(clean(text, Counter()))
 
     try:
-        return map_strings(dict(outcome), cleaned)
+        found = map_strings(dict(outcome), cleaned)
     except KeyError:  # two keys contain the same secret, or are two spellings of a name
         return None
+    return found if isinstance(found, dict) else None

@@ -8,19 +8,22 @@ samples, and once more to compare them if near duplicates are dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from sys import intern
 from typing import Any, cast
 
 from builder.build.preferences import Matched, match
-from builder.build.results import ChunkResult, ConversationEntry, reject_line
+from builder.build.results import ChunkResult, ConversationEntry
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
+from builder.dataset.meta import SampleMeta
+from builder.dataset.rejects import REJECTS, Reject
 from builder.dataset.review import Review
 from builder.dataset.samples import read_sample
-from builder.jsonio import dumps, loads
+from builder.jsonio import loads
 from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
@@ -65,7 +68,7 @@ def finalize(
     built.without_secrets = _without_secrets(table, choice)
     built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
     left_out = _left_out(results, choice, ids)
-    writer.write("rejects.jsonl", chain(_rejects(results, unreadable), left_out))
+    writer.write(REJECTS, chain(_rejects(results, unreadable), left_out))
     return built
 
 
@@ -110,6 +113,7 @@ def _row(
     select = options.select
     is_kept = select.unreviewed == "keep"
     last = samples[-1] if samples else {}
+    metas = [SampleMeta.read(item) for item in samples]
     return ConversationRow(
         source=source,
         code=entry.code and intern(entry.code),
@@ -124,9 +128,9 @@ def _row(
             tuple((intern(code), count) for code, count in item.missing) for item in entry.samples
         ),
         weighted=tuple(item.is_weighted for item in entry.samples),
-        patterns=tuple(intern(str(item["pattern"])) for item in samples),
+        patterns=tuple(intern(item.pattern) for item in metas),
         refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
-        reviews=tuple(review.refusal(str(item["id"]), unreviewed=is_kept) for item in samples)
+        reviews=tuple(review.refusal(item.id, unreviewed=is_kept) for item in metas)
         if review is not None
         else (),
         group=intern(select.group(last)),
@@ -154,7 +158,7 @@ def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> 
         for number, (line, meta) in enumerate(_samples(results)):
             if chosen[number]:
                 messages = [(item["role"], item["content"]) for item in _decoded(line)["messages"]]
-                yield compared_text(messages, _decoded(meta)["unit"])
+                yield compared_text(messages, _meta(meta).unit)
 
     numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
     return {numbers[at]: numbers[kept] for at, kept in near_repeats(texts()).items()}
@@ -262,15 +266,15 @@ def _write(
         if split is None:
             continue
         if number in ids:
-            ids[number] = _decoded(meta)["id"]
+            ids[number] = _meta(meta).id
         if split not in writers:
             writers[split] = SplitWriter(
                 built.writer, split, config.output.suffixes, shard_bytes, weighted=built.is_weighted
             )
         if number in matched.pairs:
-            values = _decoded(meta)
-            values["preferences"] = values.get("preferences", []) + matched.pairs[number]
-            meta = dumps(values).encode("utf-8", "replace") + b"\n"  # noqa: PLW2901 - completed
+            known = _meta(meta)
+            pairs = (*known.preferences, *matched.pairs[number])
+            meta = replace(known, preferences=pairs).line + b"\n"  # noqa: PLW2901 - completed
         writers[split].add(line, meta)
     built.data_files = {name: writers[name].close() for name in SPLITS if name in writers}
     return ids
@@ -289,7 +293,7 @@ def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
     """Yields the lines of rejects.jsonl for what was rejected before the selection."""
     for problem in unreadable:
-        yield reject_line(problem, problem.where, None, "file")
+        yield Reject.of(problem, problem.where, None, "file").line
     for result in results:
         yield from result.rejects()
 
@@ -308,15 +312,19 @@ def _left_out(
         detail = f"left out by {code}" if is_condition else f"left out for the share of {code}"
         if code == NEAR_DUPLICATE:
             detail = f"nearly equals sample {ids[choice.near[number]]} says"
-        meta = _decoded(line)
+        meta = _meta(line)
         problem = Problem(code, "sample", detail, records=0)
-        yield reject_line(problem, meta["source"], meta["format"], meta["record"])
+        yield Reject.of(problem, meta.source, meta.format, meta.record).line
 
 
 def _samples(results: Sequence[ChunkResult]) -> Iterator[tuple[bytes, bytes]]:
     """Yields (line, meta line) of each proven sample, in the order of their numbers."""
     for result in results:
         yield from result.samples()
+
+
+def _meta(line: bytes) -> SampleMeta:
+    return SampleMeta.read(_decoded(line))
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

@@ -28,8 +28,7 @@ from builder.build.results import (
 )
 from builder.card.built import Built
 from builder.config import Config, read_resolved
-from builder.conversation import LEVELS, Json
-from builder.dataset.models import models_of
+from builder.conversation import LEVELS, Context, Json
 from builder.dataset.review import read_review
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.jsonio import JsonFault, loads
@@ -39,7 +38,6 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
@@ -196,8 +194,7 @@ def _pairs_left_out(folder: BuiltFolder) -> tuple[tuple[str, int], ...]:
 
 
 def _conversation_of(row: DatasetRow) -> tuple[str, ...]:
-    keys = ("format", "source", "record", "conversation")
-    return (row.split, *(str(row.meta.get(key)) for key in keys))
+    return (row.split, *map(str, row.meta.place))
 
 
 def _entry(
@@ -213,23 +210,21 @@ def _entry(
             raise UsageError(f"dataset {writer.summary.name!r}: {row.file}:{row.number}: no sample")
         assert isinstance(row.meta_line, bytes), "its digest is that of the manifest"
         writer.sample(line.rstrip(b"\n") + b"\n", row.meta_line.rstrip(b"\n") + b"\n")
-        prefixes = _prefixes(sample, str(row.meta.get("tools_source")), config)
+        prefixes = _prefixes(sample, row.meta.tools_source, config)
         calls.update(dict.fromkeys(_calls(sample, prefixes)))
         longest = max(longest, prefixes, key=len)
         samples.append(_sample_entry(row, sample, prefixes, len(calls)))
     meta = rows[0].meta
-    session = session_digest(
-        str(meta.get("conversation")), str(meta.get("format")), f"{number}/{meta.get('source')}"
-    )
+    session = session_digest(meta.conversation, str(meta.format), f"{number}/{meta.source}")
     return ConversationEntry(
         None,
         tuple(samples),
         longest,
         tuple((key, None) for key in calls),
-        str(meta.get("tools_source")),
+        meta.tools_source,
         session,
-        name_or_none(meta.get("license")),
-        name_or_none(meta.get("format")),
+        meta.license or None,
+        meta.format or None,
     )
 
 
@@ -237,19 +232,16 @@ def _sample_entry(
     row: DatasetRow, sample: Sample, prefixes: Sequence[bytes], calls: int
 ) -> SampleEntry:
     """Describes a sample; all its targets get the context level that its meta line names."""
-    context = as_dict(row.meta.get("context"))
-    turns, tokens = row.meta.get("assistant_turns"), row.meta.get("tokens")
-    targets = turns if isinstance(turns, int) else 0
-    missing = as_list(context.get("missing")) if isinstance(turns, int) else []
+    context, targets = row.meta.context or Context(""), row.meta.assistant_turns
     return SampleEntry(
         prefixes[-1],
-        tokens if isinstance(tokens, int) else 0,
+        row.meta.tokens,
         (0, calls),
-        tuple(targets if name == context.get("level") else 0 for name in LEVELS),
-        tuple((code, targets) for code in missing if isinstance(code, str)),
+        tuple(targets if name == context.level else 0 for name in LEVELS),
+        tuple((code, targets) for code in context.missing),
         is_weighted=bool(sample.weights),
-        pairs=len(as_list(row.meta.get("preferences"))),
-        models=tuple(models_of(row.meta)),
+        pairs=len(row.meta.preferences),
+        models=row.meta.every_model,
     )
 
 

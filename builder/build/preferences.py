@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from builder.build.prove import Proof, prepare
-from builder.conversation import Conversation, Json
+from builder.conversation import Conversation
+from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import dumps, loads
 from builder.normalize.normalise import Normalised
@@ -31,7 +32,6 @@ from builder.select.alternatives import (
     Successors,
     alternative_of,
     answers_of,
-    preference,
     replaced,
     tools_digest,
 )
@@ -87,8 +87,8 @@ class Corrected:
     left_out: Counter[str] = field(default_factory=Counter)
     _done: set[int] = field(default_factory=set)
 
-    def of(self, proof: Proof, normalised: Normalised, record: Json) -> list[Json]:
-        """Returns the pairs of a proven sample, for `preferences` in its meta line."""
+    def of(self, proof: Proof, normalised: Normalised, record: str) -> list[Preference]:
+        """Returns the pairs of a proven sample; `record` contains the rejected answers."""
         example = proof.example
         dialogue = example.dialogue
         failures = [normalised.failures[origin] for origin in example.origins]
@@ -99,7 +99,7 @@ class Corrected:
         if normalised.tools_source in LOGGED:
             found = (item.turn for item in proof.verdict.warnings if item.code == "schema")
             violating = {answers.index(at) for at in found if at in answers}
-        pairs: list[Json] = []
+        pairs: list[Preference] = []
         for item in corrections(dialogue, failures, answered, violating):
             origin = example.origins[item.chosen]
             is_adjacent = example.origins[item.rejected] + 1 == origin
@@ -112,9 +112,10 @@ class Corrected:
             rejected = dialogue.turns[answers[item.rejected]]
             bare = flat_turn(replace(rejected, reasoning=""))[1] if rejected.reasoning else None
             chosen = flat_turn(dialogue.turns[answers[item.chosen]])[1]
-            pairs.append(
-                preference(item.reason, item.rejected, chosen=chosen, rejected=bare, record=record)
+            pair = Preference(
+                reason=item.reason, turn=item.rejected, chosen=chosen, rejected=bare, record=record
             )
+            pairs.append(pair)
         return pairs
 
 
@@ -130,7 +131,7 @@ def _have_results(normalised: Normalised) -> list[bool]:
 class Matched:
     """Pairs by sample number; `left_out` counts, by code, the conversations without a pair."""
 
-    pairs: dict[int, list[Json]] = field(default_factory=dict)
+    pairs: dict[int, list[Preference]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -181,13 +182,13 @@ def _successors(
     number: int, line: bytes, meta_line: bytes, *, is_last: bool
 ) -> Iterator[Successor]:
     """Yields the assistant turns of a sample. `is_last`: it is the last of its conversation."""
-    row, meta = cast("Any", loads(line)), cast("Any", loads(meta_line))
+    row, meta = cast("Any", loads(line)), SampleMeta.read(loads(meta_line))
     sample = read_sample(row)
     assert isinstance(sample, Sample), "it was proven"
     dialogue = to_dialogue(sample)
     answers = answers_of(dialogue)
-    trained = targets(sample, meta["unit"], meta["assistant_turns"])
-    digest = _digest(sample, meta["tools_source"], "all")
+    trained = targets(sample, meta.unit, meta.assistant_turns)
+    digest = _digest(sample, meta.tools_source, "all")
     names = frozenset(tool["function"]["name"] for tool in row["tools"])
     for ordinal, answer in enumerate(answers):
         yield Successor(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from builder.audit.result import AuditFinding
@@ -20,8 +21,8 @@ from builder.card.built import Built
 from builder.card.card import card, pictures
 from builder.config import Config
 from builder.conversation import Json
+from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review
-from builder.jsonio import loads
 from builder.output.folder import Writer
 from builder.parallel.pool import (
     OpenPool,
@@ -107,7 +108,7 @@ def publish(
         run.phase("write", None)
         built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
         if not _is_publishable(built, run.out):
-            built.reasons = _reasons(built.writer.folder / "rejects.jsonl")
+            built.reasons = _reasons(built.writer.folder)
             return built, False
         about = _about(built, run)
         made: dict[str, Json] = {
@@ -199,14 +200,12 @@ def _is_publishable(built: Built, out: Path) -> bool:
     return bool(built.ledger.samples or (built.ledger.found and not has_dataset(out)))
 
 
-def _reasons(rejects: Path) -> list[str]:
+def _reasons(folder: Path) -> list[str]:
     """Returns the first lines of rejects.jsonl as messages."""
     found = []
-    for line in rejects.read_bytes().splitlines()[:REASONS]:
-        item = loads(line)
-        assert isinstance(item, dict)
-        place = "" if item["record"] in ("", "file") else f" {item['record']}:"
-        found.append(f"{item['source']}:{place} {item['code']}: {item['message']}")
+    for item in islice(read_rejects(folder), REASONS):
+        place = "" if item.record in ("", "file") else f" {item.record}:"
+        found.append(f"{item.source}:{place} {item.code}: {item.message}")
     return found
 
 

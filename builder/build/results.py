@@ -27,6 +27,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
 from builder.conversation import Json
+from builder.dataset.rejects import Reject
 from builder.jsonio import JsonFault, dumps, loads, packed
 from builder.ledger import Ledger
 from builder.problem import Problem
@@ -188,18 +189,6 @@ class ResultSummary:
     is_scan: bool = False
 
 
-def reject_line(problem: Problem, source: str, format: str | None, record: str) -> bytes:  # noqa: A002 - the column's name
-    """Returns a line of rejects.jsonl."""
-    row: Json = {
-        "source": source,
-        "format": format,
-        "record": record,
-        "code": problem.code,
-        "message": problem.detail,
-    }
-    return dumps(row).encode("utf-8", "replace") + b"\n"
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
     """A finished result. `sizes` are those of its samples, entries and rejects, in bytes."""
@@ -278,7 +267,8 @@ class ResultWriter:
         self.first_code = self.first_code or problem.code
         if self.scrubber is not None:
             name, problem = self.scrubber.text(name), self.scrubber.problem(problem)
-        self._rejects.write(reject_line(problem, name, self.summary.format, problem.where))
+        reject = Reject.of(problem, name, self.summary.format, problem.where)
+        self._rejects.write(reject.line)
         self.summary.rejects += 1
 
     def reject_row(self, row: Json) -> None:

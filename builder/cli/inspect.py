@@ -191,7 +191,7 @@ def _conversation(
     verdict = proofs[-1].verdict
     summary["text"] = verdict.text
     summary["spans"] = [list(span) for span in verdict.spans]
-    summary["parity"] = counts(verdict.parity)
+    summary["parity"] = {**counts(verdict.parity)}
     summary["tokens"] = verdict.tokens
     return summary, verdict.spans
 

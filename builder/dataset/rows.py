@@ -13,6 +13,7 @@ from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
 from builder.dataset.forms import RowReading, no_sample, read_any, reader_for, reader_of_rows
+from builder.dataset.meta import NO_META, SampleMeta
 from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
@@ -98,8 +99,13 @@ class DatasetRow:
         return self.reading.sample
 
     @cached_property
-    def meta(self) -> dict[str, Json]:
-        """Returns its line of meta/, decoded; {} if there is none."""
+    def meta(self) -> SampleMeta:
+        """Returns its line of meta/; `NO_META` if there is none."""
+        return SampleMeta.read(self.meta_values) if self.meta_values else NO_META
+
+    @cached_property
+    def meta_values(self) -> dict[str, Json]:
+        """Returns its line of meta/ as it was written, decoded; {} if there is none."""
         if not isinstance(self.meta_line, bytes):
             return {}
         try:
@@ -111,20 +117,18 @@ class DatasetRow:
     @property
     def unit(self) -> str:
         """Returns the training unit that meta/ names, else "conversation"."""
-        unit = self.meta.get("unit")
-        return unit if isinstance(unit, str) else CONVERSATION
+        return self.meta.unit or CONVERSATION
 
     @property
     def late_system(self) -> bool:
         """Returns whether it was built with a system message that is not the first message."""
-        changes = self.meta.get("changes")
-        return isinstance(changes, dict) and "late_system_kept" in changes
+        return "late_system_kept" in self.meta.changes
 
     def targets(self, sample: Sample, unit: str | None = None) -> tuple[int, ...]:
         """Returns the ordinals of the trained assistant turns, according to `unit` or meta/."""
-        turns = self.meta.get("assistant_turns")
-        known = unit is None and self.unit != CONVERSATION and isinstance(turns, int)
-        return targets(sample, unit or self.unit, max(int(str(turns)), 0) if known else None)
+        is_known = unit is None and self.unit != CONVERSATION
+        trained = self.meta.assistant_turns if is_known else 0
+        return targets(sample, unit or self.unit, trained or None)
 
     @property
     def written(self) -> bytes | Problem:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from builder.conversation import Json
+from builder.dataset.meta import Preference
 from builder.dataset.rows import DatasetRow
 from builder.sample import Sample
 from builder.verify.verifier import Verdict, Verifier
@@ -41,8 +41,7 @@ class PreferencePairs:
 
     def proven(self, row: DatasetRow, sample: Sample) -> Iterator[PreferencePair]:
         """Yields the proven pairs of a row."""
-        listed = row.meta.get("preferences")
-        for item in listed if isinstance(listed, list) else []:
+        for item in row.meta.preferences:
             sides = _sides(item, sample)
             if sides is None:
                 self.left_out["bad_preference"] += 1
@@ -78,24 +77,18 @@ class PreferencePairs:
         return self.verifier.check(sample, targets=(answers - 1,), late_system=late_system)
 
 
-def _sides(item: Json, sample: Sample) -> tuple[str, Sample, Sample] | None:
-    """Returns the reason and both sides of an entry; None if it does not fit this sample."""
-    if not isinstance(item, dict):
-        return None
-    reason, turn = item.get("reason"), item.get("turn")
+def _sides(item: Preference, sample: Sample) -> tuple[str, Sample, Sample] | None:
+    """Returns the reason and both sides of a pair; None if it does not fit this sample."""
     answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
-    if not isinstance(reason, str) or type(turn) is not int or not 0 <= turn < len(answers):
+    if not item.reason or item.turn >= len(answers):
         return None
-    at = answers[turn]
-    sides = []
-    for key in ("chosen", "rejected"):
-        text = item.get(key)
-        if text is None:
-            text = sample.messages[at][1]
-        if not isinstance(text, str):
-            return None
-        sides.append(Sample((*sample.messages[:at], ("assistant", text)), sample.tools))
-    return reason, sides[0], sides[1]
+    at = answers[item.turn]
+    own = sample.messages[at][1]
+    chosen, rejected = (
+        Sample((*sample.messages[:at], ("assistant", own if text is None else text)), sample.tools)
+        for text in (item.chosen, item.rejected)
+    )
+    return item.reason, chosen, rejected
 
 
 def _prompt(text: str) -> str:

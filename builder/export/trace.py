@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from builder.conversation import Conversation, Json
-from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.export.variants import call_ids, structured_messages
 from builder.export.write import Exported, proven_rows
@@ -47,10 +46,6 @@ def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Expor
     return exported
 
 
-def _text(value: Json, default: str) -> str:
-    return value if isinstance(value, str) and value else default
-
-
 def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     """Returns a trajectory of ATIF-v1.6 (atif.md, "Fields"), with results in the call's step."""
     steps: list[dict[str, Json]] = []
@@ -78,11 +73,11 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
             ]
         steps.append(step)
     agent: dict[str, Json] = {
-        "name": _text(row.meta.get("format"), "unknown"),
+        "name": row.meta.format or "unknown",
         "version": "unknown",
         "tool_definitions": list(sample.tools),
     }
-    match models_of(row.meta):
+    match row.meta.every_model:
         case [str(name)]:
             agent["model_name"] = name
         case [_, _, *_] as names:
@@ -98,7 +93,7 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
 
 def _session(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
     """Returns a session trace (hf-session-traces.md): a session line, then a line per message."""
-    harness = _text(row.meta.get("format"), "unknown")
+    harness = row.meta.format or "unknown"
     lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
     for message in structured_messages(dialogue):
         fields = {

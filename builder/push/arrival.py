@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.conversation import Json
 from builder.credentials import reason
+from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects, plain_row
 from builder.dataset.samples import read_sample
 from builder.push import hub
@@ -94,12 +94,12 @@ def _compare_rows(
                 break
             arrival.rows += 1
             if number % max(1, count // SAMPLED) == 0:
-                problem = _problem(row, meta, target)
+                problem = _problem(row, SampleMeta.read(meta), target)
                 arrival.renderings += problem is None
                 arrival.problems += [f"{split} row {number}: {problem}"] if problem else []
 
 
-def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str | None:
+def _problem(row: dict[str, Any], meta: SampleMeta, target: Target) -> str | None:
     """Returns how a loaded row differs from the row that was proven, or None."""
     sample = read_sample(plain_row({key: row.get(key) for key in ("messages", "tools")}))
     if not isinstance(sample, Sample):
@@ -108,7 +108,7 @@ def _problem(row: dict[str, Any], meta: dict[str, Json], target: Target) -> str 
         text = target.render_sample(sample)
     except Exception as error:  # any exception of the template means that the row is at fault
         return f"as loaded it does not render: {error}"[:200]
-    if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.get("render_sha256"):
+    if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.render_sha256:
         return "as loaded it renders to a text other than the proven one"
     return None
 

@@ -12,7 +12,7 @@ import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
 from builder.audit.result import AuditFinding, GateAction
-from builder.conversation import Json
+from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
@@ -150,22 +150,21 @@ def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iter
         yield GateRefusal("verify", f"{proven}; {_some(bad)}", by_name=False)
 
 
-def _meta(folder: Path) -> Iterator[dict[str, Json]]:
-    return json_objects(sorted(folder.glob("meta/*.jsonl")))
+def _metas(folder: Path) -> Iterator[SampleMeta]:
+    return map(SampleMeta.read, json_objects(sorted(folder.glob("meta/*.jsonl"))))
 
 
 def _benchmarks(folder: Path) -> Counter[str]:
     """Returns {benchmark: number of samples that are runs of it}, by the names in meta/."""
-    return Counter(name for row in _meta(folder) if (name := benchmark_of(row)) is not None)
+    return Counter(name for meta in _metas(folder) if (name := benchmark_of(meta)) is not None)
 
 
 def _without_license(folder: Path) -> int:
     """Returns the number of samples without a licence in meta/; all if the card names none."""
     count = samples = 0
-    for row in _meta(folder):
+    for meta in _metas(folder):
         samples += 1
-        name = row.get("license")
-        count += not isinstance(name, str) or name.strip().lower() in ("", "unknown")
+        count += (meta.license or "").strip().lower() in ("", "unknown")
     return count or (samples if _card_license(folder) in (None, "unknown") else 0)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from builder.conversation import Json
 from builder.qwen3.render import Rendering, is_response, last_query, shown_thought
 from builder.qwen3.style import Style, Thoughts
 
@@ -89,6 +88,6 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
     return same
 
 
-def counts(turns: Sequence[frozenset[str]]) -> dict[str, Json]:
+def counts(turns: Sequence[frozenset[str]]) -> dict[str, int]:
     """Returns {mode: number of turns in parity} for every mode."""
     return {mode: sum(mode in modes for modes in turns) for mode in MODES}

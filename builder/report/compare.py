@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
-from builder.dataset.models import models_of
-from builder.dataset.rows import dataset_rows, json_lines
+from builder.dataset.rejects import read_rejects
+from builder.dataset.rows import dataset_rows
 from builder.jsonio import dumps
 from builder.paths import expand_home
 from builder.qwen3.parse import ParseFault, to_dialogue
-from builder.readers.toolkit.narrow import as_dict, as_int
 from builder.sample import Sample
-
-Place = tuple[str, ...]
-"""The origin of a sample: format, source, record and conversation in meta/."""
 
 BAD = "(no sample)"
 """Counted as the tool of a row that cannot be parsed."""
@@ -26,14 +22,14 @@ BAD = "(no sample)"
 class DatasetFacts:
     """The facts that are compared; takes memory for an id and an origin per sample.
 
-    ids      {id of a sample: its origin}
+    ids      {id of a sample: the place of its conversation}
     counts   {table ("tools", "rejects", …): {name: number of samples, calls or lines}}
     """
 
     samples: int = 0
     tokens: int = 0
     calls: int = 0
-    ids: dict[str, Place] = field(default_factory=dict)
+    ids: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def count(self, table: str, name: str, number: int = 1) -> None:
@@ -107,23 +103,19 @@ def dataset_facts(dataset: str) -> DatasetFacts:
         if not isinstance(sample, Sample):
             facts.count("tools", BAD)
             continue
-        keys = ("format", "source", "record", "conversation")
-        facts.ids[sample.id] = tuple(str(meta.get(key)) for key in keys)
-        facts.tokens += as_int(meta.get("tokens"))
+        facts.ids[sample.id] = meta.place
+        facts.tokens += meta.tokens
         facts.count("splits", row.split)
-        for key in ("format", "model", "pattern", "unit"):
-            names = models_of(meta) if key == "model" else [meta.get(key)]
-            for name in names:
-                if name is not None:
-                    facts.count(f"{key}s", str(name))
-        for key, value in as_dict(meta.get("outcome")).items():
+        for name in ("format", "model", "pattern", "unit"):
+            values = meta.every_model if name == "model" else (getattr(meta, name),)
+            for value in filter(None, values):
+                facts.count(f"{name}s", value)
+        for key, value in (meta.outcome or {}).items():
             if isinstance(value, str | int | float | bool):
                 facts.count("outcomes", f"{key}: {dumps(value)}")
         _count_tools(facts, sample)
-    rejects = expand_home(dataset) / "rejects.jsonl"
-    for _, line in json_lines(rejects) if rejects.is_file() else ():
-        if isinstance(line, dict):
-            facts.count("rejects", str(line.get("code")))
+    for reject in read_rejects(expand_home(dataset)):
+        facts.count("rejects", reject.code)
     return facts
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.dataset.rejects import Reject
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.columns import Columns, ColumnView, Mask, Numbers
 from builder.report.query import Query
 from builder.report.sample_facets import (
@@ -221,8 +222,8 @@ class RejectIndex(Index):
         for _, line in self.lines.lines(0) if self.lines.reach(0) else ():
             if is_closed():
                 return
-            value = as_dict(decoded(line))
-            own = {name: facet_value(as_str(value.get(name))) for name in REJECT_FACETS}
+            reject = Reject.read(decoded(line))
+            own = {name: facet_value(getattr(reject, name) or "") for name in REJECT_FACETS}
             columns.add({name: [text] for name, text in own.items() if text}, {})
 
 

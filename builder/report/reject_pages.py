@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_str
+from builder.dataset.rejects import Reject
 from builder.report.codes import explained
 from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
 from builder.report.index import REJECT_FACETS, RejectIndex, Result
@@ -24,7 +24,7 @@ def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
     at, numbers = listed.page(params)
-    items = [_item(each, index.line(each), query) for each in numbers]
+    items = [_item(each, Reject.read(index.line(each)), query) for each in numbers]
     code = query.value("code")
     return join((explained(code) if code else EMPTY, listed.html(at, items)))
 
@@ -36,18 +36,17 @@ def reject_page(
     line = index.line(at)
     if line is None:
         return None
+    reject = Reject.read(line)
     if logs is None:
         note = "Start the viewer with --logs FOLDER, the input of the build, to see the record."
         record = tag("p", text(note), class_="note")
     else:
-        places = (as_str(line.get(key)) for key in ("source", "record"))
-        record = raw_html(raw_records(logs, *places))
-    code = as_str(line.get("code"))
+        record = raw_html(raw_records(logs, reject.source, reject.record))
     return join(
         (
             _steps(index, at, _query(params)),
-            tag("h2", tag("code", text(shorten(code, 80) or "(no code)"))),
-            explained(code),
+            tag("h2", tag("code", text(shorten(reject.code, 80) or "(no code)"))),
+            explained(reject.code),
             facts_list(map(_fact, list(line.items())[:_FIELDS]), "facts broad", 400),
             tag("section", tag("h3", text("Raw record")), record, class_="raw"),
         )
@@ -73,13 +72,11 @@ def _fact(pair: tuple[str, Json]) -> tuple[str, str]:
     return pair[0], as_written(pair[1])
 
 
-def _item(at: int, line: Mapping[str, Json] | None, query: Query) -> Html:
-    found = line or {}
-    places = (as_str(found.get(key)) for key in ("source", "record", "format"))
-    about = " · ".join(shorten(value, 100) for value in places if value)
-    words = shorten(as_str(found.get("message")), 300) or "(no message)"
+def _item(at: int, reject: Reject, query: Query) -> Html:
+    about = " · ".join(shorten(value, 100) for value in reject.place)
+    words = shorten(reject.message, 300) or "(no message)"
     pattern = query.pattern
     link = tag("a", marked(words, pattern), href=query.url("reject", line=at), class_="asked",
                dir="auto")  # fmt: skip
-    code = tag("code", text(shorten(as_str(found.get("code")), 60)), class_="count")
+    code = tag("code", text(shorten(reject.code, 60)), class_="count")
     return tag("li", code, link, tag("span", marked(about, pattern), class_="about below"))

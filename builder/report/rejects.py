@@ -5,44 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from builder.conversation import Json
-from builder.dataset.rows import json_lines
+from builder.dataset.rejects import Reject, read_rejects
 from builder.paths import expand_home
-from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.codes import explained
 from builder.report.html import Html, filter_form, join, number, shorten, tag, text
 from builder.report.page import fit
 
-FILE = "rejects.jsonl"
 _CODES = 200
 _EXAMPLES = 5
 _MAX_BYTES = 600_000
 
 
 @dataclass(slots=True)
-class Rejects:
+class RejectsOfCode:
     """The lines of one code: their number, and examples from different formats."""
 
     count: int = 0
-    examples: list[dict[str, Json]] = field(default_factory=list)
+    examples: list[Reject] = field(default_factory=list)
 
 
-def read_rejects(dataset: str) -> dict[str, Rejects]:
+def rejects_by_code(dataset: str) -> dict[str, RejectsOfCode]:
     """Returns the rejects of a built folder by code, most frequent first; {} for other datasets."""
-    path = expand_home(dataset) / FILE
-    found: dict[str, Rejects] = {}
-    if not path.is_file():
-        return found
+    found: dict[str, RejectsOfCode] = {}
     formats: dict[str, set[str]] = {}
-    for _, value in json_lines(path):
-        line = as_dict(value)
-        code = shorten(as_str(line.get("code")) or "(no code)", 60)
+    for line in read_rejects(expand_home(dataset)):
+        code = shorten(line.code or "(no code)", 60)
         if code not in found and len(found) >= _CODES:
             code = "(others)"
-        known = found.setdefault(code, Rejects())
+        known = found.setdefault(code, RejectsOfCode())
         known.count += 1
         kinds = formats.setdefault(code, set())
-        kind = shorten(as_str(line.get("format")), 60)
+        kind = shorten(line.format or "", 60)
         if len(known.examples) < _EXAMPLES and (kind not in kinds or known.count > _EXAMPLES):
             kinds.add(kind)
             known.examples.append(line)
@@ -51,7 +44,7 @@ def read_rejects(dataset: str) -> dict[str, Rejects]:
     return dict(sorted(found.items(), key=lambda item: (-item[1].count, item[0])))
 
 
-def rejects_html(found: dict[str, Rejects]) -> Html:
+def rejects_html(found: dict[str, RejectsOfCode]) -> Html:
     """Returns a list of codes that unfold into an explanation and examples."""
     if not found:
         return tag("p", text("Nothing was rejected."), class_="note")
@@ -59,7 +52,7 @@ def rejects_html(found: dict[str, Rejects]) -> Html:
     return join((filter_form("reject-list", "Rejects"), tag("div", groups, id="reject-list")))
 
 
-def _group(item: tuple[str, Rejects]) -> Html:
+def _group(item: tuple[str, RejectsOfCode]) -> Html:
     code, rejects = item
     counted = tag("span", text(number(rejects.count)), class_="count")
     head = tag("summary", tag("code", text(code)), counted)
@@ -67,16 +60,12 @@ def _group(item: tuple[str, Rejects]) -> Html:
     return tag("details", head, explained(code), table, class_="reject", data_item="")
 
 
-def _table(lines: Iterable[dict[str, Json]]) -> Html:
+def _table(lines: Iterable[Reject]) -> Html:
     head = tag("tr", *(tag("th", text(name), scope="col") for name in ("where", "why")))
     body = []
     for line in lines:
-        place = " · ".join(
-            shorten(value, 160)
-            for key in ("source", "record", "format")
-            if (value := as_str(line.get(key)))
-        )
-        why = shorten(as_str(line.get("message")), 400)
+        place = " · ".join(shorten(value, 160) for value in line.place)
+        why = shorten(line.message, 400)
         body.append(tag("tr", tag("td", text(place)), tag("td", text(why))))
     table = tag("table", tag("thead", head), tag("tbody", *body), class_="halves")
     return tag("div", table, class_="scroll")

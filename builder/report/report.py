@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from builder.audit.result import Audit, AuditTable, Histogram
 from builder.conversation import Json
-from builder.dataset.models import models_of
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.charts import histogram_figure, is_wide, table_figure
@@ -20,7 +19,7 @@ from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, filter_form, join, number, plain, shorten, tag, text
 from builder.report.overview import findings, how_made, proof
 from builder.report.page import fit, page
-from builder.report.rejects import read_rejects, rejects_html
+from builder.report.rejects import rejects_by_code, rejects_html
 from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
 from builder.report.survey import Survey, charts, fetch, survey
@@ -78,7 +77,7 @@ def report_html(
         "overview": join((verdict(found, ledger, manifest, audit), flow)),
         "findings": findings(audit, places),
         "charts": _charts(found, audit),
-        "rejects": rejects_html(read_rejects(dataset)),
+        "rejects": rejects_html(rejects_by_code(dataset)),
         "made": join((how_made(manifest), _proven_against(manifest))),
     }
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
@@ -181,19 +180,19 @@ def _item(picked: Picked, body: Html) -> Html:
         class_="sample",
         id=f"sample-{picked.number}",
         data_item="",
-        data_format=shorten(as_str(meta.get("format")), 60) or None,
+        data_format=shorten(meta.format or "", 60) or None,
         data_model=" | ".join(_models(picked)) or None,
         data_why=" | ".join(shorten(reason, 60) for reason in picked.reasons) or None,
     )
 
 
 def _models(picked: Picked) -> list[str]:
-    return [shorten(name, 60) for name in models_of(picked.row.meta) if name]
+    return [shorten(name, 60) for name in picked.row.meta.every_model if name]
 
 
 def _filters(samples: Sequence[Picked]) -> Html:
     """Returns a search box, and a choice each of reason, format and model."""
-    formats = {shorten(as_str(picked.row.meta.get("format")), 60) for picked in samples}
+    formats = {shorten(picked.row.meta.format or "", 60) for picked in samples}
     models = {item for picked in samples for item in _models(picked)}
     reasons = {shorten(reason, 60) for picked in samples for reason in picked.reasons}
     return filter_form(

@@ -10,11 +10,9 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from builder.conversation import LEVELS, Json
-from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.facts import whole
 from builder.report.html import number, shorten
 from builder.report.store import as_stored, content
 from builder.sample import Sample
@@ -82,15 +80,15 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
         "split": [row.split],
         "form": _texts(row.reading.form) if row.converted is not None else [],
         "problem": _texts(row.reading.code) if row.foreign else [],
-        "format": _texts(meta.get("format")),
-        "model": [name for name in models_of(meta) if name],
+        "format": _texts(meta.format),
+        "model": [name for name in meta.every_model if name],
         "tool": list(dict.fromkeys(called_tools(content(row))))[:_MAX_VALUES],
-        "pattern": _texts(meta.get("pattern")),
-        "outcome": list(_outcome(meta.get("outcome"))),
-        "context": _texts(as_dict(meta.get("context")).get("level")),
+        "pattern": _texts(meta.pattern),
+        "outcome": list(_outcome(meta.outcome or {})),
+        "context": _texts(meta.context.level if meta.context else None),
         "length": [_length(row)],
-        "code": [*as_dict(meta.get("changes")), *changes][:_MAX_VALUES],
-        "source": _texts(meta.get("source")),
+        "code": [*meta.changes, *changes][:_MAX_VALUES],
+        "source": _texts(meta.source),
     }
     return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
 
@@ -105,11 +103,10 @@ def sample_numbers(row: DatasetRow) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
     answers = (message.get("role") == "assistant" for message in _messages(content(row)))
-    calls = whole(meta.get("calls"))
     found = {
-        "length": whole(meta.get("tokens")) if _has_tokens(row) else characters(row),
-        "turns": whole(meta.get("assistant_turns")) or sum(answers),
-        "calls": calls if "calls" in meta else sum(1 for _ in called_tools(content(row))),
+        "length": meta.tokens or characters(row),
+        "turns": meta.assistant_turns or sum(answers),
+        "calls": meta.calls or sum(1 for _ in called_tools(content(row))),
     }
     bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
     return {**bounded, "id": id_digest(sample_id(row))}
@@ -117,9 +114,8 @@ def sample_numbers(row: DatasetRow) -> dict[str, int]:
 
 def sample_id(row: DatasetRow) -> str:
     """Returns the id in meta/, or else the one that a build would assign."""
-    named = as_str(row.meta.get("id"))
-    if named:
-        return named
+    if row.meta.id:
+        return row.meta.id
     if isinstance(row.sample, Sample):
         return row.sample.id
     return hashlib.sha256(dumps(as_stored(row)).encode("utf-8", "replace")).hexdigest()
@@ -152,25 +148,20 @@ def characters(row: DatasetRow) -> int:
     return sum(len(as_str(message.get("content"))) for message in _messages(content(row)))
 
 
-def _texts(value: Json) -> list[str]:
-    return [value] if isinstance(value, str) and value else []
-
-
-def _has_tokens(row: DatasetRow) -> bool:
-    return isinstance(row.meta.get("tokens"), int)
+def _texts(value: str | None) -> list[str]:
+    return [value] if value else []
 
 
 def _length(row: DatasetRow) -> str:
-    if _has_tokens(row):
-        tokens = whole(row.meta.get("tokens"))
-        return _TOKENS[sum(tokens >= bound for bound in _BOUNDS)]
+    if row.meta.tokens:
+        return _TOKENS[sum(row.meta.tokens >= bound for bound in _BOUNDS)]
     length = characters(row)
     return _CHARACTERS[sum(length >= _PER_TOKEN * bound for bound in _BOUNDS)]
 
 
-def _outcome(value: Json) -> Iterator[str]:
+def _outcome(value: Mapping[str, Json]) -> Iterator[str]:
     """Yields `key: value` for the first texts, numbers and booleans of an outcome."""
-    for key, item in list(as_dict(value).items())[:8]:
+    for key, item in list(value.items())[:8]:
         if isinstance(item, bool):
             yield f"{key}: {'yes' if item else 'no'}"
         elif isinstance(item, int | float):

@@ -8,7 +8,6 @@ from pathlib import Path
 from builder.dataset.review import ACCEPT, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.qwen3.tokenizer import Target
-from builder.readers.toolkit.narrow import as_str
 from builder.report.html import Html, join, number, tag, text
 from builder.report.index import Result
 from builder.report.list_page import step_links
@@ -103,7 +102,7 @@ class SamplePage:
         if self.side != RECORDS:
             return Reading(self.query.pattern, outline=True, above=choice)
         meta, sample = self.row.meta, self.row.sample
-        records = raw_records(self.logs, as_str(meta.get("source")), as_str(meta.get("record")))
+        records = raw_records(self.logs, meta.source, meta.record)
         found: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
             found = records_of_turns(sample.messages, records)

@@ -6,13 +6,11 @@ import hashlib
 from dataclasses import dataclass
 
 from builder.conversation import Json
-from builder.dataset.models import models_of
 from builder.dataset.rows import DatasetRow
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.facts import whole
 from builder.report.html import Html, cut, facts_list, join, number, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
@@ -24,6 +22,7 @@ from builder.verify.verifier import MAX_CHARS
 _LIMITS = Limits()
 
 _SHOWN_FIRST = ("source", "record", "conversation", "model", "models", "format", "license")
+_NOT_SHOWN = ("spans", "render_sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +74,26 @@ def _render(
     if len(rendering) > MAX_CHARS:
         return None, f"The rendering has {number(len(rendering))} characters: too long to show."
     note, same = "", False
-    digest, count = map(picked.row.meta.get, ("render_sha256", "tokens"))
-    if isinstance(digest, str):
+    digest, count = picked.row.meta.render_sha256, picked.row.meta.tokens
+    if digest:
         same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
         are = "are" if same else "are NOT"
         note = f"Rendered again for this page: these {are} the bytes that the build proved."
     ours = render_sample(sample, target.style)
     known = ours if ours.text == rendering else Rendering(rendering, (), ())
     control = [(offset, offset + len(token)) for offset, token in known.control]
-    proven = count if same and known is ours and isinstance(count, int) else None
+    proven = count if same and known is ours and count else None
     spans = _spans(picked, known, sample, target)
     return encode(rendering, spans, target, limits, control, proven), note
 
 
 def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target) -> list[Span]:
     """Returns the trained spans in meta/, or else those of the row's trained turns."""
-    noted = picked.row.meta.get("spans")
-    if isinstance(noted, list):
-        return [span for item in noted if (span := _span(item)) is not None]
+    if picked.row.meta.spans:
+        return list(picked.row.meta.spans)
     found = trained_spans(rendering, target.generation_prompts["non-thinking"])
     trained = set(picked.row.targets(sample))
     return [span for at, span in enumerate(found) if at in trained]
-
-
-def _span(value: Json) -> Span | None:
-    match value:
-        case [int(start), int(end)]:
-            return start, end
-    return None
 
 
 def _body(
@@ -148,15 +139,15 @@ def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
 
 def _source(picked: Picked, *, is_folded: bool) -> Html:
     """Returns the sample's origin and meta/ data; the raw record is named, not shown."""
-    meta = picked.row.meta
+    meta, values = picked.row.meta, picked.row.meta_values
     pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
-    pairs += [(key, _display_text(meta[key])) for key in _SHOWN_FIRST if meta.get(key) is not None]
-    others = [key for key in meta if key not in (*_SHOWN_FIRST, "spans", "render_sha256")]
-    pairs += [(key, _display_text(meta[key])) for key in others[:40] if meta[key] is not None]
+    names = [*_SHOWN_FIRST, *(name for name in values if name not in (*_SHOWN_FIRST, *_NOT_SHOWN))]
+    stated = [(name, values[name]) for name in names[:47] if values.get(name) is not None]
+    pairs += [(name, _display_text(value)) for name, value in stated]
     facts = facts_list([(key.replace("_", " "), value) for key, value in pairs], limit=300)
     if not is_folded:
         return facts
-    where = " · ".join(as_str(meta.get(key)) for key in ("source", "record") if meta.get(key))
+    where = " · ".join(filter(None, (meta.source, meta.record)))
     head = tag("summary", text(f"Origin and facts: {shorten(where or picked.where, 160)}"))
     return tag("details", head, facts, class_="facts-of")
 
@@ -178,9 +169,8 @@ def headline(picked: Picked) -> tuple[str, str]:
     request = next((item.get("content") for item in messages if item.get("role") == "user"), "")
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
-    pieces = [as_str(meta.get("format")) or form, ", ".join(filter(None, models_of(meta)))]
-    tokens = whole(meta.get("tokens"))
-    pieces += [f"{number(tokens)} tokens"] if tokens else []
+    pieces = [meta.format or form, ", ".join(filter(None, meta.every_model))]
+    pieces += [f"{number(meta.tokens)} tokens"] if meta.tokens else []
     fault = row.reading.code if row.foreign else ""
     nothing = "(not a sample)" if fault else "(no request)"
     return shorten(as_str(request), 140) or nothing, " · ".join(filter(None, (*pieces, fault)))

@@ -22,10 +22,10 @@ from typing import IO, Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DataFile
+from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
-from builder.readers.toolkit.narrow import as_dict
 from builder.report.conversions import Conversions
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
@@ -299,7 +299,7 @@ class Rows:
         if address.file < len(self.files) and self.files[address.file].data.reach(address.row):
             yield from self.files[address.file].rows(address.row)
 
-    def metas(self, needle: bytes) -> Iterator[tuple[Address, dict[str, Json]]]:
+    def metas(self, needle: bytes) -> Iterator[tuple[Address, SampleMeta]]:
         """Yields the lines of meta/ that contain some bytes, with the address of their row.
 
         Other lines are not decoded: millions of them take a second.
@@ -307,7 +307,7 @@ class Rows:
         for file, opened in enumerate(self.files):
             for row, line in enumerate(opened.meta_lines(0)):
                 if needle in line:
-                    yield Address(file, row), as_dict(decoded(line))
+                    yield Address(file, row), SampleMeta.read(decoded(line))
 
 
 def as_stored(row: DatasetRow) -> Json:

@@ -14,13 +14,10 @@ from itertools import islice
 from pathlib import Path
 
 from builder.audit.result import AuditTable, Histogram, Pick
-from builder.conversation import Json
 from builder.dataset.files import dataset_files
-from builder.dataset.models import models_of
+from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.ledger import ranked
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.facts import whole
 from builder.report.html import shorten
 from builder.report.sample_facets import characters
 from builder.report.samples import Picked
@@ -68,8 +65,7 @@ def survey(dataset: str) -> Survey:
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
         _add(found, meta, split, length)
-        name = as_str(meta.get("format"))
-        for group in ("", name) if name else ("",):
+        for group in ("", meta.format) if meta.format else ("",):
             if group in lengths or len(lengths) < _NAMES:
                 known = lengths.setdefault(group, {})
                 count, at = known.get(length, (0, number))
@@ -90,33 +86,31 @@ def survey(dataset: str) -> Survey:
     return found
 
 
-def _add(found: Survey, meta: dict[str, Json], split: str, length: int) -> None:
+def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
     found.samples += 1
     found.lengths[length] += 1
-    found.tokens += whole(meta.get("tokens"))
-    found.has_tokens = found.has_tokens or "tokens" in meta
-    found.calls += whole(meta.get("calls"))
-    turns = whole(meta.get("assistant_turns"))
+    found.tokens += meta.tokens
+    found.has_tokens = found.has_tokens or meta.tokens > 0
+    found.calls += meta.calls
+    turns = meta.assistant_turns
     found.turns += turns
     if turns:
         found.turn_counts[turns] += 1
-    context = as_dict(meta.get("context"))
-    if as_str(context.get("level")):
-        _count(found.context, as_str(context.get("level")), turns)
-        for code in as_list(context.get("missing")):
-            _count(found.missing, as_str(code), turns)
-    for mode, count in as_dict(meta.get("parity")).items():
-        _count(found.parity, mode, whole(count))
-    for code, count in as_dict(meta.get("changes")).items():
-        _count(found.changes, code, whole(count))
+    if meta.context is not None:
+        _count(found.context, meta.context.level, turns)
+        for code in meta.context.missing:
+            _count(found.missing, code, turns)
+    for mode, count in meta.parity.items():
+        _count(found.parity, mode, count)
+    for code, count in meta.changes.items():
+        _count(found.changes, code, count)
     for name in FIELDS:
-        value = split if name == "split" else meta.get(name)
-        if value is None and name in meta:
+        value = split if name == "split" else getattr(meta, name)
+        if value is None and meta.id:
             value = "(not stated)"
-        several = models_of(meta) if name == "model" and "models" in meta else [value]
-        for one in several:
-            if isinstance(one, str):
-                _count(found.by_field.setdefault(name, Counter()), one, 1)
+        several = meta.models if name == "model" and meta.models else (value,)
+        for one in filter(None, several):
+            _count(found.by_field.setdefault(name, Counter()), one, 1)
 
 
 def _count(counter: Counter[str], value: str, count: int) -> None:
@@ -147,34 +141,34 @@ def _doubling_numbers(samples: int) -> Iterator[int]:
         yield samples - 1
 
 
-def _extremes(meta: dict[str, Json], length: int) -> Iterator[tuple[str, int]]:
+def _extremes(meta: SampleMeta, length: int) -> Iterator[tuple[str, int]]:
     yield "longest", length
-    yield "most calls", whole(meta.get("calls"))
-    yield "most turns", whole(meta.get("assistant_turns"))
-    yield "most schema violations", whole(meta.get("schema_violations"))
+    yield "most calls", meta.calls
+    yield "most turns", meta.assistant_turns
+    yield "most schema violations", meta.schema_violations
 
 
-def _firsts(meta: dict[str, Json]) -> Iterator[str]:
+def _firsts(meta: SampleMeta) -> Iterator[str]:
     """Yields the kinds of a sample; the first sample of each kind is shown."""
-    if pattern := as_str(meta.get("pattern")):
-        yield shorten(pattern, 40)
-    if (source := meta.get("tools_source")) in ("inferred", "supplied", "shared", "mixed"):
-        yield f"tools {source}"
-    if (reasoning := meta.get("reasoning")) in ("kept", "dropped"):
-        yield f"reasoning {reasoning}"
-    for code in sorted(as_dict(meta.get("changes"))):
+    if meta.pattern:
+        yield shorten(meta.pattern, 40)
+    if meta.tools_source in ("inferred", "supplied", "shared", "mixed"):
+        yield f"tools {meta.tools_source}"
+    if meta.reasoning in ("kept", "dropped"):
+        yield f"reasoning {meta.reasoning}"
+    for code in sorted(meta.changes):
         yield f"changed: {shorten(code, 40)}"
 
 
-def _metas(dataset: str) -> Iterator[tuple[str, dict[str, Json], int]]:
+def _metas(dataset: str) -> Iterator[tuple[str, SampleMeta, int]]:
     """Yields (split, meta, length) of each row, in order."""
     files = dataset_files(dataset)
     if files and all(item.meta is not None for item in files):
         for item in files:
             assert item.meta is not None
             for _, value in json_lines(item.meta):
-                meta = as_dict(value)
-                yield item.split, meta, whole(meta.get("tokens"))
+                meta = SampleMeta.read(value)
+                yield item.split, meta, meta.tokens
         return
     for row in dataset_rows(dataset):
         yield row.split, row.meta, characters(row)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from builder.conversation import Json
+from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
@@ -24,7 +25,6 @@ from builder.report.overview import how_made, proof
 from builder.report.page import page
 from builder.report.query import Query, whole_number
 from builder.report.reject_pages import reject_list, reject_page
-from builder.report.rejects import FILE
 from builder.report.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
 from builder.report.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
 from builder.report.sample_page import SamplePage
@@ -71,7 +71,7 @@ class Viewer:
         self.review = review
         self.index = SampleIndex(rows)
         self._tokenizer = tokenizer
-        rejects = folder / FILE if folder is not None else None
+        rejects = folder / REJECTS if folder is not None else None
         has_rejects = rejects is not None and rejects.is_file()
         self.rejected = RejectIndex(rejects) if rejects is not None and has_rejects else None
 
@@ -187,7 +187,7 @@ class Viewer:
             row = self._row(address) if address is not None else None
             if row is not None and sample_id(row) in decisions:
                 where = f"{row.file}:{row.number}"
-                source, record = (as_str(row.meta.get(key)) for key in ("source", "record"))
+                source, record = row.meta.source, row.meta.record
                 places.setdefault(sample_id(row), (where, source, record))
         return csv_bytes(
             (name, item, *places.get(name, ("", "", "")))
@@ -219,7 +219,7 @@ class Viewer:
     def rejects(self, params: Mapping[str, str]) -> bytes:
         """Returns a page of the list of matching rejects."""
         if self.rejected is None:
-            note = "There is no rejects.jsonl."
+            note = f"There is no {REJECTS}."
             return self._page("Rejects", tag("p", text(note), class_="note"))
         return self._page("Rejects", reject_list(self.rejected, params))
 
@@ -260,9 +260,7 @@ class Viewer:
             return self.rows.locate(int(known[0]))
         beginning = f'"{wanted}'.encode("utf-8", "replace")
         found = self.rows.metas(beginning)
-        return next(
-            (address for address, meta in found if as_str(meta.get("id")).startswith(wanted)), None
-        )
+        return next((address for address, meta in found if meta.id.startswith(wanted)), None)
 
     # -- parts -------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from builder.conversation import Json
+from builder.dataset.meta import Preference
 from builder.qwen3.flatten import flat_turn
 from builder.sample import Dialogue, Turn
 
@@ -199,22 +200,12 @@ def _certain(
     return chosen, answer
 
 
-def preference(
-    reason: str, ordinal: int, *, chosen: str | None, rejected: str | None, record: Json
-) -> dict[str, Json]:
-    """Returns an entry of `preferences` in meta/; a side of None is the sample's own turn."""
-    return {
-        "reason": reason,
-        "turn": ordinal,
-        "chosen": chosen,
-        "rejected": rejected,
-        "record": record,
-    }
-
-
-def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> dict[str, Json]:
-    """Returns the entry for an abandoned answer, with its thought if the successor has one too."""
+def replaced(abandoned: Alternative, successor: Successor, answer: Answer) -> Preference:
+    """Returns the pair of an answer and its successor, with thoughts if both have one."""
     rejected = answer.thought if successor.answer.thought and answer.thought else answer.content
-    return preference(
-        abandoned.reason, successor.ordinal, chosen=None, rejected=rejected, record=abandoned.record
+    return Preference(
+        reason=abandoned.reason,
+        turn=successor.ordinal,
+        rejected=rejected,
+        record=abandoned.record,
     )

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from builder.conversation import Json
-from builder.dataset.models import models_of
+from builder.dataset.meta import NAMES, SampleMeta
 from builder.options import Number, Scalar, named
 from builder.paths import UserPath
 from builder.problem import nearest
@@ -24,14 +24,7 @@ TOOLS = "tools"
 MODEL, MODELS = "model", "models"
 """A condition on the model must hold for every model that gave a trained turn."""
 
-FIELDS = frozenset(
-    {
-        "id", "source", "format", "record", "conversation", "model", "license", "context",
-        "outcome", "unit", "tools_source", "reasoning", "changes", "pattern", "schema_violations",
-        "calls", "assistant_turns", "parity", "chars", "tokens", "render_sha256", "spans",
-        "preferences", MODELS, TOOLS,
-    }
-)  # fmt: skip
+FIELDS = frozenset((*NAMES, TOOLS))
 """The keys of a line of meta/, and `TOOLS`."""
 
 SHARES = "select_shares"
@@ -95,7 +88,11 @@ class SelectOptions:
     def refusal(self, values: Mapping[str, Json]) -> str | None:
         """Returns the code of the first condition that a sample does not meet, or None."""
         for name, condition in self.where.items():
-            found = models_of(values) if name in (MODEL, MODELS) else [value_of(values, name)]
+            found = (
+                SampleMeta.read(values).every_model
+                if name in (MODEL, MODELS)
+                else [value_of(values, name)]
+            )
             if not all(map(condition.holds, found)):
                 return condition_code(name)
         return None
@@ -141,8 +138,12 @@ def value_of(values: Mapping[str, Json], name: str) -> Json:
 def _grouping(values: Mapping[str, Json], name: str) -> Json:
     """Returns the value that samples are grouped by: several models are a group of their own."""
     if name in (MODEL, MODELS):
-        return ", ".join(item or "" for item in models_of(values))
+        return ", ".join(item or "" for item in _models(values))
     return value_of(values, name)
+
+
+def _models(values: Mapping[str, Json]) -> tuple[str | None, ...]:
+    return SampleMeta.read(values).every_model
 
 
 def condition_code(name: str) -> str:

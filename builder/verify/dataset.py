@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from builder.conversation import LEVELS, Json
 from builder.dataset.files import (
     NOT_A_FILE,
     DataFile,
@@ -319,35 +318,28 @@ def _differences(
         return
     meta = row.meta
     written = row.written
-    if isinstance(written, bytes) and hashlib.sha256(written).hexdigest() != meta.get("id"):
+    if isinstance(written, bytes) and hashlib.sha256(written).hexdigest() != meta.id:
         yield Finding("changed", "the line is not the one that was built: meta/ has a different id")
         return
-    if meta.get("unit", CONVERSATION) not in UNITS:
-        yield Finding("changed", f"meta/ names an unknown unit: {meta.get('unit')!r}"[:120])
-    if "context" in meta and not _is_context(meta["context"]):
-        yield Finding("changed", "meta/ has an impossible context")
+    for name in meta.faults(row.meta_values):
+        yield Finding("changed", f"meta/ has an impossible {name}")
+    if row.unit not in UNITS:
+        yield Finding("changed", f"meta/ names an unknown unit: {row.unit!r}"[:120])
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
         return  # the other values describe a rendering by another template
-    stated: dict[str, Json] = {
-        "render_sha256": verdict.render_sha256,
-        "chars": len(verdict.text),
-        "tokens": verdict.tokens,
-        "calls": verdict.calls,
-        "assistant_turns": len(verdict.spans),
-        "parity": counts(verdict.parity),
-    }
-    if manifest.mode == verifier.options.mode:
-        stated["spans"] = [list(span) for span in verdict.spans]
-    for name, value in stated.items():
-        if name in meta and meta[name] != value:  # earlier versions wrote fewer keys
+    measured = replace(
+        meta,
+        render_sha256=verdict.render_sha256,
+        chars=len(verdict.text),
+        tokens=verdict.tokens,
+        calls=verdict.calls,
+        assistant_turns=len(verdict.spans),
+        parity=counts(verdict.parity),
+        spans=verdict.spans if manifest.mode == verifier.options.mode else meta.spans,
+    )
+    for name in measured.differences(meta):
+        if name in row.meta_values:  # earlier versions wrote fewer keys
             yield Finding("changed", f"meta/ has a different {name}")
-
-
-def _is_context(value: Json) -> bool:
-    if not isinstance(value, dict) or value.get("level") not in LEVELS:
-        return False
-    missing = value.get("missing")
-    return isinstance(missing, list) and bool(missing) == (value["level"] == "partial")
 
 
 def _files_below(folder: Path, part: str) -> set[str]:

@@ -1,0 +1,47 @@
+"""Writes the tables of docs/output.md from the code; --check: fails if the page differs."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from builder.dataset.meta import Preference, SampleMeta
+from builder.dataset.rejects import Reject
+from builder.keys import keys_of
+
+PAGE = Path(__file__).parent.parent / "docs" / "output.md"
+BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
+
+
+def keys_table(kind: type) -> Iterator[str]:
+    yield "| key | type | meaning |\n|---|---|---|\n"
+    for item in keys_of(kind):
+        name = f"{item.kind.name}, or absent" if item.optional else item.kind.name
+        yield f"| `{item.name}` | {name} | {item.meaning} |\n"
+
+
+TABLES = {
+    "meta": "".join(keys_table(SampleMeta)),
+    "preferences": "".join(keys_table(Preference)),
+    "rejects": "".join(keys_table(Reject)),
+}
+
+
+def page(text: str) -> str:
+    """Returns the page with its tables replaced. Raises ValueError if it lacks one."""
+    for name, table in TABLES.items():
+        begin = text.index(BEGIN.format(name)) + len(BEGIN.format(name))
+        end = text.index(END, begin)
+        text = text[:begin] + table + text[end:]
+    return text
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    new = page(text)
+    if "--check" in sys.argv:
+        sys.exit("docs/output.md is out of date: run scripts/output_docs.py" if new != text else 0)
+    PAGE.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

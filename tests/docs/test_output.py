@@ -1,0 +1,87 @@
+"""The keys of the written files are in one place each, and docs/output.md lists them."""
+
+import ast
+import importlib.util
+
+import pytest
+from places import ROOT
+
+from builder.dataset.meta import SampleMeta
+from builder.dataset.rejects import Reject
+from builder.keys import keys_of
+
+BELOW = {"readers", "scrub", "normalize", "sources", "qwen3"}
+"""Rooms that read logs, whose keys may have the same names."""
+
+OWN = {
+    "audit/calls.py": "counts by name", "audit/lengths.py": "sizes by part",
+    "audit/origins.py": "counts by name", "audit/turns.py": "counts by name",
+    "audit/pattern.py": "a word in a text", "build/results.py": "the counts of a result",
+    "cli/inspect.py": "its own result", "cli/verify.py": "its own result",
+    "dataset/review.py": "the keys of a review", "push/gates.py": "the card's front matter",
+    "report/verdict.py": "counts by name", "report/review_file.py": "numbers of the viewer",
+    "report/viewer.py": "numbers of the viewer",
+}  # fmt: skip
+"""Files that use a word that is also a key, and for what."""
+
+
+def used_keys(tree):
+    """Yields (line, key) of each text that indexes something."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="get" | "pop" | "setdefault"),
+                args=[ast.Constant(value=str(key)), *_],
+            ):
+                yield node.lineno, key
+            case ast.Subscript(slice=ast.Constant(value=str(key))):
+                yield node.lineno, key
+            case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn()]):
+                yield node.lineno, key
+
+
+def wrong_uses(keys):
+    for path in sorted((ROOT / "builder").rglob("*.py")):
+        place = path.relative_to(ROOT / "builder").as_posix()
+        if place.partition("/")[0] in BELOW or place in OWN:
+            continue
+        for line, key in used_keys(ast.parse(path.read_text(encoding="utf-8"))):
+            if key in keys:
+                yield f"{place}:{line}: {key}"
+
+
+def test_the_rule_finds_every_way_to_use_a_key():
+    source = 'a.get("x"); a["y"]; "z" in a; a.pop("v", 1); b = {"w": 1}'
+    assert sorted(key for _, key in used_keys(ast.parse(source))) == ["v", "x", "y", "z"]
+
+
+def test_no_key_of_meta_is_used_as_a_text():
+    keys = {item.name for kind in (SampleMeta, Reject) for item in keys_of(kind)}
+    assert not list(wrong_uses(keys - {"calls", "conversation", "preferences", "parity"}))
+
+
+def test_the_page_is_up_to_date():
+    where = ROOT / "scripts" / "output_docs.py"
+    spec = importlib.util.spec_from_file_location("output_docs", where)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = script.PAGE.read_text(encoding="utf-8")
+    assert script.page(text) == text
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"id": 5, "tokens": -1, "calls": True}])
+def test_a_line_of_any_value_has_the_defaults(value):
+    assert SampleMeta.read(value) == SampleMeta()
+
+
+def test_a_line_is_written_as_it_was_read():
+    line = {item.name: item.kind.read(None) for item in keys_of(SampleMeta)}
+    line |= {"id": "a", "model": None, "context": {"level": "partial", "missing": ["tools"]}}
+    line |= {"spans": [[1, 2]], "changes": {"b": 1}, "outcome": {"reward": 0.5}}
+    line["preferences"] = [
+        {"reason": "retry", "turn": 0, "chosen": None, "rejected": "c", "record": "d"}
+    ]
+    meta = SampleMeta.read(line)
+    assert meta.faults(line) == []
+    assert meta == SampleMeta.read({**line, "other": 1})
+    assert SampleMeta.read({**line, "tokens": "6"}).faults({**line, "tokens": "6"}) == ["tokens"]
