@@ -8,7 +8,7 @@ from places import ROOT
 
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import Reject
-from builder.keys import keys_of
+from builder.keys import keys_of, write_keys
 
 BELOW = {"readers", "scrub", "normalize", "sources", "qwen3"}
 """Rooms that read logs, whose keys may have the same names."""
@@ -75,7 +75,7 @@ def test_a_line_of_any_value_has_the_defaults(value):
 
 
 def test_a_line_is_written_as_it_was_read():
-    line = {item.name: item.kind.read(None) for item in keys_of(SampleMeta)}
+    line = write_keys(SampleMeta())
     line |= {"id": "a", "model": None, "context": {"level": "partial", "missing": ["tools"]}}
     line |= {"spans": [[1, 2]], "changes": {"b": 1}, "outcome": {"reward": 0.5}}
     line["preferences"] = [
