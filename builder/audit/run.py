@@ -27,8 +27,9 @@ from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
+from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parity import counts, in_parity
-from builder.qwen3.parse import ParseFault, to_dialogue
+from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Dialogue, Sample

@@ -7,7 +7,7 @@ from builder.jsonio import JsonFault, loads
 from builder.output.folder import MANIFEST
 from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.qwen3.tokenizer import EMBEDDED
+from builder.qwen3.reference import EMBEDDED
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 

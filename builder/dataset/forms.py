@@ -19,8 +19,9 @@ from builder.jsonio import dumps
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem, UsageError
+from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import flatten
-from builder.qwen3.parse import ParseFault, parse, split_tools
+from builder.qwen3.parse import parse, split_tools
 from builder.qwen3.render import render_sample
 from builder.readers import read_events, readers, recognise
 from builder.readers.toolkit import as_dict, as_list

@@ -18,7 +18,8 @@ from builder.export.tokens import labels
 from builder.export.variant import MESSAGES, STRING, TOOLS, ExportItem, Feature, Row, Variant
 from builder.jsonio import dumps, loads
 from builder.normalize.units import examples
-from builder.qwen3.flatten import call_text, flatten
+from builder.qwen3.flatten import flatten
+from builder.qwen3.json_calls import call_text
 from builder.qwen3.render import tools_block
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn

@@ -12,7 +12,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-from builder.qwen3.parse import breaks_json
+from builder.qwen3.json_calls import breaks_json
 
 
 def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:

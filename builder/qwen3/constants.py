@@ -67,17 +67,3 @@ TOOLS_END = (
 
 EMPTY_THINK = "<think>\n\n</think>\n\n"
 """The empty think block that the template writes before a last assistant turn without thoughts."""
-
-KNOWN_TEMPLATES = {
-    "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "Qwen3 original (2025-04)",
-    "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": "Qwen3 revised",
-    "64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326": "Qwen3 Instruct-2507",
-    "3802169b2a02b81e6adb7ab4f64f91ff02db753c8c3a64a01c35192d3a61d8d7": "Qwen3 Thinking-2507",
-    "3636d0f0bd6bef02654cdffdc447b79cb2cef8ab02cc75267345946291a489e4": "Qwen3-VL Instruct",
-    "36e042fe45641f067b1f2381fcc8955d10d956a3ed333ecdf7f7eb0916f68956": "Qwen3-VL Thinking",
-    "cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f": "Qwen2.5",
-    "5ed15374ce53e19a7798710736a2c9fe41c79f7385e8421a2080d6575a80ef1b": "QwQ-32B",
-    "61433aea8393589935ac6fdc49e937f991c796925e27241bd2b1d1080d9cf9af": "QwQ-32B (early text)",
-}
-"""Names of chat templates by the sha256 of their text. Sources: the packages trl 1.16,
-llama-cpp-python 0.3.36 and xinference 4.1."""

@@ -18,22 +18,25 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from builder.qwen3.render import Rendering, is_response, last_query, shown_thought
-from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 
-MODES = ("thinking", "non-thinking")
+MODES = {"thinking": True, "non-thinking": False}
+"""{mode of inference: its value of `enable_thinking`}."""
 
-ASSISTANT = "<|im_start|>assistant\n"
+ASSISTANT = SPECIFIED.assistant
+"""The header of an assistant turn in ChatML."""
 
 Spans = tuple[tuple[int, int], ...]
 
 
-def spans(rendering: Rendering, prompt: str) -> Spans:
+def spans(rendering: Rendering, prompt: str, header: str = ASSISTANT) -> Spans:
     """Returns [start, end) of each assistant turn's trained text, after the generation prompt.
 
-    `prompt` is the generation prompt of the mode. A turn that does not start with all of it (only
-    the last turn has the empty think block) is trained from right after its assistant header.
+    `prompt` is the generation prompt of the mode, which begins with the `header`. A turn that does
+    not start with all of it (only the last turn has the empty think block) is trained from right
+    after its header.
     """
-    tail = prompt.removeprefix(ASSISTANT)
+    tail = prompt.removeprefix(header)
     return tuple(
         (start + len(tail) if rendering.text.startswith(tail, start) else start, end)
         for start, end in rendering.answers
@@ -45,14 +48,15 @@ def in_parity(
     rendering: Rendering,
     prompts: Mapping[str, str],
     style: Style,
+    thoughts: Sequence[str] = (),
 ) -> tuple[frozenset[str], ...]:
     """Returns, for each assistant turn, the modes in which it is in parity.
 
-    `prompts` maps each mode to its generation prompt.
+    `prompts` maps each mode to its generation prompt; `thoughts` are those beside the messages.
     """
-    hybrid = style.thoughts is Thoughts.hybrid  # in other styles no later query hides a thought
-    same = same_context(messages) if hybrid else [True] * len(rendering.answers)
-    begins = [start - len(ASSISTANT) for start, _ in rendering.answers]
+    hides = style.thoughts in (Thoughts.hybrid, Thoughts.current)  # a later query hides thoughts
+    same = same_context(messages, style, thoughts) if hides else [True] * len(rendering.answers)
+    begins = [start - len(style.assistant) for start, _ in rendering.answers]
     return tuple(
         frozenset(mode for mode in prompts if rendering.text.startswith(prompts[mode], begin))
         if equal
@@ -61,14 +65,17 @@ def in_parity(
     )
 
 
-def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
+def same_context(
+    messages: Sequence[tuple[str, str]], style: Style = SPECIFIED, thoughts: Sequence[str] = ()
+) -> list[bool]:
     """Returns for each assistant turn whether later messages leave its context unchanged."""
-    whole = last_query(messages)
+    whole = last_query(messages, style)
+    always = style.thoughts is Thoughts.current and style.fills
     thoughtful: list[int] = []
     same: list[bool] = []
     query: int | None = None
     for at, (role, content) in enumerate(messages):
-        if role == "user" and not is_response(content):
+        if role == "user" and not is_response(content, style):
             query = at
         if role != "assistant":
             continue
@@ -83,7 +90,8 @@ def same_context(messages: Sequence[tuple[str, str]]) -> list[bool]:
                 before, after_query=at - 1 > whole, last=False
             )
         same.append(equal)
-        if shown_thought(content, after_query=True, last=False)[0]:
+        beside = bool(thoughts and thoughts[at])
+        if always or beside or shown_thought(content, after_query=True, last=False)[0]:
             thoughtful.append(at)
     return same
 

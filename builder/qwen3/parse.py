@@ -8,22 +8,10 @@ from functools import lru_cache
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.constants import ADDED_TOKENS, EMPTY_THINK, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.render import CallText, find_calls
-from builder.qwen3.style import SPECIFIED, Style, Thoughts
+from builder.qwen3.constants import EMPTY_THINK
+from builder.qwen3.dialect import ParseFault, Signatures, signatures
+from builder.qwen3.style import SPECIFIED, Style
 from builder.sample import Call, Dialogue, Sample, Turn
-
-_HEAD = re.compile(r'\{"name": "([^"\\\x00-\x1f]*)", "arguments": ')
-
-
-class ParseFault(ValueError):
-    """Text that no rendering contains: the `code` of the fault and its `offset` in code points."""
-
-    def __init__(self, code: str, detail: str, offset: int = 0) -> None:
-        super().__init__(detail)
-        self.code = code
-        self.detail = detail
-        self.offset = offset
 
 
 def parse(text: str, style: Style = SPECIFIED) -> Sample:
@@ -33,50 +21,84 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
     think blocks stay in the content. The template's default system text is not part of the sample.
     """
     messages: list[tuple[str, str]] = []
+    thoughts: list[str] = []
     tools: tuple[tuple[Json, str], ...] = ()
+    begins, middle, ends = style.markers.begin, style.markers.middle, style.markers.end
     at = 0
     while at < len(text):
         start = at
-        if not text.startswith("<|im_start|>", at):
-            raise ParseFault("inverse", "a turn does not begin with <|im_start|>", at)
-        line = text.find("\n", at)
-        end = text.find("<|im_end|>", at)
-        if line < 0 or end < line or not text.startswith("\n", end + len("<|im_end|>")):
-            raise ParseFault("inverse", "a turn does not end with <|im_end|> and a newline", at)
-        role, content = text[at + len("<|im_start|>") : line], text[line + 1 : end]
-        at = end + len("<|im_end|>\n")
+        if not text.startswith(begins, at):
+            raise ParseFault("inverse", f"a turn does not begin with {begins}", at)
+        line = text.find(middle, at)
+        end = text.find(ends, at)
+        if line < 0 or end < line or not text.startswith("\n", end + len(ends)):
+            raise ParseFault("inverse", f"a turn does not end with {ends} and a newline", at)
+        role, content = text[at + len(begins) : line], text[line + len(middle) : end]
+        at = end + len(ends) + 1
         if role not in ("system", "user", "assistant"):
             raise ParseFault("inverse", f"unknown role {role[:40]!r}", start)
-        if "<|im_start|>" in content:
-            raise ParseFault("inverse", "<|im_start|> inside a turn", start)
+        if begins in content:
+            raise ParseFault("inverse", f"{begins} inside a turn", start)
         if role == "system" and start == 0:
-            system, tools = split_tools(content, style.tools_lead)
+            system, tools = split_tools(content, style)
             if system is not None and (tools or system != style.default_system):
                 messages.append((role, system))
+                thoughts.append("")
             continue
-        if role == "assistant" and style.thoughts is Thoughts.hybrid:
+        thought = ""
+        if role == "assistant" and style.beside:
+            thought, content = _beside(content)
+        elif role == "assistant" and style.thoughts.has_blocks:
             content = content.removeprefix(EMPTY_THINK)
         messages.append((role, content))
-    return Sample.written(tuple(messages), tools)
+        thoughts.append(thought)
+    return Sample.written(tuple(messages), tools, (), tuple(thoughts) if any(thoughts) else ())
 
 
-def split_tools(content: str, lead: str = "") -> tuple[str | None, tuple[tuple[Json, str], ...]]:
+def _beside(content: str) -> tuple[str, str]:
+    """Splits an assistant turn into the thought that the template wrote before it, and the rest."""
+    if not content.startswith("<think>\n"):
+        return "", content
+    thought, close, rest = content.removeprefix("<think>\n").partition("\n</think>\n\n")
+    return (thought, rest) if close else ("", content)
+
+
+def split_tools(
+    content: str, style: Style = SPECIFIED
+) -> tuple[str | None, tuple[tuple[Json, str], ...]]:
     """Splits the first system turn into (system text or None, definitions with their JSON texts).
 
-    The system text may quote a tools block, so the last header counts. A definition is one line.
+    The system text may quote a tools block, so the last header counts, or the first one if the
+    template writes the block before the text. A definition is one line. A block from which the
+    definitions cannot be read back (`ToolsText.exact`) stays in the text.
     """
-    if not content.endswith(TOOLS_END):
-        return content, ()
-    begin = content.rfind(TOOLS_BEGIN + "\n", 0, -len(TOOLS_END))
-    bare = content[: max(begin, 0)] == lead
-    if begin < 0 or not (bare or content[:begin].endswith("\n\n")):
-        return content, ()
-    listing = content[begin + len(TOOLS_BEGIN) + 1 : -len(TOOLS_END)]
+    begin_text, end_text = style.tools.begin + "\n", style.tools.end
+    if style.preface:
+        if content == style.preface:
+            return None, ()
+        content = content.removeprefix(style.preface + "\n\n")
+    if style.tools.first:
+        stop = content.find(end_text)
+        if not content.startswith(begin_text) or stop < 0:
+            return content, ()
+        rest = content[stop + len(end_text) :]
+        bare, begin, whole = not rest, 0, content
+        system = rest.removeprefix("\n\n")
+        content = content[: stop + len(end_text)]
+    else:
+        if not content.endswith(end_text):
+            return content, ()
+        begin = content.rfind(begin_text, 0, -len(end_text))
+        bare, whole = content[: max(begin, 0)] == style.tools_lead, content
+        if begin < 0 or not (bare or content[:begin].endswith("\n\n")):
+            return content, ()
+        system = content[: begin - 2]
+    listing = content[begin + len(begin_text) : -len(end_text)]
     try:
         tools = tuple(map(_definition, listing.split("\n")))
     except JsonFault:
-        return content, ()
-    return None if bare else content[: begin - 2], tools
+        return whole, ()
+    return None if bare else system, tools
 
 
 @lru_cache(maxsize=1024)
@@ -95,31 +117,36 @@ class ParsedAnswer:
     calls: tuple[Call, ...]
 
 
-def split_answer(content: str) -> ParsedAnswer:
+def split_answer(
+    content: str, style: Style = SPECIFIED, known: Signatures | None = None
+) -> ParsedAnswer:
     """Splits a flat assistant content into thought, text and calls.
 
     `flatten` joins the parts into the same content, except for an empty think block and a newline
     before a call without text, which the check `inverse` reports. Call markup that is not a call
-    as the specification's pattern finds it is a fault. Raises ParseFault (`calls`, `tools`,
-    `lossy`) with an offset into `content`.
+    as the dialect finds it is a fault. `known` are the parameters of the tools, for a dialect
+    without types. Raises ParseFault (`calls`, `tools`, `lossy`) with an offset into `content`.
     """
-    thought, body = leading_thought(content)
+    thought, body = ("", content) if style.beside else leading_thought(content)
     if content not in (body, f"<think>\n{thought}\n</think>\n\n{body}"):
         raise ParseFault("lossy", "the think block is not in the template's form")
     end = len(content) - len(body)
     text = body
     calls: list[Call] = []
-    for found in find_calls(content, end):
+    dialect, gap = style.dialect, style.before_call
+    for found in dialect.find(content, end):
         between = content[end : found.start]
         if not calls:
-            text = between.removesuffix("\n")
+            text = between.removesuffix(gap)
             if between and between == text:
-                detail = "no newline between the text and the first <tool_call>"
+                what = "newline" if gap == "\n" else "empty line"
+                detail = f"no {what} between the text and the first <tool_call>"
                 raise ParseFault("calls", detail, found.start)
             _no_markup(text, end)
-        elif between != "\n":
-            raise ParseFault("calls", "calls are not joined by one newline", end)
-        calls.append(read_call(found, content))
+        elif between != style.between_calls:
+            what = "one newline" if style.between_calls == "\n" else repr(style.between_calls)
+            raise ParseFault("calls", f"calls are not joined by {what}", end)
+        calls.append(dialect.read(found, content, known or {}))
         end = found.end
     if not calls:
         _no_markup(text, end)
@@ -147,88 +174,55 @@ def leading_thought(content: str) -> tuple[str, str]:
     return thought.strip("\n"), rest.lstrip("\n")
 
 
-_BREAKS_JSON = re.compile(r'["\\\x00-\x1f\x7f-\x9f]')
-UNFIT_NAME = "a name that contains a quote, a backslash or a control character"
-
-
-def breaks_json(name: str) -> bool:
-    """Returns whether a tool's name breaks the JSON of a call: the template does not escape it."""
-    return _BREAKS_JSON.search(name) is not None
-
-
-def read_call(found: CallText, content: str) -> Call:
-    """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
-    inner, at = found.inner, found.inner_at
-    if content[found.start : found.end] != f"<tool_call>\n{inner}\n</tool_call>":
-        detail = "no newline after <tool_call> or before </tool_call>"
-        raise ParseFault("calls", detail, found.start)
-    try:
-        value = loads(inner)
-    except JsonFault as fault:
-        raise ParseFault("calls", f"the call is not JSON: {fault.detail}", at) from None
-    if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
-        raise ParseFault("calls", "a call has only name and arguments", at)
-    name, arguments = value["name"], value["arguments"]
-    if isinstance(name, str) and breaks_json(name):
-        raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", at)
-    head = _HEAD.match(inner)
-    if head is None or not isinstance(name, str) or head[1] != name:
-        detail = 'a call begins with {"name": "…", "arguments": and a name without escapes'
-        raise ParseFault("calls", detail, at)
-    if not isinstance(arguments, dict):
-        raise ParseFault("calls", "the arguments are not a JSON object", at + head.end())
-    return Call(name, arguments, inner[head.end() : -1])
-
-
-def is_canonical(call: Call) -> bool:
-    """Returns whether the arguments are written as by `tojson`, except for escaped tokens."""
-    return call.text == call.plain or _unescaped_tokens(call.text) == call.plain
-
-
-_SPELLINGS = {
-    "<": r"(?:<|\\u003[cC])",
-    ">": r"(?:>|\\u003[eE])",
-    "|": r"(?:\||\\u007[cC])",
-    "/": r"(?:/|\\/|\\u002[fF])",
-}
-_ESCAPED_TOKEN = re.compile(
-    r"(?<!\\)((?:\\\\)*)("
-    + "|".join("".join(_SPELLINGS.get(char, char) for char in token) for token in ADDED_TOKENS)
-    + ")"
-)
-"""Matches a control token in JSON text, plain or with escaped characters."""
-
-
-def _unescaped_tokens(text: str) -> str:
-    return _ESCAPED_TOKEN.sub(lambda match: match[1] + str(loads('"' + match[2] + '"')), text)
-
-
-def split_responses(content: str) -> tuple[str, ...] | None:
+def split_responses(content: str, style: Style = SPECIFIED) -> tuple[str, ...] | None:
     """Returns the texts of a turn of `<tool_response>` blocks; None if it contains anything else.
 
     A block ends at the first newline and closing tag. A block that contains a tag is refused.
     """
+    before, after = style.response_edges
     begin, end = "<tool_response>\n", "\n</tool_response>"
-    is_framed = content.startswith(begin) and content.endswith(end)
-    if not is_framed or len(content) < len(begin) + len(end):
+    is_framed = content.startswith(before + begin) and content.endswith(end + after)
+    length = len(content) - len(after)
+    if not is_framed or length < len(before) + len(begin) + len(end):
         return None
-    texts = content[len(begin) : -len(end)].split(f"{end}\n{begin}")
+    texts = content[len(before + begin) : length - len(end)].split(f"{end}\n{begin}")
     if any("<tool_response>" in text or "</tool_response>" in text for text in texts):
         return None
     return tuple(texts)
 
 
-def read_turn(role: str, content: str, weight: int | None) -> Turn:
-    """Returns the turn that a message contains. Raises ParseFault."""
+def read_turn(
+    role: str,
+    content: str,
+    weight: int | None,
+    thought: str = "",
+    style: Style = SPECIFIED,
+    known: Signatures | None = None,
+) -> Turn:
+    """Returns the turn that a message contains. Raises ParseFault.
+
+    `thought` is the one beside the text; for `known` see `split_answer`.
+    """
     if role == "assistant":
-        answer = split_answer(content)
-        return Turn(role, answer.text, answer.thought, answer.calls, trained=weight != 0)
-    responses = split_responses(content) if role == "user" else None
+        answer = split_answer(content, style, known)
+        return Turn(role, answer.text, thought or answer.thought, answer.calls, trained=weight != 0)
+    responses = split_responses(content, style) if role == "user" else None
     return Turn(role, content) if responses is None else Turn("tool", responses=responses)
 
 
-def to_dialogue(sample: Sample) -> Dialogue:
+def to_dialogue(sample: Sample, style: Style = SPECIFIED) -> Dialogue:
     """Returns the structured form of a flat sample. Raises ParseFault."""
+    known = known_tools(sample, style)
     weights = sample.weights or (None,) * len(sample.messages)
-    pairs = zip(sample.messages, weights, strict=True)
-    return Dialogue(tuple(read_turn(*pair, weight) for pair, weight in pairs), sample.tools)
+    thoughts = sample.thoughts or ("",) * len(sample.messages)
+    rows = zip(sample.messages, weights, thoughts, strict=True)
+    turns = (
+        read_turn(role, content, weight, thought, style, known)
+        for (role, content), weight, thought in rows
+    )
+    return Dialogue(tuple(turns), sample.tools)
+
+
+def known_tools(sample: Sample, style: Style) -> Signatures:
+    """Returns the parameters of the sample's tools if the dialect needs them, else nothing."""
+    return {} if style.dialect.plain else signatures(sample.definitions)

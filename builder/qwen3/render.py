@@ -8,15 +8,15 @@ the control tokens that belong to the structure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from builder.conversation import Json
 from builder.jsonio import dumps
-from builder.qwen3.constants import STRUCTURE_TOKENS, TOOLS_BEGIN, TOOLS_END
-from builder.qwen3.style import SPECIFIED, Style, Thoughts
+from builder.qwen3.constants import STRUCTURE_TOKENS
+from builder.qwen3.style import SPECIFIED, Style, Thoughts, ToolsText
 from builder.sample import Sample
 
 RESPONSE_OPEN = "<tool_response>"
@@ -47,59 +47,62 @@ def render(
 
 def render_sample(sample: Sample, style: Style = SPECIFIED) -> Rendering:
     """Renders a sample, whose roles are those of `render`."""
-    return _render(sample.messages, sample.definitions, style)
+    return _render(sample.messages, sample.definitions, style, sample.thoughts)
 
 
 def _render(
-    messages: Sequence[tuple[str, str]], definitions: tuple[str, ...], style: Style
+    messages: Sequence[tuple[str, str]],
+    definitions: tuple[str, ...],
+    style: Style,
+    thoughts: Sequence[str] = (),
 ) -> Rendering:
-    writer = _Writer()
+    writer = _Writer(style)
     first_system = messages[0][1] if messages and messages[0][0] == "system" else None
-    text = style.default_system if first_system is None and not definitions else first_system
-    if definitions or text is not None:
-        writer.token("<|im_start|>")
-        writer.text("system\n")
-        if text is not None:
-            writer.text(text)
-        if definitions:
-            writer.text("\n\n" if text is not None else style.tools_lead)
-            block = tools_block(definitions)
-            writer.marked(block.text, block.control)
-        writer.end()
-    query = last_query(messages)
+    writer.system(first_system, definitions)
+    query = last_query(messages, style)
     for index, (role, content) in enumerate(messages):
+        text = content.strip() if style.trims == "all" else content
         if role == "system" and index == 0:
             continue
         if role in ("user", "system"):
-            writer.token("<|im_start|>")
-            writer.text(f"{role}\n")
-            writer.marked(content, _response_tags(content) if role == "user" else ())
+            writer.begin(role)
+            writer.marked(text, _response_tags(text, style) if role == "user" else ())
             writer.end()
         elif role == "assistant":
-            thought, body = "", content
             last = index == len(messages) - 1
-            if style.thoughts is Thoughts.hybrid:
-                thought, body = shown_thought(content, after_query=index > query, last=last)
+            if style.beside:
+                beside = style.strip(thoughts[index]) if thoughts else ""
+                shown = style.thoughts is Thoughts.every or index > query
+                writer.assistant(_block(beside) if shown and (beside or style.fills) else "", text)
+                continue
+            thought, body = "", text
+            if style.thoughts.has_blocks:
+                thought, body = shown_thought(
+                    text, after_query=index > query, last=last, style=style
+                )
             elif style.thoughts is Thoughts.dropped or (
                 style.thoughts is Thoughts.last and not last
             ):
-                body = content.rpartition("</think>")[2].lstrip("\n")
+                body = text.rpartition("</think>")[2].lstrip("\n")
             writer.assistant(thought, body)
     return writer.rendering()
 
 
-def last_query(messages: Sequence[tuple[str, str]]) -> int:
+def last_query(messages: Sequence[tuple[str, str]], style: Style = SPECIFIED) -> int:
     """Returns the index of the last user turn that is not a tool response, else the last index."""
     for index in range(len(messages) - 1, -1, -1):
         role, content = messages[index]
-        if role == "user" and not is_response(content):
+        if role == "user" and not is_response(content, style):
             return index
     return len(messages) - 1
 
 
-def is_response(content: str) -> bool:
+def is_response(content: str, style: Style = SPECIFIED) -> bool:
     """Returns whether the template treats this user turn as tool responses."""
-    return content.startswith(RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE)
+    if style.trims == "all":
+        content = content.strip()
+    before, after = style.response_edges
+    return content.startswith(before + RESPONSE_OPEN) and content.endswith(RESPONSE_CLOSE + after)
 
 
 def is_bare(sample: Sample) -> bool:
@@ -107,10 +110,10 @@ def is_bare(sample: Sample) -> bool:
     return bool(sample.tools) and [role for role, _ in sample.messages[:1]] != ["system"]
 
 
-def is_following(sample: Sample) -> bool:
+def is_following(sample: Sample, style: Style = SPECIFIED) -> bool:
     """Returns whether a query directly follows tool responses: two user turns in a row."""
     pairs = pairwise(sample.messages)
-    return any(one == two == "user" and is_response(text) for (one, text), (two, _) in pairs)
+    return any(one == two == "user" and is_response(text, style) for (one, text), (two, _) in pairs)
 
 
 def split_thought(content: str) -> tuple[str, str]:
@@ -126,19 +129,29 @@ def split_thought(content: str) -> tuple[str, str]:
     return thought, content.rpartition("</think>")[2].lstrip("\n")
 
 
-def shown_thought(content: str, *, after_query: bool, last: bool) -> tuple[str, str]:
+def shown_thought(
+    content: str, *, after_query: bool, last: bool, style: Style = SPECIFIED
+) -> tuple[str, str]:
     """Returns (think block, body) of an assistant turn; the block is "" if there is none."""
     thought, body = split_thought(content)
+    if style.thoughts is not Thoughts.hybrid:
+        thought = style.strip(thought)
+        shown = (style.thoughts is Thoughts.every or after_query) and (thought or style.fills)
+        return (_block(thought) if shown else ""), body
     if after_query and (last or thought):
-        thought = thought.strip("\n")
-        return f"<think>\n{thought}\n</think>\n\n", body.lstrip("\n")
+        return _block(thought.strip("\n")), body.lstrip("\n")
     return "", body
+
+
+def _block(thought: str) -> str:
+    return f"<think>\n{thought}\n</think>\n\n"
 
 
 class _Writer:
     """Collects the pieces of the text and the positions of turns and control tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, style: Style) -> None:
+        self.style = style
         self.pieces: list[str] = []
         self.length = 0
         self.control: list[tuple[int, str]] = []
@@ -157,18 +170,57 @@ class _Writer:
         self.control += [(self.length + offset, token) for offset, token in control]
         self.text(text)
 
+    def begin(self, role: str) -> None:
+        markers = self.style.markers
+        self.token(markers.begin)
+        self.text(role)
+        if markers.middle == "\n":
+            self.text("\n")
+        else:
+            self.token(markers.middle)
+
     def end(self) -> None:
-        self.token("<|im_end|>")
+        self.token(self.style.markers.end)
         self.text("\n")
 
+    def system(self, text: str | None, definitions: tuple[str, ...]) -> None:
+        """Appends the system turn, unless the template writes none."""
+        style = self.style
+        if text is not None and style.trims == "all":
+            text = text.strip()
+        block = tools_block(definitions, style.tools) if definitions else None
+        if style.preface or style.tools.first:
+            listing = block.text if block else ""
+            before = [style.preface, listing] if style.tools.first else [style.preface]
+            after = [text or ""] if style.tools.first else [text or "", listing]
+            present = [part for part in (*before, *after) if part]
+            if not present and text is None:
+                return
+            self.begin("system")
+            for number, part in enumerate(present):
+                self.text("\n\n" if number else "")
+                self.marked(part, block.control if block and part is listing else ())
+            self.end()
+            return
+        if text is None and block is None:
+            text = style.default_system
+        if block is None and text is None:
+            return
+        self.begin("system")
+        if text is not None:
+            self.text(text)
+        if block is not None:
+            self.text("\n\n" if text is not None else style.tools_lead)
+            self.marked(block.text, block.control)
+        self.end()
+
     def assistant(self, thought: str, body: str) -> None:
-        self.token("<|im_start|>")
-        self.text("assistant\n")
+        self.begin("assistant")
         start = self.length
         if thought:
             closing = len(thought) - len("</think>\n\n")
             self.marked(thought, ((0, "<think>"), (closing, "</think>")))
-        self.marked(body, _call_tags(body))
+        self.marked(body, _call_tags(body, self.style))
         self.end()
         self.answers.append((start, self.length - 1))
 
@@ -177,64 +229,36 @@ class _Writer:
 
 
 @lru_cache(maxsize=256)
-def tools_block(definitions: tuple[str, ...]) -> Rendering:
+def tools_block(definitions: tuple[str, ...], tools: ToolsText = SPECIFIED.tools) -> Rendering:
     """Returns the tools block of the system turn from the JSON texts of the definitions."""
-    listing = "".join(f"\n{text}" for text in definitions)
-    text = TOOLS_BEGIN + listing + TOOLS_END
-    tail = len(TOOLS_BEGIN) + len(listing)
-    control = [(tail + offset, token) for offset, token in _tokens_in(TOOLS_END)]
+    listing = "".join(f"\n{tools.write(text)}" for text in definitions)
+    text = tools.begin + listing + tools.end
+    tail = len(tools.begin) + len(listing)
+    control = [(tail + offset, token) for offset, token in _tokens_in(tools.end)]
     return Rendering(text, (), tuple(control))
 
 
 _STRUCTURE = re.compile("|".join(map(re.escape, STRUCTURE_TOKENS)))
-
-_CALL_OPENS = re.compile(r"<tool_call>\s*(?=\{)")
-_CALL_CLOSES = re.compile(r"\}\s*</tool_call>")
-
-
-@dataclass(frozen=True, slots=True)
-class CallText:
-    """A call in a text: [start, end) includes its tags; `inner`, at `inner_at`, is its JSON."""
-
-    start: int
-    end: int
-    inner: str
-    inner_at: int
-
-
-def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
-    r"""Yields the calls from `start` on, in linear time.
-
-    They are the matches of the specification's pattern ("Parse tool calls with"),
-    `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern itself would scan to the end of the
-    text for every opening tag that is never closed.
-    """
-    while opens := _CALL_OPENS.search(text, start):
-        closes = _CALL_CLOSES.search(text, opens.end() + 1)
-        if closes is None:
-            return
-        inner = text[opens.end() : closes.start() + 1]
-        yield CallText(opens.start(), closes.end(), inner, opens.end())
-        start = closes.end()
 
 
 def _tokens_in(text: str) -> list[tuple[int, str]]:
     return [(match.start(), match[0]) for match in _STRUCTURE.finditer(text)]
 
 
-def _response_tags(content: str) -> list[tuple[int, str]]:
+def _response_tags(content: str, style: Style) -> list[tuple[int, str]]:
     """Returns (offset, tag) of a turn that consists of `<tool_response>` blocks, else nothing."""
-    if not is_response(content):
+    if not is_response(content, style):
         return []
     tags: list[tuple[int, str]] = []
-    at = 0
+    before, after = style.response_edges
+    at, length = len(before), len(content) - len(after)
     while content.startswith(f"{RESPONSE_OPEN}\n", at):
         closes = content.find(f"\n{RESPONSE_CLOSE}", at + len(RESPONSE_OPEN) + 1) + 1
         if not closes:
             return []
         tags += [(at, RESPONSE_OPEN), (closes, RESPONSE_CLOSE)]
         at = closes + len(RESPONSE_CLOSE)
-        if at == len(content):
+        if at == length:
             return tags
         if content[at] != "\n":
             return []
@@ -242,9 +266,9 @@ def _response_tags(content: str) -> list[tuple[int, str]]:
     return []
 
 
-def _call_tags(body: str) -> list[tuple[int, str]]:
+def _call_tags(body: str, style: Style) -> list[tuple[int, str]]:
     """Returns (offset, tag) of the calls in an assistant text."""
     tags: list[tuple[int, str]] = []
-    for call in find_calls(body):
+    for call in style.dialect.find(body, 0):
         tags += [(call.start, "<tool_call>"), (call.end - len("</tool_call>"), "</tool_call>")]
     return tags

@@ -6,9 +6,9 @@ import difflib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -19,25 +19,34 @@ from builder.credentials import reason
 from builder.jsonio import loads
 from builder.parallel.garbage import keep_loaded
 from builder.problem import UsageError
-from builder.qwen3.constants import KNOWN_TEMPLATES, STRUCTURE_TOKENS, TOOLS_BEGIN
-from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.constants import STRUCTURE_TOKENS
+from builder.qwen3.parity import MODES
+from builder.qwen3.probe import UnsupportedTemplate, dialect_name, style_of
+from builder.qwen3.reference import EMBEDDED, Reference, reference
+from builder.qwen3.style import CHATML, Style
+from builder.qwen3.template_file import checked_options, template_text
+from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
 from builder.sample import Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-EMBEDDED = "qwen3"
 _ASSETS = files("builder.qwen3") / "assets"
 _FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 _FETCHED = (*_FILES, "config.json", "vocab.json", "merges.txt", "special_tokens_map.json")
+
+Control = tuple[tuple[int, str], ...]
+"""(offset, token) of the control tokens of a rendering, in order."""
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 @dataclass(frozen=True)
 class Target:
-    """A tokenizer with its chat template. `files` maps the names of its files to their sha256.
+    """A tokenizer with a chat template. `files` maps the names of its files to their sha256.
+
+    `reference` is the text that `load` made it from, `options` are passed to every rendering.
 
     `loaded` returns the tokenizer; loading the embedded one takes a second, so it is done on first
     use. `fast` loads the same one with fastokens; it returns None if that is not installed.
@@ -50,6 +59,8 @@ class Target:
     """The tokens that are matched anywhere in a text, in the order of their ids."""
     loaded: Callable[[], PreTrainedTokenizerBase]
     fast: Callable[[], Any]
+    reference: str = EMBEDDED
+    options: Mapping[str, Json] = field(default_factory=dict)
 
     @cached_property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -66,27 +77,18 @@ class Target:
     @property
     def template_name(self) -> str:
         """Returns the template's known name, or "unknown"."""
-        return KNOWN_TEMPLATES.get(self.template_sha256, "unknown")
+        known = TEMPLATES.get(self.template_sha256)
+        return known.name if known else "unknown"
 
     @cached_property
     def style(self) -> Style:
-        """Returns the style of the template, determined by rendering a few messages."""
-        query = {"role": "user", "content": "a"}
-        thought = {"role": "assistant", "content": "<think>\nb\n</think>\n\nc"}
-        answered = self.render([query, {"role": "assistant", "content": "b"}], None)
-        thoughts = Thoughts.verbatim
-        if "<think>" in answered:
-            thoughts = Thoughts.hybrid
-        elif "<think>" not in self.render([query, thought, query], None):
-            thoughts = Thoughts.last
-            if "<think>" not in self.render([query, thought], None):
-                thoughts = Thoughts.dropped
-        begin, end = "<|im_start|>system\n", "<|im_end|>\n"
-        bare = self.render([query], None).partition("<|im_start|>user")[0]
-        tool: Json = {"type": "function", "function": {"name": "a", "parameters": {}}}
-        lead = self.render([query], [tool]).partition(TOOLS_BEGIN)[0].removeprefix(begin)
-        default = bare.removeprefix(begin).removesuffix(end) if bare else None
-        return Style(thoughts, default, lead)
+        """Returns the behaviour of the template with the options of this target.
+
+        It is known, or else determined by rendering a few messages. Raises UnsupportedTemplate, and
+        whatever a template raises.
+        """
+        known = TEMPLATES.get(self.template_sha256)
+        return known.style if known and not self.options else style_of(self.render)
 
     @cached_property
     def renders_late_system(self) -> bool:
@@ -106,12 +108,26 @@ class Target:
     def generation_prompts(self) -> dict[str, str]:
         """Returns the generation prompt of each mode of inference."""
         probe = [{"role": "user", "content": "a"}]
-        before = self.render(probe, None)
         prompts = {}
-        for mode, thinking in (("thinking", True), ("non-thinking", False)):
+        for mode, thinking in MODES.items():
+            before = self.render(probe, None, enable_thinking=thinking)
             whole = self.render(probe, None, add_generation_prompt=True, enable_thinking=thinking)
             prompts[mode] = whole.removeprefix(before)
         return prompts
+
+    @cached_property
+    def parity_prompts(self) -> dict[str, str]:
+        """Returns the generation prompts of the modes in which a server renders the same context.
+
+        A template may state the mode in the system turn: then only one of them can agree.
+        """
+        probe = [{"role": "user", "content": "a"}]
+        plain = self.render(probe, None)
+        return {
+            mode: self.generation_prompts[mode]
+            for mode, thinking in MODES.items()
+            if self.render(probe, None, enable_thinking=thinking) == plain
+        }
 
     @cached_property
     def _table(self) -> TokenTable:
@@ -138,10 +154,14 @@ class Target:
         """Renders messages with the tokenizer's `apply_chat_template`. Raises its exceptions."""
         definitions: Any = list(tools) if tools else None
         text = self.tokenizer.apply_chat_template(
-            list(messages), tools=definitions, tokenize=False, **options
+            list(messages), tools=definitions, tokenize=False, **{**self.options, **options}
         )
         assert isinstance(text, str)
         return text
+
+    @property
+    def _fixed(self) -> dict[str, Any]:
+        return dict(self.options)
 
     def render_all(
         self, conversations: Sequence[Sequence[dict[str, Any]]], tools: Sequence[Json]
@@ -149,15 +169,27 @@ class Target:
         """Renders conversations with the same tools. Raises like `render`."""
         definitions: Any = list(tools) if tools else None
         texts: Any = self.tokenizer.apply_chat_template(
-            [list(messages) for messages in conversations], tools=definitions, tokenize=False
+            [list(messages) for messages in conversations],
+            tools=definitions,
+            tokenize=False,
+            **self._fixed,
         )
         assert isinstance(texts, list)
         return list(texts)
 
     def render_sample(self, sample: Sample) -> str:
         """Renders a sample. Raises like `render`."""
-        messages = [{"role": role, "content": content} for role, content in sample.messages]
-        return self.render(messages, sample.tools)
+        return self.render(sample.rows, sample.tools)
+
+    @cached_property
+    def _is_complete(self) -> bool:
+        return set(STRUCTURE_TOKENS) <= set(self.added_tokens)
+
+    def tokens_in(self, control: Control) -> Control:
+        """Returns those marks of a rendering's structure that are tokens of this tokenizer."""
+        if self._is_complete and self.style.markers == CHATML:
+            return control
+        return tuple(item for item in control if item[1] in self.added_tokens)
 
     def encode(self, text: str) -> TokenSequence:
         """Tokenises a rendering without adding special tokens."""
@@ -177,23 +209,29 @@ class Target:
 
 
 def load(name: str = EMBEDDED) -> Target:
-    """Loads a tokenizer: "qwen3" (embedded), a folder, or a Hub id with an optional @revision.
+    """Loads a target: a tokenizer, with another chat template or options (`reference`).
 
-    The embedded one is loaded on first use. Raises UsageError if it cannot be found or reached, has
-    no chat template, or is not of the Qwen3 family (control tokens, calls as JSON).
+    The tokenizer is "qwen3" (embedded), a folder, or a Hub id with an optional @revision. The
+    embedded one is loaded on first use. Raises UsageError if it cannot be found or reached, or if
+    its chat template is missing or not one of a target.
     """
     _quiet()
-    if name == EMBEDDED:
+    found = reference(name)
+    if found == Reference():
         return _embedded()
-    folder = Path(name).expanduser()
+    folder = Path(found.tokenizer).expanduser()
+    if found.tokenizer == EMBEDDED:
+        with as_file(_ASSETS) as assets:
+            return _load(name, found, assets)
     if folder.is_dir():
         if not (folder / "tokenizer.json").is_file():
             # Without it, transformers returns a tokenizer with an empty vocabulary.
-            raise UsageError(f"tokenizer {name!r}: the folder has no tokenizer.json")
-        return _load(name, folder)
-    if name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1:
-        raise UsageError(f"tokenizer {name!r}: no such folder")
-    return _load(name, _fetch(name))
+            raise UsageError(f"tokenizer {found.tokenizer!r}: the folder has no tokenizer.json")
+        return _load(name, found, folder)
+    is_path = found.tokenizer.startswith((".", "/", "~")) or "\\" in found.tokenizer
+    if is_path or found.tokenizer.count("/") > 1:
+        raise UsageError(f"tokenizer {found.tokenizer!r}: no such folder")
+    return _load(name, found, _fetch(found.tokenizer))
 
 
 def _fetch(name: str) -> Path:
@@ -260,31 +298,19 @@ def _open_fast() -> Any:
         return fast_backend(path)
 
 
-def _load(name: str, folder: Path) -> Target:
+def _load(ref: str, wanted: Reference, folder: Path) -> Target:
+    name = wanted.tokenizer
     tokenizer = _pretrained(name, folder)
-    template = tokenizer.chat_template
-    if isinstance(template, dict):
-        template = template.get("default")
+    own = tokenizer.chat_template
+    texts = list(own.values()) if isinstance(own, dict) else [own]
+    template = own.get("default") if isinstance(own, dict) else own
+    if wanted.chat_template is not None:
+        template = template_text(wanted.chat_template, [text for text in texts if text])
+        tokenizer.chat_template = template
     if not isinstance(template, str) or not template.strip():
         raise UsageError(f"tokenizer {name!r}: has no chat template")
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"tokenizer {name!r}: has no tokenizer.json")
-    if "<function=" in template:
-        raise UsageError(
-            f"tokenizer {name!r}: its template writes calls as XML (<function=…>, Qwen3-Coder and"
-            " later); this format has JSON calls"
-        )
-    added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    missing = [
-        token
-        for token in STRUCTURE_TOKENS
-        if token not in added or ("think" not in token and token not in template)
-    ]
-    if missing:
-        raise UsageError(
-            f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
-            " in its tokens and template"
-        )
     tokenizer.backend_tokenizer.no_truncation()  # a saved tokenizer may truncate its input
     tokenizer.backend_tokenizer.no_padding()
     tokens = tokenizer.added_tokens_decoder
@@ -295,16 +321,47 @@ def _load(name: str, folder: Path) -> Target:
         tuple(tokens[number].content for number in sorted(tokens)),
         lambda: tokenizer,
         lambda: fast_backend(tokenizer.backend_tokenizer.to_str()),
+        ref,
+        checked_options(wanted.options, template),
     )
     try:
         _ = target._table
     except ValueError as error:
         raise UsageError(f"tokenizer {name!r}: cannot be used: {error}") from None
+    _check(target)
+    return target
+
+
+def _check(target: Target) -> None:
+    """Raises UsageError if the template or the tokens are not those of a target."""
+    name = target.name
+    if (dialect := dialect_name(target.template)) is not None:
+        raise UsageError(
+            f"tokenizer {name!r}: its template is of another dialect, {dialect}; a target writes"
+            " calls as JSON or <function=…> in <tool_call> (docs/templates.md)"
+        )
+    shown = set(target.added_tokens)
+    missing = [
+        token
+        for token in STRUCTURE_TOKENS
+        if token not in shown or ("think" not in token and token not in target.template)
+    ]
+    if missing and CHATML.begin in target.template:
+        raise UsageError(
+            f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
+            " in its tokens and template"
+        )
     try:
-        _ = target.style, target.generation_prompts
+        style, _ = target.style, target.generation_prompts
+    except UnsupportedTemplate as error:
+        raise UsageError(f"tokenizer {name!r}: its chat template is no target: {error}") from None
     except Exception as error:  # a template of any origin may raise anything
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason(error)}") from None
-    return target
+    if not style.dialect.plain:  # INTERIM
+        raise UsageError(f"tokenizer {name!r}: its template writes calls as XML (<function=…>)")
+    missing = [token for token in style.markers.tokens if token not in shown]
+    if missing:
+        raise UsageError(f"tokenizer {name!r}: no {', '.join(missing)} in its tokens")
 
 
 def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTrainedTokenizerBase:

@@ -10,7 +10,8 @@ from re import Pattern
 from builder.conversation import Json
 from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
-from builder.qwen3.parse import ParseFault, split_answer, split_responses
+from builder.qwen3.dialect import ParseFault
+from builder.qwen3.parse import split_answer, split_responses
 from builder.qwen3.render import is_response
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.html import EMPTY, Html, cut, join, number, omission, shorten, tag, text

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.finding import Finding, context
-from builder.qwen3.parse import (
-    UNFIT_NAME,
-    ParseFault,
-    breaks_json,
-    read_call,
-    read_turn,
-    split_responses,
-)
-from builder.qwen3.render import find_calls
+from builder.qwen3.dialect import ParseFault
+from builder.qwen3.json_calls import UNFIT_NAME, breaks_json
+from builder.qwen3.parse import known_tools, read_turn, split_responses
+from builder.qwen3.style import SPECIFIED, Style
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.schemas import BrokenSchemaFault, violations
 
@@ -48,14 +43,17 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def meaning(sample: Sample) -> tuple[Dialogue | None, list[Finding]]:
+def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[Finding]]:
     """Returns (structured form of a sample, []), or (None, findings) if it has none."""
+    known = known_tools(sample, style)
     turns: list[Turn] = []
     findings: list[Finding] = []
     weights = sample.weights or (None,) * len(sample.messages)
-    for index, ((role, content), weight) in enumerate(zip(sample.messages, weights, strict=True)):
+    thoughts = sample.thoughts or ("",) * len(sample.messages)
+    rows = zip(sample.messages, weights, thoughts, strict=True)
+    for index, ((role, content), weight, thought) in enumerate(rows):
         try:
-            turn = read_turn(role, content, weight)
+            turn = read_turn(role, content, weight, thought, style, known)
         except ParseFault as fault:
             excerpt = context(content, fault.offset)
             findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=excerpt))
@@ -79,7 +77,9 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
     yield Finding("inverse", "the flat form reads back as a different dialogue", index)
 
 
-def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
+def order(
+    sample: Sample, style: Style = SPECIFIED, *, late_system: bool = False
+) -> Iterator[Finding]:
     """Checks that roles alternate as verification.md ("order") requires, and that no turn is empty.
 
     `late_system` allows system messages after the first turn (`normalize.late_system: keep`, or a
@@ -89,7 +89,7 @@ def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
     before = ""
     asked = False
     for index, (role, content) in enumerate(sample.messages):
-        is_answer = role == "user" and split_responses(content) is not None
+        is_answer = role == "user" and split_responses(content, style) is not None
         if role == "system" and index and not late_system:
             yield Finding("order", "a system message that is not the first", index)
         if role == "assistant" and not asked:
@@ -106,14 +106,17 @@ def order(sample: Sample, *, late_system: bool = False) -> Iterator[Finding]:
         yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
 
 
-def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Finding]:
-    """Checks that the specification's pattern finds the intended calls and no others.
+def calls(
+    sample: Sample, meant: Dialogue, read: Dialogue | None, style: Style = SPECIFIED
+) -> Iterator[Finding]:
+    """Checks that the dialect's pattern finds the intended calls and no others.
 
     The pattern also searches thoughts. `read` is the dialogue parsed from the text, or None.
     """
     hidden = any("<tool_call>" in turn.reasoning for turn in meant.turns)
     if read is not None and meant.turns == read.turns and not hidden:
         return
+    known = known_tools(sample, style)
     turns = [turn.calls for turn in meant.turns if turn.role == "assistant"]
     texts = [
         (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
@@ -124,7 +127,8 @@ def calls(sample: Sample, meant: Dialogue, read: Dialogue | None) -> Iterator[Fi
     for (index, content), intended in zip(texts, turns, strict=True):
         found: list[Call] = []
         try:
-            found += [read_call(text, content) for text in find_calls(content)]
+            calls_in = style.dialect.find(content, 0)
+            found += [style.dialect.read(text, content, known) for text in calls_in]
         except ParseFault as fault:
             yield Finding(fault.code, fault.detail, index, fault.offset)
             continue

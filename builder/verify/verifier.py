@@ -16,10 +16,13 @@ from typing import Any, TypeAlias
 
 from builder.conversation import Json
 from builder.finding import Finding, context, differ
+from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import structured
-from builder.qwen3.parity import Spans, in_parity, spans
-from builder.qwen3.parse import ParseFault, is_canonical, leading_thought, parse
-from builder.qwen3.render import Rendering, render_sample
+from builder.qwen3.json_calls import is_canonical
+from builder.qwen3.parity import MODES, Spans, in_parity, spans
+from builder.qwen3.parse import leading_thought, parse
+from builder.qwen3.render import Rendering, render_sample, tools_block
+from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.tokens import TokenSequence
 from builder.sample import Call, Dialogue, Sample
@@ -82,15 +85,16 @@ class Verifier:
         findings = list(checks.well_formed(sample))
         if findings:
             return Verdict(tuple(findings))
-        read, faults = checks.meaning(sample)
+        style = self.target.style
+        read, faults = checks.meaning(sample, style)
         findings += faults
         if dialogue is not None:
             findings += checks.misread(read, dialogue)
         meant = dialogue or read
-        findings += checks.order(sample, late_system=late_system)
+        findings += checks.order(sample, style, late_system=late_system)
         warnings: list[Finding] = []
         if meant is not None:
-            findings += checks.calls(sample, meant, read)
+            findings += checks.calls(sample, meant, read, style)
             findings += checks.pairing(meant)
             hard, soft = checks.tools(sample, meant, self.options.schema)
             findings += hard
@@ -101,7 +105,7 @@ class Verifier:
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} cannot be verified"
             return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
-        rendering = render_sample(sample, self.target.style)
+        rendering = render_sample(sample, style)
         findings += _disagreements(text, rendering.text, served, weighted)
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
@@ -110,10 +114,11 @@ class Verifier:
         modes: tuple[frozenset[str], ...] = ()
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if rendering.text == text:
-            prompts = self.target.generation_prompts
-            modes = in_parity(sample.messages, rendering, prompts, self.target.style)
+            prompts = self.target.parity_prompts
+            modes = in_parity(sample.messages, rendering, prompts, style, sample.thoughts)
             findings += self._parity(sample, text, digest, modes, chosen)
-        every = spans(rendering, self.target.generation_prompts[self.options.mode])
+        prompt = self.target.generation_prompts[self.options.mode]
+        every = spans(rendering, prompt, style.assistant)
         trained = tuple(every[at] for at in chosen)
         if tokens is not None and rendering.text == text:
             warnings += _borders(trained, tokens)
@@ -147,8 +152,8 @@ class Verifier:
         if not turns or not turns[0] or digest[0] != "0":
             return  # the template takes no empty list of messages
         chosen = int(digest[1:9], 16) % len(turns)
-        messages = [{"role": role, "content": content} for role, content in sample.messages]
-        for name, thinking in (("thinking", True), ("non-thinking", False)):
+        messages = sample.rows
+        for name, thinking in MODES.items():
             prompt = self.target.render(
                 messages[: turns[chosen]],
                 sample.tools,
@@ -164,8 +169,9 @@ class Verifier:
     ) -> tuple[str | Exception, Rendered, Rendered]:
         """Renders the sample, its dialogue (if any), and the sample with its weights (if any)."""
         _ = self.target.tokenizer  # if it cannot be loaded, that is no finding about the sample
-        flat: Messages = [{"role": role, "content": content} for role, content in sample.messages]
-        served = structured(_canonical(meant)) if meant is not None else None
+        flat: Messages = sample.rows
+        style = self.target.style
+        served = structured(_canonical(meant, style), style) if meant is not None else None
         weighted: Any = sample.record["messages"] if sample.weights else None
         if meant is None or meant.tools is sample.tools:
             text, served_text, weighted_text = self._attempt_all(
@@ -211,8 +217,9 @@ class Verifier:
         tokens = self.target.encode(text)
         control = tokens.control
         findings = []
-        if rendering.text == text and tuple(control) != rendering.control:
-            offset, token = min(set(rendering.control) ^ set(control))
+        expected = self.target.tokens_in(rendering.control)
+        if rendering.text == text and tuple(control) != expected:
+            offset, token = min(set(expected) ^ set(control))
             message = f"control token {token} is not a token here"
             if (offset, token) in control:
                 message = (
@@ -231,15 +238,18 @@ class Verifier:
             excerpt = context(text, fault.offset)
             yield Finding("inverse", fault.detail, offset=fault.offset, found=excerpt)
             return
-        if back.definitions != sample.definitions:
+        exact = self.target.style.tools.exact
+        if exact and back.definitions != sample.definitions:
             yield Finding("inverse", "the tools read back from the rendering differ")
-        default = self.target.style.default_system
-        if default is not None and sample.messages[0] == ("system", default):
-            back = replace(back, messages=(sample.messages[0], *back.messages))
+        back = _with_system(back, sample, self.target.style)
         if len(back.messages) != len(sample.messages):
             message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
             yield Finding("inverse", message)
             return
+        none = ("",) * len(sample.messages)
+        if (sample.thoughts or none) != (back.thoughts or none):
+            code = "inverse" if own else "lossy"
+            yield Finding(code, "a thought beside the text is lost or rewritten")
         for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
             if was == now:
                 continue
@@ -273,8 +283,28 @@ def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
         yield Finding("border", "a token crosses the border of a turn", offset=border)
 
 
-def _canonical(meant: Dialogue) -> Dialogue:
+def _with_system(back: Sample, sample: Sample, style: Style) -> Sample:
+    """Returns what was read back with the system turn that cannot be told from the template's.
+
+    That is the template's default text, and a turn with definitions that cannot be read back.
+    """
+    role, text = sample.messages[0]
+    default = style.default_system
+    if role == "system" and default is not None and text == default:
+        return replace(back, messages=(sample.messages[0], *back.messages))
+    if not style.tools.exact and sample.tools:
+        block = tools_block(sample.definitions, style.tools).text
+        lead = style.tools_lead if role != "system" else f"{text}\n\n"
+        if back.messages and back.messages[0] == ("system", lead + block):
+            first = sample.messages[:1] if role == "system" else ()
+            return replace(back, messages=(*first, *back.messages[1:]))
+    return back
+
+
+def _canonical(meant: Dialogue, style: Style) -> Dialogue:
     """Returns the dialogue as a server has it: arguments are text only if they escape tokens."""
+    if not style.dialect.plain:
+        return meant
     if all(is_canonical(call) for turn in meant.turns for call in turn.calls):
         return meant
     turns = (

@@ -15,8 +15,9 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions, TrainOptions
 from builder.normalize.units import UNITS, examples
+from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import flatten, structured
-from builder.qwen3.parse import ParseFault, parse, to_dialogue
+from builder.qwen3.parse import parse, to_dialogue
 from builder.qwen3.render import render
 from builder.sample import Sample
 

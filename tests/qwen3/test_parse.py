@@ -6,9 +6,9 @@ from strategies import json_values, texts
 
 from builder.jsonio import dumps, loads
 from builder.qwen3.constants import ADDED_TOKENS, TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.dialect import ParseFault
+from builder.qwen3.json_calls import is_canonical
 from builder.qwen3.parse import (
-    ParseFault,
-    is_canonical,
     leading_thought,
     parse,
     split_answer,

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.qwen3.constants import EMPTY_THINK
+from builder.qwen3.json_calls import find_calls
 from builder.qwen3.parity import ASSISTANT, spans
-from builder.qwen3.render import find_calls, render
+from builder.qwen3.render import render
 from builder.qwen3.style import SPECIFIED, Style, Thoughts
 
 VERBATIM = Style(Thoughts.verbatim)

@@ -19,7 +19,7 @@ from builder import cli
 from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
 from builder.qwen3 import tokenizer as tokenizer_module
-from builder.qwen3.constants import KNOWN_TEMPLATES
+from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import load, target_for
 from builder.sample import Sample
 from builder.verify.verifier import Verifier, verifier_for
@@ -110,7 +110,7 @@ def test_the_hubs_client_is_quiet_after_a_tokenizer_was_loaded():
 def test_qwen3_is_the_embedded_tokenizer_even_if_a_folder_has_that_name(tmp_path, monkeypatch):
     (tmp_path / "qwen3").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert load("qwen3").template_sha256 in KNOWN_TEMPLATES
+    assert load("qwen3").template_sha256 in TEMPLATES
 
 
 def test_a_saved_tokenizer_that_truncates_does_not_truncate_here(saved):
@@ -131,11 +131,23 @@ def test_a_template_without_thoughts_is_proven_by_its_own_rules(saved):
     assert {"structured", "tokens"} <= {finding.code for finding in thought.findings}
 
 
-def test_a_template_with_one_different_byte_fails_every_sample(saved):
+def test_a_template_with_another_tools_text_is_proven_with_its_own(saved):
     target = load(saved(chat_template=TEMPLATE.replace("assist with", "assist  with")))
     tool = {"type": "function", "function": {"name": "f"}}
     verdict = Verifier(target).check(Sample((("user", "a"), ("assistant", "b")), (tool,)))
-    assert "spec" in {finding.code for finding in verdict.findings}
+    assert verdict.findings == ()
+    assert "to assist  with the user query" in verdict.text
+
+
+def test_a_template_with_one_different_byte_that_no_probe_shows_fails(saved):
+    target = load(
+        saved(chat_template=TEMPLATE.replace('\'", "arguments": \'', '\'",  "arguments": \''))
+    )
+    assert target.template != TEMPLATE
+    call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    tool = {"type": "function", "function": {"name": "f"}}
+    verdict = Verifier(target).check(Sample((("user", "a"), ("assistant", call)), (tool,)))
+    assert {finding.code for finding in verdict.findings} == {"structured"}
 
 
 REFUSED = {
@@ -144,8 +156,8 @@ REFUSED = {
         {"chat_template": TEMPLATE + "{% if %}"},
         "chat template fails",
     ),
-    "calls as XML": ({"chat_template": TEMPLATE + "<function="}, "XML"),
-    "no tool calls": ({"chat_template": "{{ messages }}"}, "not of the Qwen3 family"),
+    "another dialect": ({"chat_template": TEMPLATE + "<arg_key>"}, "GLM 4.5"),
+    "no tool calls": ({"chat_template": "{{ messages }}"}, "neither ChatML"),
     "code of its own": ({"auto_map": {"AutoTokenizer": ["x.Y", "x.Y"]}}, None),
 }
 

@@ -6,9 +6,10 @@ import json
 import jinja2
 import pytest
 
-from builder.qwen3.constants import KNOWN_TEMPLATES
-from builder.qwen3.parse import ParseFault, split_answer
+from builder.qwen3.dialect import ParseFault
+from builder.qwen3.parse import split_answer
 from builder.qwen3.render import render
+from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import target_for
 
 WEATHER = {
@@ -112,7 +113,7 @@ EMBEDDED_FILES = {
 def test_the_embedded_files_are_the_official_ones():
     target = target_for("qwen3")
     assert target.files == EMBEDDED_FILES
-    assert target.template_sha256 in KNOWN_TEMPLATES
+    assert target.template_sha256 in TEMPLATES
     assert len(target.added_tokens) == 26
 
 

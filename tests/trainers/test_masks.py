@@ -9,7 +9,8 @@ from places import ROOT
 from targets import NO_THOUGHTS, TEMPLATE, with_template
 
 from builder import cli
-from builder.qwen3.constants import KNOWN_TEMPLATES, TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END
+from builder.qwen3.templates import TEMPLATES, Template
 from builder.sample import Sample
 from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
@@ -111,7 +112,9 @@ def instruct():
     """Returns a target without thoughts, known by its published name."""
     target = with_template(NO_THOUGHTS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KNOWN_TEMPLATES, target.template_sha256, "Qwen3 Instruct-2507")
+        patch.setitem(
+            TEMPLATES, target.template_sha256, Template("Qwen3 Instruct-2507", target.style)
+        )
         yield target
 
 

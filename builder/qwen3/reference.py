@@ -1,0 +1,51 @@
+"""Names a target in one text: a tokenizer, optionally with another chat template and its options.
+
+`NAME`, or `NAME?chat_template=FILE&reasoning_effort=low`: values of options are JSON. Commands,
+configurations and worker processes pass targets in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, quote
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, dumps, loads
+
+EMBEDDED = "qwen3"
+CHAT_TEMPLATE = "chat_template"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A target: its tokenizer, the file or hash of another template, options for the template."""
+
+    tokenizer: str = EMBEDDED
+    chat_template: str | None = None
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Returns the text that `reference` reads."""
+        pairs = [(CHAT_TEMPLATE, self.chat_template)] if self.chat_template else []
+        pairs += [(name, dumps(value)) for name, value in self.options.items()]
+        query = "&".join(f"{quote(name)}={quote(value)}" for name, value in pairs)
+        return f"{self.tokenizer}?{query}" if query else self.tokenizer
+
+
+def reference(text: str) -> Reference:
+    """Reads a target's name. A folder may have a question mark in its own name."""
+    tokenizer, mark, query = text.rpartition("?")
+    if not mark or "=" not in query or Path(text).expanduser().is_dir():
+        return Reference(text)
+    pairs = dict(parse_qsl(query, keep_blank_values=True))
+    template = pairs.pop(CHAT_TEMPLATE, None)
+    return Reference(tokenizer, template, {name: _value(item) for name, item in pairs.items()})
+
+
+def _value(text: str) -> Json:
+    try:
+        return loads(text)
+    except JsonFault:
+        return text
