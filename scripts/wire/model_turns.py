@@ -40,6 +40,10 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "I'll read the file.", "calls": [read("app.py")]},
         {"text": "app.py prints a greeting."},
     ],
+    "dot": [
+        {"text": "I'll look.", "calls": [read("dot.png"), read("app.py")]},
+        {"text": "One pixel."},
+    ],
     "submit": [
         {"text": "Look first.", "calls": [bash("cat app.py")]},
         {"text": "Two at once.", "calls": [bash("cat missing.txt"), bash("cat data.txt")]},

@@ -6,6 +6,9 @@ commands: packages/coding-agent/src/core/messages.ts (MIT).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from builder.conversation import (
     Data,
     Json,
@@ -18,13 +21,12 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
+from builder.readers.agents.pi.stretches import Entry, update_text
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
-Entry = dict[str, Json]
-
 ROLES = frozenset({
-    "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage",
+    "system", "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage",
     "compactionSummary", "branchSummary",
 })  # fmt: skip
 """The roles of messages that the program knows; it sends no others."""
@@ -48,12 +50,6 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
             return None
 
 
-def is_aborted(entry: Entry) -> bool:
-    """Returns whether an entry is an aborted or failed answer, which is not sent again."""
-    message = as_dict(entry.get("message"))
-    return message.get("role") == "assistant" and message.get("stopReason") in ("error", "aborted")
-
-
 def hides_reasoning(entry: Entry) -> bool:
     """Returns whether an answer contains encrypted thoughts."""
     blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
@@ -62,6 +58,53 @@ def hides_reasoning(entry: Entry) -> bool:
         and (bool(block.get("redacted")) or not as_str(block.get("thinking")).strip())
         for block in blocks
     )
+
+
+def patch_message(entry: Entry) -> Message | None:
+    """Returns the message that a later system message is at its place; None: it has no text."""
+    text = update_text(as_dict(entry.get("message")))
+    return Message("system", (Text(text, harness=True),)) if text else None
+
+
+def image_messages(messages: Iterable[Message], api: str) -> list[Message]:
+    """Returns the messages with images of results where the API has them.
+
+    Results of Chat Completions are text: the images of all results of a turn follow in a user
+    message. A result without text has a placeholder.
+    Source: convertMessages of @earendil-works/pi-ai, 0.49 to 1.5.
+    """
+    if api != "openai-completions":
+        return [*messages]
+    found: list[Message] = []
+    images: list[Part] = []
+    for message in messages:
+        if message.role != "tool":
+            found, images = [*found, *_attached(images)], []
+            found.append(message)
+            continue
+        parts: list[Part] = []
+        for part in message.parts:
+            if not isinstance(part, ToolResult):
+                continue
+            media = [one for one in part.content if isinstance(one, Media)]
+            images += media
+            parts.append(_text_result(part) if media else part)
+        found.append(replace(message, parts=tuple(parts)))
+    return [*found, *_attached(images)]
+
+
+def _attached(images: list[Part]) -> list[Message]:
+    if not images:
+        return []
+    heading = Text("Attached image(s) from tool result:", harness=True)
+    return [Message("user", (heading, *images))]
+
+
+def _text_result(result: ToolResult) -> ToolResult:
+    texts = tuple(part for part in result.content if not isinstance(part, Media))
+    if not any(isinstance(part, Text) and part.text.strip() for part in texts):
+        texts = (Text("(see attached image)"),)
+    return replace(result, content=texts)
 
 
 def no_result(call: ToolCall) -> ToolResult:

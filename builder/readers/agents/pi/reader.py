@@ -12,7 +12,9 @@ one; version 1 is linear. Source: pi.md.
   may be from these: their later answers lack `history`.
 - A call without a result is sent again with the result "No result provided". Builds before 0.31,
   which wrote version 1, removed the call: later answers lack `history` as well.
-- Session files contain neither the system prompt nor tool definitions.
+- Versions before 0.86 log neither the system prompt nor tool definitions; later ones do, and also
+  edits of earlier messages. A context that does not extend the one before begins a conversation of
+  its own, in which the earlier answers are repeats (stretches.py).
 - Files of branched sessions repeat the history; call ids serve as keys of the calls.
 """
 
@@ -20,20 +22,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from builder.conversation import REPEAT, Context, Conversation, Event, Ignored, Json, Message, Used
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Text,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.pi.messages import (
     ROLES,
-    Entry,
     entry_message,
     hides_reasoning,
-    is_aborted,
+    image_messages,
     no_result,
+    patch_message,
 )
+from builder.readers.agents.pi.stretches import Entry, Node, PathStretch, edited, find_stretches
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
@@ -47,8 +60,12 @@ NAME = "pi"
 _VERSION = 3  # of sessions with known rules
 _MISSING = frozenset({"system", "tools"})
 
-_IN_CONTEXT = frozenset({"message", "compaction", "branch_summary", "custom_message"})
-_SETTINGS = frozenset({"model_change", "thinking_level_change", "label", "session_info", "custom"})
+_IN_CONTEXT = frozenset({
+    "message", "compaction", "branch_summary", "custom_message", "context_edit",
+})  # fmt: skip
+_SETTINGS = frozenset({
+    "model_change", "thinking_level_change", "label", "session_info", "custom", "usage",
+})  # fmt: skip
 
 
 def recognise(source: Source) -> str | None:
@@ -94,21 +111,6 @@ def read(source: Source) -> Iterator[Event]:
     yield from session.events()
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """An entry in the tree. In version 1, `id` is derived from its position."""
-
-    id: str
-    parent: str | None
-    where: str
-    entry: Entry
-
-    @property
-    def answers(self) -> bool:
-        """Returns whether the entry is an answer of the model."""
-        return as_dict(self.entry.get("message")).get("role") == "assistant"
-
-
 class _Session:
     """All entries of a session, and which of them are in a conversation.
 
@@ -123,8 +125,8 @@ class _Session:
         self.scope = scope
         self.model: str | None = None
         self.version: Json = None
-        self.places: list[_Node | None] = []
-        self.nodes: dict[str, _Node] = {}
+        self.places: list[Node | None] = []
+        self.nodes: dict[str, Node] = {}
         self.ignored: Counter[str] = Counter()
         self.used = 0
         self.emitted: set[str] = set()
@@ -143,7 +145,7 @@ class _Session:
             else:
                 yield Problem("duplicate_id", where, f"another entry is called {name[:40]}")
             return
-        node = _Node(name, parent, where, entry)
+        node = Node(name, parent, where, entry)
         self.nodes[name] = node
         self.places.append(node)
         kind = as_str(entry.get("type"))
@@ -178,28 +180,31 @@ class _Session:
         path, whole = self._to_root(leaf)
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
-        for number, (start, end) in enumerate(pairwise(bounds), start=1):
+        number = 0
+        for start, end in pairwise(bounds):
             segment = path[start:end]
-            if number > 1:
+            if start:
                 segment = [segment[0], *self._kept(path[:start], segment[0]), *segment[1:]]
             problems: list[Problem] = []
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
-            if number == 1 and not whole:
+            if not start and not whole:
                 problems.append(_problem("missing_parent", path[0], "its history is missing"))
-            name = self.id if number == 1 else f"{self.id}#{number}"
-            yield from self._segment(None if abandoned else name, segment, problems)
+            for stretch in find_stretches(segment):
+                number += 1
+                name = self.id if number == 1 else f"{self.id}#{number}"
+                yield from self._stretch(None if abandoned else name, stretch, problems)
 
-    def _to_root(self, leaf: str) -> tuple[list[_Node], bool]:
+    def _to_root(self, leaf: str) -> tuple[list[Node], bool]:
         """Returns the path from the root to the entry, and whether the root has no parent."""
-        path: dict[str, _Node] = {}
+        path: dict[str, Node] = {}
         name: str | None = leaf
         while name is not None and name in self.nodes and name not in path:
             path[name] = self.nodes[name]
             name = path[name].parent
         return [*path.values()][::-1], name is None
 
-    def _kept(self, before: Sequence[_Node], compaction: _Node) -> list[_Node]:
+    def _kept(self, before: Sequence[Node], compaction: Node) -> list[Node]:
         """Returns the entries before a compaction that stayed in the context with its summary."""
         first = compaction.entry.get("firstKeptEntryId")
         index = compaction.entry.get("firstKeptEntryIndex")
@@ -207,41 +212,58 @@ class _Session:
             place = self.places[index]
             first = place.id if place else None
         at = next((at for at, node in enumerate(before) if node.id == first), len(before))
-        return [node for node in before[at:] if node.entry.get("type") != "compaction"]
+        return [
+            node
+            for node in before[at:]
+            if node.entry.get("type") != "compaction" and node.role != "system"
+        ]
 
-    def _segment(
-        self, name: str | None, nodes: Sequence[_Node], problems: Sequence[Problem]
+    def _stretch(
+        self, name: str | None, stretch: PathStretch, problems: Sequence[Problem]
     ) -> Iterator[Conversation]:
-        """Yields the conversation of a segment, if it contains anything new.
+        """Yields the conversation of a stretch, if it contains anything new.
 
         Before it, yields one for each new aborted answer. `name` is None for an abandoned branch.
         """
+        nodes = stretch.nodes
         fresh = [node for node in nodes if node.id not in self.emitted]
         if name is None and not any(node.answers for node in fresh):
             return
         messages: list[Message] = []
-        missing = _MISSING
+        held: list[Message] = []
+        missing = base = _missing(stretch)
         model = self.model
-        changes: Counter[str] = Counter()
+        changes = Counter({"tools_added_later": int(stretch.tools_added)})
         has_new = False
         for node in nodes:
-            message = entry_message(node.entry, node.id)
+            if node.role == "system":
+                patch = patch_message(node.entry) if stretch.in_place and messages else None
+                if patch is not None:
+                    missing |= {"history"}  # whether it was sent at its place is not logged
+                    held.append(patch)
+                continue
+            message = self._message(node, stretch, changes)
             if message is None or not message.parts:
                 continue
+            if message.role != "tool":  # a patch among results is sent after them
+                messages, held = [*messages, *held], []
             model = name_or_none(as_dict(node.entry.get("message")).get("model")) or model
-            if is_aborted(node.entry):
+            if node.is_aborted:
                 changes["aborted_turn"] += 1
                 missing |= self._uncertain()
                 if node.id not in self.emitted:
                     problem = _problem("aborted", node, "the answer was aborted or failed")
                     cut = [*messages, message]
-                    yield self._conversation(None, cut, (nodes[0], node), model, [problem])
+                    ends = (nodes[0], node)
+                    yield self._conversation(None, cut, ends, model, [problem], stretch)
                 continue
             if node.answers:
+                is_edited = stretch.edits.get(node.id) is not None
+                repeat = REPEAT if node.id in self.emitted else None
                 message = replace(
                     message,
-                    untrained=REPEAT if node.id in self.emitted else None,
-                    context=Context.lacking(missing) if missing != _MISSING else None,
+                    untrained="edited" if is_edited else repeat,
+                    context=Context.lacking(missing) if missing != base else None,
                 )
                 missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
             messages.append(message)
@@ -251,12 +273,22 @@ class _Session:
         if not has_new:
             self.used += len(fresh)
             return
-        messages, changes["result_supplied"] = self._with_results(messages)
+        messages, changes["result_supplied"] = self._with_results(messages, base)
         ends = (nodes[0], nodes[-1])
-        conversation = self._conversation(name, messages, ends, model, problems)
+        conversation = self._conversation(name, messages, ends, model, problems, stretch)
         yield replace(conversation, records=len(fresh), changes=dict(+changes))
 
-    def _with_results(self, messages: Sequence[Message]) -> tuple[list[Message], int]:
+    def _message(self, node: Node, stretch: PathStretch, changes: Counter[str]) -> Message | None:
+        """Returns the message of an entry as the stretch has it; counts one that was taken out."""
+        if node.id not in stretch.edits or node.is_aborted:
+            return entry_message(node.entry, node.id)
+        changes["context_edited"] += 1
+        content = as_dict(stretch.edits[node.id]).get("content")
+        return None if content is None else entry_message(edited(node.entry, content), node.id)
+
+    def _with_results(
+        self, messages: Sequence[Message], base: frozenset[str]
+    ) -> tuple[list[Message], int]:
         """Returns the messages with the results that the program supplied, and their number."""
         answered, supplied = supply_results(messages, no_result)
         uncertain = self._uncertain()
@@ -266,7 +298,7 @@ class _Session:
         first = next(at for at, message in enumerate(answered) if id(message) not in logged)
         for at, message in enumerate(answered[first:], start=first):
             if message.role == "assistant":
-                known = message.context.missing if message.context else _MISSING
+                known = message.context.missing if message.context else base
                 answered[at] = replace(message, context=Context.lacking(uncertain.union(known)))
         return answered, supplied
 
@@ -278,25 +310,35 @@ class _Session:
         self,
         name: str | None,
         messages: Sequence[Message],
-        ends: tuple[_Node, _Node],
+        ends: tuple[Node, Node],
         model: str | None,
         problems: Sequence[Problem],
+        stretch: PathStretch,
     ) -> Conversation:
         self.has_emitted = True
         if name is None:
             self.branches += 1
             name = f"{self.id}~{self.branches}"
+        system = [Message("system", (Text(stretch.system),))] if stretch.system else []
+        sent = [*system, *image_messages(messages, stretch.api)]
         return Conversation(
             id=name,
             record=span(ends[0].where, ends[1].where),
-            messages=tuple(with_session_keys(NAME, messages, self.scope)),
+            messages=tuple(with_session_keys(NAME, sent, self.scope)),
+            tools=None if stretch.system is None else tuple(stretch.tools.values()),
             model=model,
             problems=tuple(problems),
-            context=Context.lacking(_MISSING),
+            context=Context.lacking(_missing(stretch)),
         )
 
 
-def _problem(code: str, node: _Node, detail: str) -> Problem:
+def _missing(stretch: PathStretch) -> frozenset[str]:
+    if stretch.system is None:
+        return _MISSING
+    return frozenset() if stretch.exact_tools else frozenset({"tools"})
+
+
+def _problem(code: str, node: Node, detail: str) -> Problem:
     return Problem(code, node.where, detail, records=0)
 
 
