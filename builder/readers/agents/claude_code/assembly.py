@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
@@ -49,6 +49,7 @@ class Assembly:
     gap        the number of messages before the first omission; None: nothing is left out
     notified   the same for the first notification of a background task, which is sent with a note
                that its line lacks
+    unknown    the same for the first line of an unknown type that is not in the tree
     unrendered the same for the first mentioned image, which is sent but not rendered in the log
     members    uuids of the lines that are part of it
     changes    counts of omissions, by code
@@ -59,6 +60,7 @@ class Assembly:
     left_out: list[tuple[SessionTurn, int, str]] = field(default_factory=list)
     gap: int | None = None
     notified: int | None = None
+    unknown: int | None = None
     unrendered: int | None = None
     members: set[str] = field(default_factory=set)
     changes: Counter[str] = field(default_factory=Counter)
@@ -78,11 +80,21 @@ class Assembly:
         self.messages.append(SentMessage({"role": role, "content": [*blocks]}, turn, code))
 
 
-def assemble(lines: Sequence[SessionLine], turns: Turns, *, renders: bool, prompt: str) -> Assembly:
+def assemble(
+    lines: Sequence[SessionLine],
+    turns: Turns,
+    *,
+    renders: bool,
+    prompt: str | None,
+    orphans: Collection[str] = (),
+    unknown: int | None = None,
+) -> Assembly:
     """Returns the messages of a branch.
 
     `renders`: the log contains the text of attachments as sent. `prompt`: the user message before
-    the first line if the branch lacks it (`parent_prompt`), else "".
+    the first line if the branch lacks it (`parent_prompt`). `orphans`: uuids of lines with a parent
+    that the log lacks: what was sent before them is not known. `unknown`: the position in the file
+    of the first line of an unknown type with a message whose place in the tree is not known.
     """
     builder = _Builder(lines, turns, renders)
     if prompt:
@@ -90,7 +102,12 @@ def assemble(lines: Sequence[SessionLine], turns: Turns, *, renders: bool, promp
         builder.assembly.changes["parent_prompt"] += 1
     run: list[SessionLine] = []
     for line in lines:
-        if line.kind in ("user", "attachment"):
+        if unknown is not None and line.at > unknown:
+            builder.assembly.unknown = len(builder.assembly.messages)
+            unknown = None
+        if line.uuid in orphans:
+            builder.lose_history()
+        if line.kind in ("user", "attachment", "unknown"):
             run.append(line)
         elif line.kind == "assistant":
             if line.is_answer and builder.has(line):
@@ -120,6 +137,10 @@ class _Builder:
         self._cut = turns.partial_on(lines)
         self._claimed = {answer.key for found in self._answers.values() for answer in found}
         self._open: SessionTurn | None = None
+
+    def lose_history(self) -> None:
+        """Records that messages before the next one are not in the log."""
+        self._skip(len(self.assembly.messages))
 
     def has(self, line: SessionLine) -> bool:
         """Returns whether the turn of an assistant line was added or left out."""
@@ -210,6 +231,9 @@ class _Builder:
                         blocks.append(block)
                     number += is_result
                 typed += [blocks] if blocks else []
+                continue
+            if line.kind == "unknown":
+                typed.append([{"type": as_str(line.value.get("type")) or "line"}])
                 continue
             blocks = rendered(line.attachment, line.value, renders=self._renders)
             if blocks:

@@ -16,6 +16,16 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 NOT_SENT = "isApiErrorMessage"
 """The flag of a line that reports an error instead of an answer; it is in no request."""
 
+KNOWN = frozenset(
+    {
+        "user", "assistant", "system", "progress", "attachment", "summary", "file-history-snapshot",
+        "file-history-delta", "queue-operation", "last-prompt", "permission-mode", "ai-title",
+        "custom-title", "agent-name", "pr-link", "continued-in", "agent-setting", "started",
+        "result", "mode", "atis-latch", "tools-used", "relocated", "worktree-state", "cost-state",
+    }
+)  # fmt: skip
+"""Types of lines that are known; except for user and assistant, none contains a turn."""
+
 _DENIALS = (
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action right now",
@@ -31,9 +41,11 @@ class SessionLine:
 
     at        position in the file, which orders nodes
     where     position for people: "line 12"
-    kind      user, assistant, attachment (usually text for the request), boundary (of a compaction)
-              or link (part of the tree, but nothing that was sent)
-    agent     the sub-agent that the line belongs to; "" for the session itself
+    kind      user, assistant, attachment (usually text for the request), boundary (of a
+              compaction), unknown (of another type, with a message) or link (part of the tree, but
+              nothing that was sent)
+    agent     the sub-agent that the line belongs to; "" for the session itself. In the stream of a
+              headless run it is the id of the call that started the sub-agent
     response  assistant: the id of the response that the line is a block of
     is_answer assistant: it is the model's own, not an error or placeholder of the program
     value     the line as logged
@@ -123,11 +135,14 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     elif kind == "attachment" and isinstance(value.get("attachment"), dict):
         pass
     elif kind not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
-        if uuid is None:
+        has_content = bool(message) or isinstance(value.get("content"), str | list)
+        has_message = has_content and kind not in KNOWN
+        if uuid is None and not has_message:
             return None
-        kind = "link"
+        kind = "unknown" if has_message else "link"
     uuid = uuid or f"#{at}"
-    sidechain = value.get("isSidechain") is True
+    started_by = as_str(value.get("parent_tool_use_id"))
+    agent = as_str(value.get("agentId")) or started_by or "sidechain"
     synthetic = message.get("model") == "<synthetic>" or value.get(NOT_SENT) is True
     return SessionLine(
         at=at,
@@ -135,8 +150,8 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
         kind=kind,
         uuid=uuid,
         parent=name_or_none(value.get("parentUuid")),
-        session=as_str(value.get("sessionId")),
-        agent=(as_str(value.get("agentId")) or "sidechain") if sidechain else "",
+        session=as_str(value.get("sessionId") or value.get("session_id")),
+        agent=agent if started_by or value.get("isSidechain") is True else "",
         response=as_str(message.get("id")) or uuid,
         is_answer=kind == "assistant" and not synthetic,
         value=value,

@@ -5,10 +5,11 @@ Versions around 2.0.55 log the prompt only in the parent's call. The call's resu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from builder.conversation import Json
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Record, Source
 
@@ -37,12 +38,22 @@ def _prompts(path: Path, max_record_bytes: int, changed: int) -> Mapping[str, st
 
     `changed`, the time of the file's last change, is part of the cache key.
     """
+    records = Source(path.name, path, max_record_bytes=max_record_bytes).records()
+    return prompts_of_calls(
+        record.value
+        for record in records
+        if isinstance(record, Record) and isinstance(record.value, dict)
+    )
+
+
+def prompts_of_calls(lines: Iterable[dict[str, Json]]) -> dict[str, str]:
+    """Returns the prompts of the agents that lines started: by their ids, and by their calls' ids.
+
+    The stream of a headless run names a sub-agent by the call that started it.
+    """
     calls: dict[str, str] = {}
     prompts: dict[str, str] = {}
-    for record in Source(path.name, path, max_record_bytes=max_record_bytes).records():
-        value = record.value if isinstance(record, Record) else None
-        if not isinstance(value, dict):
-            continue
+    for value in lines:
         content = as_list(as_dict(value.get("message")).get("content"))
         for block in map(as_dict, content):
             if block.get("type") == "tool_use":
@@ -50,4 +61,4 @@ def _prompts(path: Path, max_record_bytes: int, changed: int) -> Mapping[str, st
             elif block.get("type") == "tool_result":
                 agent = as_str(as_dict(value.get("toolUseResult")).get("agentId"))
                 prompts.setdefault(agent, calls.get(as_str(block.get("tool_use_id")), ""))
-    return prompts
+    return {**calls, **prompts}

@@ -31,8 +31,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
-from builder.readers.agents.claude_code.lines import SessionLine, read_line
-from builder.readers.agents.claude_code.parents import find_prompt
+from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, read_line
+from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
@@ -44,14 +44,7 @@ from builder.sources.source import Record, Source
 
 _END = "cost-state"
 """Type of the line that a process writes at its end."""
-_IGNORED = frozenset(
-    {
-        "system", "progress", "attachment", "summary", "file-history-snapshot", "queue-operation",
-        "last-prompt", "permission-mode", "ai-title", "custom-title", "agent-name", "pr-link",
-        "continued-in", "agent-setting", "started", "result", "mode", "atis-latch", "tools-used",
-        _END, *KINDS,
-    }
-)  # fmt: skip
+_IGNORED = (KNOWN | KINDS) - {"user", "assistant"}
 """Types of lines that never contain a turn."""
 _SPEAKERS = ("user", "assistant")
 _WARMUP = "Warmup"
@@ -88,7 +81,7 @@ def _is_companion(name: str) -> bool:
     folders, _, file = name.rpartition("/")
     if file.startswith("agent-") and file.endswith(".meta.json"):
         return True
-    return folders.rpartition("/")[2] == "tool-results"
+    return file == "custom-title.json" or folders.rpartition("/")[2] == "tool-results"
 
 
 def _logged(objects: tuple[dict[str, Json], ...]) -> Iterator[dict[str, Json]]:
@@ -195,10 +188,18 @@ class _Log:
     ) -> Iterator[Conversation]:
         lines = branch.lines
         first = next((line for line in lines if line.kind in _SPEAKERS), None)
-        prompt = ""
+        prompt: str | None = ""
         if first is not None and first.agent and first.is_answer:
-            prompt = find_prompt(self.source, first.session, first.agent)
-        assembly = assemble(lines, turns, renders=renders, prompt=prompt)
+            prompt = prompts_of_calls(line.value for line in self.nodes.values()).get(first.agent)
+            prompt = prompt or find_prompt(self.source, first.session, first.agent)
+        assembly = assemble(
+            lines,
+            turns,
+            renders=renders,
+            prompt=prompt,
+            orphans=self._orphans(first),
+            unknown=self._unknown(lines),
+        )
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
         repeated = self.targets | kept
         stretches = find_stretches(
@@ -223,6 +224,28 @@ class _Log:
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
                 yield self._conversation(info, ended, {}, 0, problem)
+
+    def _orphans(self, first: SessionLine | None) -> set[str]:
+        """Returns the uuids of the lines with a parent that the file lacks.
+
+        Except the prompt of a sub-agent, `first`, which follows a call in the file of its parent.
+        """
+        begins = first.uuid if first is not None and first.agent and not first.is_answer else None
+        return {
+            line.uuid
+            for line in self.nodes.values()
+            if line.parent and line.parent not in self.nodes and line.uuid != begins
+        }
+
+    def _unknown(self, branch: Iterable[SessionLine]) -> int | None:
+        """Returns the position of the first line of unknown type outside of the tree."""
+        groups = {line.group for line in branch}
+        found = (
+            line.at
+            for line in self.nodes.values()
+            if line.kind == "unknown" and line.uuid.startswith("#") and line.group in groups
+        )
+        return next(found, None)
 
     def _conversation(
         self,

@@ -166,6 +166,8 @@ def _with_missing(
         place, missing = assembly.places[turn.key], set(view.context.missing)
         if assembly.gap is not None and place >= assembly.gap:
             missing.add("history")
+        if assembly.unknown is not None and place >= assembly.unknown:
+            missing.add("unknown_part")
         if assembly.notified is not None and place > assembly.notified:
             missing.add("reminders")
         if assembly.unrendered is not None and place > assembly.unrendered:
