@@ -149,11 +149,12 @@ class CallOutcomes:
         self._placed.clear()
 
     def count(self, ledger: Ledger) -> None:
-        """Writes the counts of calls into the ledger."""
+        """Adds the counts of calls to the ledger."""
         self.end_source()
         dropped = self._dropped + Counter(
             code for code in self._outcomes.values() if code is not None
         )
-        ledger.calls_logged = self._logged + len(self._outcomes)
-        ledger.calls_dropped = dropped
-        ledger.calls_kept = ledger.calls_logged - dropped.total()
+        logged = self._logged + len(self._outcomes)
+        ledger.calls_logged += logged
+        ledger.calls_dropped.update(dropped)
+        ledger.calls_kept += logged - dropped.total()

@@ -171,6 +171,9 @@ def _count_records(
     for result in results:
         ledger.add_records(result.summary.ledger)
         ledger.found += result.summary.ledger.found
+        ledger.calls_logged += result.summary.ledger.calls_logged
+        ledger.calls_dropped.update(result.summary.ledger.calls_dropped)
+        built.pairs_left_out.update(result.summary.pairs_left_out)
         built.bugs += result.summary.bugs
         built.rejects += result.summary.rejects
     for problem in unreadable:

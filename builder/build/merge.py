@@ -169,28 +169,19 @@ def _check(folder: BuiltFolder, target: Target) -> None:
 def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
     """Writes the rows of a folder as a result, like those of `build`."""
     ledger = _ledger(folder)
-    summary = ResultSummary(folder.name, ledger=ledger)
+    left_out = folder.manifest.get("preferences", {}).get("left_out", {})
+    summary = ResultSummary(folder.name, ledger=ledger, pairs_left_out=dict(left_out))
     with ResultWriter(path, summary) as writer:
         groups = groupby(dataset_rows(str(folder.path)), key=_conversation_of)
         entries = chain(
             (_entry(list(group), number, config, writer) for _, group in groups), _unused(folder)
         )
-        # The manifest does not name the conversations of these: they go into the first entry.
-        dropped = tuple(_dropped(folder, number))
-        left_out = _pairs_left_out(folder)
         for entry in entries:
-            writer.entry(replace(entry, calls=entry.calls + dropped, left_out=left_out))
-            dropped = left_out = ()
+            writer.entry(entry)
             ledger.found += 1
         for _, line in json_lines(folder.path / "rejects.jsonl"):
             writer.reject_row(line)
         return writer.keep(None)
-
-
-def _pairs_left_out(folder: BuiltFolder) -> tuple[tuple[str, int], ...]:
-    """Returns (code, number) of the uncertain preference pairs of a folder."""
-    found = folder.manifest.get("preferences", {}).get("left_out", {})
-    return tuple((str(code), int(count)) for code, count in found.items())
 
 
 def _conversation_of(row: DatasetRow) -> tuple[str, ...]:
@@ -265,13 +256,19 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def _ledger(folder: BuiltFolder) -> Ledger:
-    """Returns a ledger with only the folder's counts of records."""
+    """Returns a ledger with what the manifest counts without naming conversations.
+
+    That is the folder's records, and its dropped calls.
+    """
     records = folder.manifest["ledger"]["records"]
+    dropped = Counter(folder.manifest["ledger"]["calls"]["dropped"])
     return Ledger(
         read=records["read"],
         used=records["used"],
         ignored=Counter(records["ignored"]),
         rejected=Counter(records["rejected"]),
+        calls_logged=dropped.total(),
+        calls_dropped=dropped,
     )
 
 
@@ -281,11 +278,3 @@ def _unused(folder: BuiltFolder) -> Iterator[ConversationEntry]:
     codes = {**conversations["rejected"], DUPLICATE: conversations["duplicates"]}
     for code, count in codes.items():
         yield from (ConversationEntry(code) for _ in range(count))
-
-
-def _dropped(folder: BuiltFolder, number: int) -> Iterator[tuple[bytes, str]]:
-    """Yields (unique key, code) for each call that the folder counts as dropped."""
-    codes = folder.manifest["ledger"]["calls"]["dropped"]
-    names = (code for code, count in codes.items() for _ in range(count))
-    for at, code in enumerate(names):
-        yield b"\x00" + hashlib.blake2b(b"%d %d" % (number, at), digest_size=15).digest(), code

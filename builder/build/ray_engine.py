@@ -32,6 +32,7 @@ from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason
 from builder.parallel.garbage import collect_seldom
+from builder.parallel.host import environment, own_process
 from builder.parallel.pool import OpenPool
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import Problem, UsageError
@@ -93,7 +94,9 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     except OSError as error:
         raise UsageError(f"--ray-address {address!r}: no cluster there: {error}") from None
     try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
+        with environment(RAY_USAGE_STATS_ENABLED=os.environ.get("RAY_USAGE_STATS_ENABLED", "0")):
+            # by default Ray sends usage statistics to its authors
+            ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
         hint = "a cluster with token authentication needs RAY_AUTH_MODE=token here, too"
         raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
@@ -140,8 +143,6 @@ def _check_answers(address: str) -> None:
 
 
 def _import() -> Any:
-    # By default Ray sends usage statistics to its authors.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray  # noqa: PLC0415 - an optional extra
     except ImportError:
@@ -295,6 +296,7 @@ def _sees(job: Job, mark: str) -> bool:
 @cache
 def _identity(tokenizer: str, verify: VerifyOptions) -> str:
     """Returns the identity of this process; the first call also prepares the process for work."""
+    own_process()
     collect_seldom()
     target = verifier_for(tokenizer, verify).target
     return job_identity(target.files, target.template_sha256)

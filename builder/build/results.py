@@ -171,7 +171,9 @@ class ResultSummary:
     `bytes` and `sha256` describe the file as stored, `log_bytes` and `log_sha256` the write-ahead
     log that was read with a database. `keyed` identifies the key of its replacements for secrets;
     "" if it has none. `tool_use` counts how its sessions use tools (`builder.normalize.tool_use`).
-    `is_scan`: it has nothing else, because its sessions need the tools of other sessions.
+    `siblings` are the other files of the folder that were read, {name: sha256}; "" for one that did
+    not exist. `pairs_left_out` counts the uncertain preference pairs that no entry names, by code.
+    `is_scan`: it has nothing else, since its sessions need the tools of other sessions.
     """
 
     name: str
@@ -180,6 +182,8 @@ class ResultSummary:
     sha256: str = ""
     log_bytes: int = 0
     log_sha256: str = ""
+    siblings: dict[str, str] = field(default_factory=dict)
+    pairs_left_out: dict[str, int] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     samples: int = 0
     rejects: int = 0

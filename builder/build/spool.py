@@ -24,6 +24,14 @@ UNWRITABLE = (OSError, pickle.PicklingError, AttributeError, RecursionError, Typ
 
 
 @dataclass(frozen=True, slots=True)
+class _End:
+    """The end of the events: the records of the source, and its siblings (`Source.siblings`)."""
+
+    records: int
+    siblings: dict[str, tuple[int, int] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Spool:
     """The events of one source in a file, which exists only once it is complete."""
 
@@ -42,7 +50,7 @@ class Spool:
             for event in events:
                 is_saved = is_saved and _dump(event, stream)
                 yield event
-            is_complete = is_saved and _dump(source.records_read, stream)
+            is_complete = is_saved and _dump(_End(source.records_read, source.siblings), stream)
         finally:
             if stream is not None:
                 with contextlib.suppress(OSError):  # such as a full disk
@@ -63,19 +71,21 @@ class Spool:
         return found
 
     def replay(self, source: Source) -> Iterator[Event]:
-        """Yields the saved events and counts the records of the source."""
+        """Yields the saved events; then the source has the records and siblings that were read."""
         with self.path.open("rb") as stream:
             _load(stream)
-            while not isinstance(event := _load(stream), int | str):
+            while not isinstance(event := _load(stream), _End | str):
                 yield event
-        source.count_records(int(event))
+        assert isinstance(event, _End), "it is written last"
+        source.count_records(event.records)
+        source.siblings.update(event.siblings)
 
     def discard(self) -> None:
         """Removes the file."""
         self.path.unlink(missing_ok=True)
 
 
-def _dump(value: Event | str | int, stream: BinaryIO | None) -> bool:
+def _dump(value: Event | str | _End, stream: BinaryIO | None) -> bool:
     """Writes a value; returns whether that succeeded."""
     if stream is None:
         return False
@@ -86,6 +96,6 @@ def _dump(value: Event | str | int, stream: BinaryIO | None) -> bool:
     return True
 
 
-def _load(stream: BinaryIO) -> Event | str | int:
-    found: Event | str | int = pickle.load(stream)  # noqa: S301 - written by this run
+def _load(stream: BinaryIO) -> Event | str | _End:
+    found: Event | str | _End = pickle.load(stream)  # noqa: S301 - written by this run
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def run_task(task: Task, index: int, job: Job) -> ChunkResult:
     # again.
     if (version := _stored_version(task.source)) is not None:
         final = job.results / _key(task, job, version)
-        if (done := _finished(final, job)) is not None:
+        if (done := _finished(final, job, task.source)) is not None:
             return done
     try:
         with local_copy(task.source) as copy:
@@ -93,7 +94,7 @@ def _run_local(task: Task, index: int, job: Job, final: Path | None = None) -> C
     log_bytes, log_sha256 = _log(source)
     if final is None:
         final = job.results / _key(task, job, sha256, log_sha256)
-        if (done := _finished(final, job)) is not None:
+        if (done := _finished(final, job, source)) is not None:
             return done
     scrubber = Scrubber(job.scrub, job.key, task.options.added_tokens)
     summary = ResultSummary(
@@ -103,7 +104,10 @@ def _run_local(task: Task, index: int, job: Job, final: Path | None = None) -> C
         verifier = verifier_for(job.tokenizer, job.verify)
         process_source(task, verifier, writer, scrubber, _spool(task, job, sha256, log_sha256))
         summary.keyed = job.key_name if scrubber.used else ""
-        if before == _status(source):
+        siblings = {name: _sibling_digest(source, name) for name in sorted(source.siblings)}
+        summary.siblings = {name: digest for name, (_, digest) in siblings.items()}
+        is_same = all(siblings[name][0] == status for name, status in source.siblings.items())
+        if is_same and before == _status(source):
             return writer.keep(final)
         writer.reject(_changed(records=0))
         return writer.keep(None)
@@ -120,13 +124,41 @@ def failed_result(task: Task, index: int, job: Job, problem: Problem) -> ChunkRe
         return writer.keep(None)
 
 
-def _finished(final: Path, job: Job) -> ChunkResult | None:
-    """Returns the result, on disk or in the store, if an earlier run finished it with this key."""
+def _finished(final: Path, job: Job, source: Source) -> ChunkResult | None:
+    """Returns the result, on disk or in the store, if an earlier run finished it with this key.
+
+    The path names all that it depends on, but for the siblings, which are known only once the
+    source is read: a result notes them, and counts as unfinished if one has changed.
+    """
     done = find_result(final)
     if done is None and job.store is not None:
         url = f"{job.store}/{final.relative_to(job.results.parent).as_posix()}"
         done = stored_result(url, final)
-    return done if done is not None and done.summary.keyed in ("", job.key_name) else None
+    if done is None or done.summary.keyed not in ("", job.key_name):
+        return None
+    noted = done.summary.siblings
+    is_same = all(_sibling_digest(source, name)[1] == digest for name, digest in noted.items())
+    return done if is_same else None
+
+
+def _sibling_digest(source: Source, name: str) -> tuple[tuple[int, int] | None, str]:
+    """Returns (status, sha256) of a file beside the source's file; (None, "") if there is none."""
+    path = source.path.with_name(name) if source.path is not None else None
+    status = _file_status(path) if path is not None else None
+    if path is None or status is None:
+        return None, ""
+    return status, _file_digest(path, status)
+
+
+@lru_cache(maxsize=256)
+def _file_digest(path: Path, status: tuple[int, int]) -> str:
+    """Returns the sha256 of a file; `status` is part of the cache key, since many tasks ask."""
+    del status
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _changed(records: int) -> Problem:

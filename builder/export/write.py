@@ -21,6 +21,7 @@ from builder.export.variant import ExportItem, Row, Variant
 from builder.export.variants import VARIANTS
 from builder.jsonio import dumps, loads
 from builder.output.aside import folder_aside, put_in_place
+from builder.parallel.host import quiet_datasets
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import is_bare, is_following, render_sample
@@ -341,9 +342,11 @@ def _compare(
     """Loads the folder as trainers do, and compares the text of each row with the proven one."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
-    datasets.disable_progress_bars()
-    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
-    with tempfile.TemporaryDirectory(dir=root.parent) as cache, digests.open("rb") as texts:
+    with (
+        quiet_datasets(),
+        tempfile.TemporaryDirectory(dir=root.parent) as cache,
+        digests.open("rb") as texts,
+    ):
         try:
             loaded = datasets.load_dataset(str(root), cache_dir=cache)
         except Exception as error:  # any exception of the loader means that the files are at fault

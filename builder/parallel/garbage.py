@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 
+from builder.parallel.host import is_own_process
+
 
 def collect_seldom() -> None:
     """Lets a process create many values before the collector runs."""
@@ -14,5 +16,6 @@ def collect_seldom() -> None:
 
 
 def keep_loaded() -> None:
-    """Exempts everything imported and loaded so far from collection."""
-    gc.freeze()
+    """Exempts everything imported and loaded so far from collection, in a process of our own."""
+    if is_own_process():
+        gc.freeze()

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import signal
 import stat
 import sys
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
-from multiprocessing import spawn
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from builder.parallel.garbage import collect_seldom
-from builder.parallel.signals import PRELOAD, die_with_parent, sigint_blocked
+from builder.parallel.host import own_process
+from builder.parallel.signals import die_with_parent
 from builder.problem import BuilderError
 
 AHEAD = 3
@@ -117,37 +115,10 @@ def prepare(preload: Preload | None) -> None:
     """
     if sys.platform == "win32":
         return
-    from multiprocessing import forkserver  # noqa: PLC0415 - there is none on Windows
+    from builder.parallel.server import ensure_running  # noqa: PLC0415 - there is none on Windows
 
-    from builder.parallel.tracker import (  # noqa: PLC0415 - as above
-        check_resource_tracker,
-        follow_resource_tracker,
-    )
-
-    os.environ[PRELOAD] = json.dumps(
-        {
-            "load": asdict(preload) if preload else None,
-            "main": _main_module(),
-            "driver": os.getpid(),
-            # For the kernel, a process loses its parent when the thread that started it ends.
-            "dies": threading.current_thread() is threading.main_thread(),
-        }
-    )
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.preload"])
-    # A resource tracker that was killed is started again too; `check_resource_tracker` reports it
-    # in one line, instead of Python's warning for developers.
-    warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
-    follow_resource_tracker()
-    with sigint_blocked(), _starting():
-        check_resource_tracker()  # unblocks SIGINT after it has started its process
-    with sigint_blocked(), _starting():
-        forkserver.ensure_running()
-
-
-def _main_module() -> tuple[str | None, str | None]:
-    """Returns (name, path) of the program's main module, as `multiprocessing` passes it on."""
-    data = spawn.get_preparation_data("")
-    return data.get("init_main_from_name"), data.get("init_main_from_path")
+    with _starting():
+        ensure_running(preload)
 
 
 @contextlib.contextmanager
@@ -159,6 +130,32 @@ def _starting() -> Iterator[None]:
         reason = " ".join(str(error).split()) or type(error).__name__
         detail = f"worker processes cannot be started: {reason} (was a helper process killed?)"
         raise WorkersNotStarted(f"{detail}; the same command resumes") from error
+
+
+class _Context:
+    """A context of `multiprocessing` that knows the processes made with it.
+
+    The caller's program may have children of its own, which are none of ours to kill.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._processes: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def Process(self, *args: Any, **options: Any) -> Any:  # noqa: N802 - the name in the library
+        """Makes a process, as the context does, and remembers it."""
+        process = self._context.Process(*args, **options)
+        self._processes.append(process)
+        return process
+
+    def kill(self) -> None:
+        """Kills the processes; not `terminate`: a worker has nothing to clean up and may hang."""
+        for process in self._processes:
+            if process.pid is not None:
+                process.kill()
 
 
 class _Workers(ProcessPoolExecutor):
@@ -185,23 +182,29 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
     cost one start and share its memory. Opening the pool or submitting work may raise
     WorkersNotStarted.
     """
-    prepare(preload)
-    method = "spawn" if sys.platform == "win32" else "forkserver"
-    context = multiprocessing.get_context(method)
-    with _starting():
-        executor = _Workers(workers, mp_context=context, initializer=_start_worker)
-    try:
-        yield executor
-    except BaseException:
-        for worker in multiprocessing.active_children():
-            worker.kill()  # not `terminate`: a worker has nothing to clean up and may hang
-        executor.shutdown(cancel_futures=True)
-        raise
-    executor.shutdown()
-    if sys.platform != "win32":
-        from builder.parallel.tracker import check_resource_tracker  # noqa: PLC0415 - as above
+    with contextlib.ExitStack() as stack:
+        method = "spawn"
+        if sys.platform != "win32":
+            from builder.parallel.server import fork_server  # noqa: PLC0415 - as above
 
-        check_resource_tracker()
+            method = "forkserver"
+            with _starting():
+                stack.enter_context(fork_server(preload))
+        context: Any = _Context(multiprocessing.get_context(method))
+        with _starting():
+            executor = _Workers(workers, mp_context=context, initializer=_start_worker)
+        try:
+            yield executor
+        except BaseException:
+            context.kill()
+            executor.shutdown(cancel_futures=True)
+            raise
+        executor.shutdown()
+        del executor  # its semaphores, while the tracker's functions are still followed
+        if sys.platform != "win32":
+            from builder.parallel.tracker import check_resource_tracker  # noqa: PLC0415 - as above
+
+            check_resource_tracker()
 
 
 class SharedPool:
@@ -288,6 +291,7 @@ def _start_worker() -> None:
     Ctrl-C reaches all processes of the terminal; only the driver acts on it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    own_process()
     collect_seldom()
     die_with_parent()
     driver = multiprocessing.parent_process()

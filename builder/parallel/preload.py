@@ -14,9 +14,11 @@ from importlib.machinery import ModuleSpec
 from types import TracebackType
 
 from builder.parallel.garbage import keep_loaded
+from builder.parallel.host import own_process
 from builder.parallel.signals import PRELOAD, die_with_parent
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
+own_process()
 # There are as many workers as cores, so their libraries need no threads of their own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")

@@ -8,8 +8,10 @@ unregister a semaphore that was registered with the old one.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from functools import cache
+import warnings
+from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from typing import Any
 
@@ -25,9 +27,11 @@ _last: list[int | None] = []
 def check_resource_tracker() -> int | None:
     """Returns the process id of the tracker, and starts it if it is not running.
 
-    Prints one line if the last known tracker is gone.
+    Prints one line if the last known tracker is gone, instead of Python's warning for developers.
     """
-    resource_tracker.ensure_running()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+        resource_tracker.ensure_running()
     pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
     if _last and _last[0] not in (None, pid):
         print(MESSAGE, file=sys.stderr)
@@ -35,19 +39,26 @@ def check_resource_tracker() -> int | None:
     return pid
 
 
-@cache
-def follow_resource_tracker() -> None:
+@contextlib.contextmanager
+def followed_resource_tracker() -> Iterator[None]:
     """Makes unregistering ignore objects that were registered with a tracker that is gone."""
     register, unregister = resource_tracker.register, resource_tracker.unregister
     trackers: dict[tuple[Any, str], int | None] = {}
 
     def registered(name: Any, rtype: str) -> None:
+        tracker = check_resource_tracker()
         register(name, rtype)
-        trackers[name, rtype] = check_resource_tracker()
+        trackers[name, rtype] = tracker
 
     def unregistered(name: Any, rtype: str) -> None:
         tracker = check_resource_tracker()
         if trackers.pop((name, rtype), tracker) == tracker:
             unregister(name, rtype)
 
+    _last.clear()
     resource_tracker.register, resource_tracker.unregister = registered, unregistered
+    try:
+        yield
+    finally:
+        if resource_tracker.register is registered:
+            resource_tracker.register, resource_tracker.unregister = register, unregister

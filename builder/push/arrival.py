@@ -13,6 +13,7 @@ from builder.credentials import reason
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects, plain_row
 from builder.dataset.samples import read_sample
+from builder.parallel.host import quiet_datasets
 from builder.push import hub
 from builder.push.files import PushFile
 from builder.push.hub import Place
@@ -61,7 +62,8 @@ def read_back(
     arrival.bytes = sum(file.size for file in changes.equal)
     arrival.problems += [f"{file.path}: differs on the Hub" for file in changes.send]
     try:
-        _compare_rows(place, _splits(folder), target, arrival)
+        with quiet_datasets():
+            _compare_rows(place, _splits(folder), target, arrival)
     except Exception as error:
         if is_network_fault(error):
             raise
@@ -76,7 +78,6 @@ def _compare_rows(
     """Compares rows with meta/. Streaming makes them come from the Hub and not from a cache."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
-    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
     loaded = datasets.load_dataset(place.repo, revision=place.revision, streaming=True)
     if set(loaded) != set(known):
         arrival.problems.append(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.output.folder import MANIFEST
+from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import UsageError, nearest
 from builder.push import hub
@@ -88,7 +88,8 @@ def push(
     Calls `show` with the planned changes in the report, before anything is changed.
     """
     try:
-        _push(expand_home(dataset), report, options, retries, show)
+        with quiet_logger("huggingface_hub"):  # its log has signed URLs
+            _push(expand_home(dataset), report, options, retries, show)
     except PushFault as fault:
         report.error = str(fault)
 
@@ -174,10 +175,9 @@ def _tokenizer(manifest: dict[str, Any]) -> str:
 
 
 def _api() -> HfApi:
-    """Returns the client with the user's token and without its log messages."""
+    """Returns the client with the user's token."""
     from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
 
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)  # its log has signed URLs
     if not get_token():  # even for a dry run, because a private repository would seem not to exist
         raise UsageError("no token for the Hub: `hf auth login`, or HF_TOKEN")
     return HfApi()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from builder.conversation import Json
 from builder.credentials import reason
 from builder.jsonio import loads
 from builder.parallel.garbage import keep_loaded
+from builder.parallel.host import quiet_transformers
 from builder.problem import UsageError
 from builder.qwen3.constants import STRUCTURE_TOKENS
 from builder.qwen3.parity import MODES
@@ -215,7 +215,6 @@ def load(name: str = EMBEDDED) -> Target:
     embedded one is loaded on first use. Raises UsageError if it cannot be found or reached, or if
     its chat template is missing or not one of a target.
     """
-    _quiet()
     found = reference(name)
     if found == Reference():
         return _embedded()
@@ -366,24 +365,16 @@ def _check(target: Target) -> None:
 
 def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTrainedTokenizerBase:
     try:
-        import transformers  # noqa: PLC0415 - a second, only when needed
+        with quiet_transformers():
+            import transformers  # noqa: PLC0415 - a second, only when needed
 
-        loaded = getattr(transformers, by).from_pretrained(
-            str(folder), trust_remote_code=False, local_files_only=True
-        )
+            loaded = getattr(transformers, by).from_pretrained(
+                str(folder), trust_remote_code=False, local_files_only=True
+            )
     except Exception as error:  # a broken installation, or corrupt files
         raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason(error)}") from None
     tokenizer: PreTrainedTokenizerBase = loaded
     return tokenizer
-
-
-def _quiet() -> None:
-    """Silences transformers and the Hub client, which read these variables when imported."""
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 def _hashes(folder: Path) -> dict[str, str]:

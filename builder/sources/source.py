@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -90,6 +91,8 @@ class Source:
         self.remote = remote
         self.is_exact = True
         """Whether all numbers so far were valid JSON (`builder.jsonio.NotANumber`)."""
+        self.siblings: dict[str, tuple[int, int] | None] = {}
+        """The files that were asked for (`sibling`): (bytes, modification time in ns), or None."""
         self._records_read = 0
         self._data = data
         self._table = table
@@ -122,15 +125,23 @@ class Source:
         """Returns another file of this file's folder; None if it does not exist.
 
         Formats that split their data over files need it. A source in memory or in a store has no
-        siblings. `name` must be a bare file name.
+        siblings. `name` must be a bare file name. A result depends on the file, also on one that
+        does not exist: it is noted in `siblings`.
         """
         if self.path is None or self.window is not None or Path(name).name != name:
             return None
         path = self.path.with_name(name)
         try:
-            is_file = path != self.path and path.is_file()
-        except (OSError, ValueError):  # not a valid file name
+            if path == self.path:
+                return None
+            status = path.stat()
+        except ValueError:  # not a valid file name
             return None
+        except OSError:
+            self.siblings[name] = None
+            return None
+        self.siblings[name] = status.st_size, status.st_mtime_ns
+        is_file = stat.S_ISREG(status.st_mode)
         return Source(name, path, max_record_bytes=self.max_record_bytes) if is_file else None
 
     # -- bytes -------------------------------------------------------------------------------

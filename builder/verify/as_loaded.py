@@ -21,6 +21,7 @@ from builder.dataset.rows import file_rows, plain_row
 from builder.dataset.samples import read_sample
 from builder.finding import Finding, differ
 from builder.jsonio import JsonFault, dumps, loads
+from builder.parallel.host import quiet_datasets
 from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
@@ -54,7 +55,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
     for path in filter(is_special, data_files(dataset)):  # the loader would wait for it forever
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
-    with tempfile.TemporaryDirectory(dir=scratch) as cache:
+    with quiet_datasets(), tempfile.TemporaryDirectory(dir=scratch) as cache:
         try:
             builders = _builders(dataset, cache)
             for builder in builders:
@@ -88,8 +89,6 @@ def _builders(dataset: Path, cache: str) -> list[Any]:
     """Returns one builder for a file; for a folder, one for each configuration in its card."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
-    datasets.disable_progress_bars()
-    datasets.utils.logging.set_verbosity(datasets.utils.logging.CRITICAL)
     if not dataset.is_dir():
         kind = "parquet" if dataset.name.endswith(".parquet") else "json"
         return [datasets.load_dataset_builder(kind, data_files=str(dataset), cache_dir=cache)]

@@ -167,3 +167,22 @@ def test_diff_counts_added_removed_and_changed_samples(logs, capsys):
     assert "1 samples are the same, 2 changed, 0 added, 0 removed" in capsys.readouterr().out
     assert cli.main(["diff", str(one), str(one), "-q"]) == 0
     assert cli.main(["diff", str(one), str(logs / "nothing")]) == 2
+
+
+def test_dropped_calls_and_uncertain_pairs_are_summed(logs):
+    """The manifest counts them without their conversations; here the first has no call."""
+    folders = [built(logs, "a"), built(logs, "b")]
+    for folder, dropped, left_out in zip(folders, (3, 2), (5, 0), strict=True):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        calls = manifest["ledger"]["calls"]
+        calls["logged"] += dropped
+        calls["dropped"] = {"unanswered": dropped}
+        manifest["preferences"] = {"left_out": {"restated": left_out}} if left_out else {}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    code, out = merged(logs, *folders)
+    assert code == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    calls = manifest["ledger"]["calls"]
+    assert calls["dropped"] == {"unanswered": 5}
+    assert calls["logged"] == calls["kept"] + 5
+    assert manifest["preferences"]["left_out"] == {"restated": 5}

@@ -101,6 +101,50 @@ def test_results_of_other_code_are_not_used(copied, done, monkeypatch):
     assert len(done) == 13
 
 
+def test_a_result_depends_on_the_files_read_beside_its_own(tmp_path, done):
+    """A sub-agent's prompt is in the file of its parent: with and without it, as built anew."""
+    agent, parent = sub_agent_and_parent(tmp_path / "in")
+    out, new = tmp_path / "out", tmp_path / "new"
+    assert build(out, "--workers", "1", inputs=[agent]) == 1, "it begins with an answer"
+    without = files(out)
+    for text in (parent, parent.replace("Count it.", "Count them."), parent):
+        (agent.parent / "parent.jsonl").write_text(text)
+        assert build(out, "--workers", "1", inputs=[agent]) == 0
+        assert build(new, "--workers", "1", "--fresh", inputs=[agent]) == 0
+        assert files(out) == files(new) != without
+    done.clear()
+    assert build(out, "--workers", "1", inputs=[agent]) == 0
+    assert done == []
+    (agent.parent / "parent.jsonl").unlink()
+    assert build(out, "--workers", "1", inputs=[agent]) == 1, "the result is not used"
+
+
+def sub_agent_and_parent(folder):
+    """Returns the file of a sub-agent that begins with its answer, and the text of its parent."""
+    folder.mkdir()
+    common = {"version": "2.0.55", "cwd": "/p", "sessionId": "parent"}
+
+    def line(kind, number, parent, content, **more):
+        message = {"role": kind, "content": content}
+        if kind == "assistant":
+            message |= {"id": f"m{number}", "model": "claude-x", "type": "message"}
+        at = {
+            "uuid": f"u{number}",
+            "parentUuid": parent,
+            "timestamp": f"2026-01-01T00:00:0{number}Z",
+        }
+        return json.dumps({"type": kind, "message": message, **at, **common, **more}) + "\n"
+
+    agent = folder / "agent-a1b2c3d4.jsonl"
+    aside = {"isSidechain": True, "agentId": "a1b2c3d4"}
+    agent.write_text(line("assistant", 1, None, [{"type": "text", "text": "Three."}], **aside))
+    call = {"type": "tool_use", "id": "t1", "name": "Task", "input": {"prompt": "Count it."}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "3"}
+    parent = line("user", 1, None, "Count.") + line("assistant", 2, "u1", [call])
+    parent += line("user", 3, "u2", [result], toolUseResult={"agentId": "a1b2c3d4"})
+    return agent, parent
+
+
 def test_a_corrupt_result_is_converted_again(copied, done):
     logs, out = copied
     before = files(out)

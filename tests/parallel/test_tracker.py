@@ -9,11 +9,11 @@ import pytest
 from builder.parallel.tracker import MESSAGE
 
 PROGRAM = """
-import multiprocessing, os, signal, warnings
+import multiprocessing, os, signal
 from multiprocessing import resource_tracker
-from builder.parallel.tracker import follow_resource_tracker
-warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
-follow_resource_tracker()
+from builder.parallel.tracker import followed_resource_tracker
+followed = followed_resource_tracker()
+followed.__enter__()
 lock = multiprocessing.get_context("spawn").Lock()
 os.kill(resource_tracker._resource_tracker._pid, signal.SIGKILL)
 os.waitid(os.P_PID, resource_tracker._resource_tracker._pid, os.WEXITED | os.WNOWAIT)
