@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -118,7 +118,7 @@ def prepare(preload: Preload | None) -> None:
     from builder.parallel.server import ensure_running  # noqa: PLC0415 - there is none on Windows
 
     with _starting():
-        ensure_running(preload)
+        ensure_running(asdict(preload) if preload else None)
 
 
 @contextlib.contextmanager
@@ -189,7 +189,7 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
 
             method = "forkserver"
             with _starting():
-                stack.enter_context(fork_server(preload))
+                stack.enter_context(fork_server(asdict(preload) if preload else None))
         context: Any = _Context(multiprocessing.get_context(method))
         with _starting():
             executor = _Workers(workers, mp_context=context, initializer=_start_worker)

@@ -14,16 +14,12 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
 from multiprocessing import forkserver, spawn
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from builder.parallel.host import environment, is_own_process
 from builder.parallel.signals import PRELOAD, sigint_blocked
 from builder.parallel.tracker import check_resource_tracker, followed_resource_tracker
-
-if TYPE_CHECKING:
-    from builder.parallel.pool import Preload
 
 _lock = threading.Lock()
 _users = 0
@@ -31,13 +27,13 @@ _started: contextlib.ExitStack | None = None
 
 
 @contextlib.contextmanager
-def fork_server(preload: Preload | None) -> Iterator[None]:
+def fork_server(load: dict[str, str] | None) -> Iterator[None]:
     """Keeps the fork server running meanwhile; a process of our own keeps it until it ends.
 
     Raises OSError or EOFError if it cannot be started.
     """
     global _users  # noqa: PLW0603 - the server is one for the whole process
-    ensure_running(preload)
+    ensure_running(load)
     with _lock:
         _users += 1
     try:
@@ -49,15 +45,16 @@ def fork_server(preload: Preload | None) -> Iterator[None]:
                 _end()
 
 
-def ensure_running(preload: Preload | None) -> None:
+def ensure_running(load: dict[str, str] | None) -> None:
     """Starts the fork server, unless one is running, also one that was killed.
 
+    `load` has the fields of a `builder.parallel.pool.Preload`, what it loads for all workers.
     Raises OSError or EOFError.
     """
     global _started  # noqa: PLW0603 - as above
     instructions = json.dumps(
         {
-            "load": asdict(preload) if preload else None,
+            "load": load,
             "main": _main_module(),
             "driver": os.getpid(),
             # For the kernel, a process loses its parent when the thread that started it ends.
