@@ -14,7 +14,7 @@ from builder.conversation import Conversation, Ignored
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.api.capture import body as body_module
-from builder.readers.api.capture import cassette
+from builder.readers.api.capture import cassette, compression
 from builder.readers.api.capture import histories as histories_module
 from builder.readers.api.capture.dialect import dialect, path_for_counting
 from builder.readers.api.capture.envelope import Exchange, open_exchange
@@ -131,7 +131,7 @@ def test_a_trace_is_not_read_as_an_exchange(trace):
 
 
 def test_a_packed_body_is_limited(monkeypatch):
-    monkeypatch.setattr(body_module, "MAX_UNPACKED", 1000)
+    monkeypatch.setattr(compression, "MAX_UNPACKED", 1000)
     packed = {"base64_string": b64encode(gzip.compress(b" " * 1001, mtime=0)).decode()}
     with pytest.raises(JsonFault, match="more than 1000 bytes"):
         body_module.read_body(packed)

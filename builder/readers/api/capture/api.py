@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from builder.conversation import Json, Message, Reasoning, Unparsed
+from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.comparison import calls
@@ -69,9 +69,12 @@ class ApiAnswer:
         )
 
     @property
-    def counts(self) -> bool:
-        """Returns whether the answer must be counted if no request continues it."""
-        return self.usable or bool(calls(self.message))
+    def has_content(self) -> bool:
+        """Returns whether the answer has more than thoughts, even if it is cut.
+
+        It must be counted if no request continues it.
+        """
+        return any(_is_content(part) for part in self.message.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +121,7 @@ class ServerStep:
             steps.append(step.items)
             step = step.before
         return [item for items in reversed(steps) for item in items]
+
+
+def _is_content(part: Part) -> bool:
+    return bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning)

@@ -9,6 +9,8 @@ text.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,6 +38,9 @@ _CONSTANTS: dict[str, bool | None] = {
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
 
+
+_BINARY = ("tag:yaml.org,2002:binary", "!binary")
+"""Tags of Base64: in PyYAML, and in Ruby's Psych, which writes it with one exclamation mark."""
 
 _NESTING = "maximum nesting depth"
 """A part of the message of newer versions of libyaml, which refuse more than 1,000 levels."""
@@ -126,14 +131,16 @@ class _Building:
         tag = getattr(event, "tag", None)
         plain = getattr(event, "implicit", (False, False))[0]
         value: Json = text
-        if tag == "tag:yaml.org,2002:binary":
+        is_key = bool(self.open) and self.open[-1].needs_key
+        if tag in _BINARY:
             value = {"base64_string": text}
+            text = _binary_key(text) if is_key else text
         elif tag is None and plain:
             try:
                 value = _plain(text)
             except OverflowError:
                 return "number", f"number out of range: {text[:40]}"
-        if self.open and self.open[-1].needs_key:
+        if is_key:
             value = text
         return self._add(value, len(text) + 1, getattr(event, "anchor", None))
 
@@ -170,6 +177,14 @@ class _Building:
 
     def _is_list_of_interactions(self) -> bool:
         return len(self.open) == 2 and self.open[0].key in LIST_KEYS
+
+
+def _binary_key(text: str) -> str:
+    """Returns the key that an older Psych writes as bytes; undecodable ones unchanged."""
+    try:
+        return base64.b64decode(text).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return text
 
 
 def _plain(text: str) -> Json:

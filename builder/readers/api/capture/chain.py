@@ -6,10 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from builder.conversation import REPEAT, Context, Conversation, Event, Message, Part, Text, Unparsed
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Message,
+    Part,
+    Text,
+    Unparsed,
+)
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.capture.response_state import response_problem, why_unanswered
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import (
     calls,
@@ -21,7 +32,6 @@ from builder.readers.toolkit.comparison import (
     thoughts,
 )
 from builder.readers.toolkit.logged_answers import LoggedAnswers
-from builder.readers.toolkit.narrow import as_dict, as_str
 
 _PROMPTS = ("system", "developer")
 
@@ -44,6 +54,8 @@ class RequestChain:
         self.first = exchange
         self.answered_before = answered_before
         self.last = exchange
+        self.counted = exchange  # the record that this conversation counts
+        self.unanswered = response_problem(exchange, answers)  # the reject of that record
         self.history = history
         self.answers = _with_models(answers, history)
         self.answered = history  # of the last request that has a usable answer
@@ -103,8 +115,19 @@ class RequestChain:
     def add(
         self, exchange: Exchange, history: History, answers: tuple[ApiAnswer, ...]
     ) -> Iterator[Event]:
-        """Adds the next request; yields the answers that it abandons."""
+        """Adds the next request; yields what becomes of its record, and the answers it abandons.
+
+        The conversation counts one record, the first one with a readable response.
+        """
         at = len(self.history.messages)
+        problem = response_problem(exchange, answers)
+        if problem is not None:
+            yield problem
+        elif self.unanswered is not None:
+            yield self.unanswered
+            self.unanswered, self.counted = None, exchange
+        else:
+            yield Ignored("retry" if len(history.messages) == at else "prefix")
         chosen = _continued(self.answers, history.messages[at:])
         yield from abandoned(self.last, self.history, self.answers, chosen)
         if chosen is not None:
@@ -142,8 +165,14 @@ class RequestChain:
             messages.pop()  # a prefill whose answer is missing
         turns = [message for message in messages if message.role == "assistant"]
         if chosen is None and all(turn.untrained == REPEAT for turn in turns):
-            yield Problem("no_response", self.last.where, why_unanswered(self.last))
+            last = self.counted
+            yield self.unanswered or Problem("no_response", last.where, why_unanswered(last))
             return
+        rejected = self.unanswered
+        if chosen is not None and self.counted is self.last:
+            rejected = None  # the conversation itself ends with the fault
+        if rejected is not None:
+            yield rejected
         if chosen is not None:
             changes += chosen.changes
         answered = self.history if chosen is not None and chosen.usable else self.answered
@@ -157,7 +186,7 @@ class RequestChain:
             messages=with_request_keys(messages),
             tools=answered.tools_offered(messages),
             model=(chosen.model if chosen is not None else None) or answered.model,
-            records=1,
+            records=1 if rejected is None else 0,
             problems=tuple(replace(problem, where=self.last.where) for problem in problems),
             changes=changes,
             complete=logged is not None and chosen is not None and chosen.usable,
@@ -339,7 +368,7 @@ def abandoned(
     Their calls were made, so they stay in the ledger.
     """
     for number, answer in enumerate(answers):
-        if answer is chosen or not answer.counts:
+        if answer is chosen or not answer.has_content:
             continue
         detail = f"no request continues from answer {number} of {len(answers)}"
         messages = [*history.messages, answer.message]
@@ -364,18 +393,3 @@ def answer_message(answer: ApiAnswer) -> Message:
 def record_of(first: Exchange, last: Exchange) -> str:
     """Returns `Conversation.record` for the exchanges from the first to the last."""
     return first.where if first.where == last.where else f"{first.where} to {last.where}"
-
-
-def why_unanswered(exchange: Exchange) -> str:
-    """Returns why an exchange has no answer; quotes nothing of its bodies but an error type."""
-    if exchange.failed:
-        bodies = (exchange.response, *(exchange.events or ()))
-        errors = [as_dict(as_dict(body).get("error")) for body in bodies]
-        kind = next((as_str(error.get("type")) for error in errors if error), "")
-        status = f"status {exchange.status}" if exchange.status else "an error body"
-        return f"{status} {kind[:40]}".rstrip()
-    if exchange.response is None and exchange.text:
-        return "the response is not JSON"
-    if exchange.response is None and exchange.events is None:
-        return "no response was recorded"
-    return "the response is empty"

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple
 
 from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers.api.capture.body import Body, events, is_stream, read_body
 from builder.readers.api.capture.cassette import LIST_KEYS, interactions, looks_like_cassette
+from builder.readers.api.capture.compression import content_encoding
 from builder.readers.api.capture.dialect import (
     ANTHROPIC,
     OPENAI_CHAT,
@@ -28,7 +29,14 @@ from builder.readers.api.capture.dialect import (
     response_dialect,
 )
 from builder.readers.api.capture.gateway_logs import gateway_record, gateway_records
-from builder.readers.toolkit.narrow import as_dict, as_str, first_of, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    name_or_none,
+    unknown_code,
+)
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
@@ -43,9 +51,14 @@ RESPONSE_KEYS = (
 STREAM_KEYS = ("response_stream", "response_chunks", "chunks", "stream")
 BODY_KEYS = (
     "parsed_body", "body", "body_raw", "postData", "content", "json", "inputBodyJson",
-    "outputBodyJson",
+    "outputBodyJson", "jsonBody", "base64Body", "bodyAsBase64",
+    "text",
 )  # fmt: skip
-URL_KEYS = ("url", "uri", "path", "endpoint")
+_WIREMOCK_KEYS = ("mappings", "requests")
+"""Keys of WireMock's lists: of its stubs, and of its journal."""
+_BASE64_KEYS = frozenset({"base64Body", "bodyAsBase64"})
+"""Keys of WireMock."""
+URL_KEYS = ("url", "uri", "urlPath", "path", "endpoint")
 STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 _ENVELOPES = frozenset(
     {*REQUEST_KEYS, *RESPONSE_KEYS, *STREAM_KEYS, *URL_KEYS, "body", "custom_id"}
@@ -70,6 +83,7 @@ class Exchange:
     events    the JSON values of a streamed answer in order; None if it was not streamed
     text      any other response (an error page, a binary stream in hex), or why it cannot be
               decompressed
+    is_empty  whether a response without any body was recorded
     key       joins the input and output lines of a Batch file (`custom_id`, `key`)
     log       the reader of the gateway log that contains the record, or None
     api       the API of the bodies, if the record names it or it is already known
@@ -84,6 +98,7 @@ class Exchange:
     response: dict[str, Json] | None = None
     events: tuple[Json, ...] | None = None
     text: str = ""
+    is_empty: bool = False
     key: str | None = None
     log: str | None = None
     api: str | None = None
@@ -156,9 +171,20 @@ def _listed_exchanges(document: Json | Problem) -> list[Json] | None:
     lists = (
         as_dict(document.get("log")).get("entries"),
         *map(document.get, LIST_KEYS),
+        *(document[key] for key in _WIREMOCK_KEYS if _are_pairs(document.get(key))),
         gateway_records(document),
     )
     return next((found for found in lists if isinstance(found, list)), None)
+
+
+def _are_pairs(value: Json) -> bool:
+    """Returns whether the items of a list have both sides of an exchange."""
+    items = as_list(value)[:3]
+    return bool(items) and all(
+        isinstance(as_dict(item).get(key), dict)
+        for item in items
+        for key in ("request", "response")
+    )
 
 
 def _cassette(source: Source) -> Iterator[Record | Problem]:
@@ -295,11 +321,14 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         return None
     sent, got = _side(request), _side(response)
     status = got.status if got.status is not None else _status(first_of(value, *STATUS_KEYS))
-    body = read_body(sent.body).value
+    body = read_body(sent.body, sent.encoding).value
     if isinstance(stream, list) and not all(isinstance(item, str) for item in stream):
         answer = _of_body(Body(events=tuple(map(_event, stream))))
     else:
-        answer = _answer(got.body if isinstance(stream, bool) else stream or got.body)
+        logged = got.body if isinstance(stream, bool) else stream or got.body
+        answer = _answer(logged, got.encoding or content_encoding(value.get("rawHeaders")))
+    if not any(answer) and (error := first_of(value, "error", "exception")):
+        answer = _Answer({"error": error if isinstance(error, dict) else {"message": error}})
     return Exchange(
         where,
         sent.url or url,
@@ -343,8 +372,13 @@ def _is_pair(request: Json, response: Json) -> bool:
     return response is None or response_dialect(as_dict(_side(response).body)) is not None
 
 
-_Answer: TypeAlias = tuple[dict[str, Json] | None, tuple[Json, ...] | None, str]
-"""A response's body as `Exchange.response`, `.events` or `.text`."""
+class _Answer(NamedTuple):
+    """A response's body, as the fields of `Exchange`."""
+
+    response: dict[str, Json] | None = None
+    events: tuple[Json, ...] | None = None
+    text: str = ""
+    is_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,16 +388,31 @@ class _Side:
     body: Json
     url: str = ""
     status: int | None = None
+    encoding: str = ""  # in the header `content-encoding`
 
 
 def _side(value: Json) -> _Side:
     if not isinstance(value, dict) or dialect(value, "") is not None:
         return _Side(value)
     url = as_str(first_of(value, *URL_KEYS))
+    value = _with_expected_body(value)
     key = next((key for key in BODY_KEYS if value.get(key) is not None), None)
     if key is None and not url and "headers" not in value:
         return _Side(value)
-    return _Side(value[key] if key else None, url, _status(first_of(value, *STATUS_KEYS)))
+    body = value[key] if key is not None else None
+    if isinstance(body, str) and (key in _BASE64_KEYS or value.get("isBase64Encoded") is True):
+        body = {"base64_string": body}
+    encoding = content_encoding(first_of(value, "headers", "rawHeaders"))
+    return _Side(body, url, _status(first_of(value, *STATUS_KEYS)), encoding)
+
+
+def _with_expected_body(value: dict[str, Json]) -> dict[str, Json]:
+    """Returns the request of a WireMock stub with the recorded body that it is compared with."""
+    patterns = as_list(value.get("bodyPatterns"))
+    if len(patterns) != 1:
+        return value
+    body = first_of(as_dict(patterns[0]), "equalToJson", "equalTo", "binaryEqualTo")
+    return {**value, "body": body}
 
 
 def _status(value: Json) -> int | None:
@@ -375,18 +424,19 @@ def _status(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _answer(logged: Json) -> _Answer:
+def _answer(logged: Json, encoding: str = "") -> _Answer:
     """Decodes the recorded body of a response; `text` is the fault if it cannot be decoded."""
     try:
-        return _of_body(read_body(logged))
+        return _of_body(read_body(logged, encoding))
     except JsonFault as fault:  # the request is still usable
-        return None, None, fault.detail
+        return _Answer(text=fault.detail)
 
 
 def _of_body(body: Body) -> _Answer:
     value = body.value
     if isinstance(value, dict) and not is_event(value):
-        return value, None, ""
+        return _Answer(value)
     if isinstance(value, dict | list):
-        return None, tuple(value) if isinstance(value, list) else (value,), ""
-    return None, body.events, body.text
+        return _Answer(events=tuple(value) if isinstance(value, list) else (value,))
+    text = body.text if value is None else "neither an object nor a list"
+    return _Answer(None, body.events, text, body.is_empty)

@@ -19,10 +19,10 @@ from builder.readers.api.capture.chain import (
     abandoned,
     answer_message,
     record_of,
-    why_unanswered,
 )
 from builder.readers.api.capture.dialect import path_for_counting
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.capture.response_state import response_problem, why_unanswered
 from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import Marks, calls, thoughts, without_billing
 from builder.readers.toolkit.logged_answers import LoggedAnswers
@@ -131,7 +131,7 @@ class Histories:
         marks = self.marks.of(history.messages, history.session)
         for known in self._index.get(marks[-1], ()):
             if (code := known.repeated_by(exchange, history, answers)) is not None:
-                yield Ignored(code)
+                yield response_problem(exchange, answers) or Ignored(code)
                 new = [answer for answer in answers if code == "prefix" or not answer.usable]
                 yield from abandoned(
                     exchange, history, new, known.continued_answer(history, answers)
@@ -146,8 +146,6 @@ class Histories:
             chain = RequestChain(exchange, history, answers, answered_before=answered_before)
             self._open[chain.id] = chain
         else:
-            same = len(marks) == len(chain.history.messages)
-            yield Ignored("retry" if same else "prefix")
             yield from chain.add(exchange, history, answers)
             self._open.move_to_end(chain.id)
         for at, answer in earlier.items():

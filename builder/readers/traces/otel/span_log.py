@@ -179,9 +179,9 @@ class _Log:
             roles = {message.role for message in history.messages}
             if session and "tool" in roles and "assistant" not in roles:
                 self._partial.add(session)
-        for event in self._histories.take(
-            Exchange(span.where), history, reading.answers, own=reading.own
-        ):
+        error: dict[str, Json] | None = {"error": {"type": "of the span"}} if span.failed else None
+        exchange = Exchange(span.where, response=error)
+        for event in self._histories.take(exchange, history, reading.answers, own=reading.own):
             yield self._completed(event)
 
     def _remember(self, history: History, answers: Sequence[ApiAnswer]) -> None:
