@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from builder.conversation import (
     REPEAT,
@@ -83,9 +83,10 @@ class SessionHistory:
         where: str,
         request: RequestHead | None = None,
         changes: tuple[str, ...] = (),
+        kind: str = "",
     ) -> HistoryEntry:
         """Appends a message and returns its entry, which may still be changed."""
-        entry = HistoryEntry(message, where, request, changes)
+        entry = HistoryEntry(message, where, request, changes, kind)
         self.entries.append(entry)
         return entry
 
@@ -116,12 +117,15 @@ class SessionHistory:
         """
         taken = Counter[str]() if names is None else names
         targets: set[int] = set()
+        numbers: dict[int, int] = {}
+        for entry in chain(*(entries for entries, _ in self._past), self.entries):
+            numbers.setdefault(id(entry), len(numbers))
         for entries, kept in [*self._past, (self.entries, None)]:
             answers = {id(item) for item in entries if _is_answer(item)}
             if not entries or (answers <= targets and self._past):
                 continue  # begun, and not answered
             past = targets if kept is None else targets | {id(item) for item in entries[:kept]}
-            for messages, stretch in _stretches(entries, past):
+            for messages, stretch in _stretches(entries, past, numbers):
                 if kept is None:
                     targets.update(id(item) for item in stretch if _is_answer(item))
                 last = (
@@ -154,11 +158,11 @@ def _is_answer(entry: HistoryEntry) -> bool:
 
 
 def _stretches(
-    entries: Sequence[HistoryEntry], past: set[int]
+    entries: Sequence[HistoryEntry], past: set[int], numbers: Mapping[int, int]
 ) -> Iterator[tuple[list[Message], Sequence[HistoryEntry]]]:
     """Yields the messages of each stretch of a history, with the entries that they come from.
 
-    `past` are answers that are targets of other conversations.
+    `past` are answers that are targets of other conversations, `numbers` the numbers of entries.
     """
     begins = 0
     current: RequestHead | None = None
@@ -168,12 +172,12 @@ def _stretches(
             continue
         new = entry.request
         if current is not None and new is not None and not continues(current, new):
-            yield _messages(entries[: last + 1], begins, past, current)
+            yield _messages(entries[: last + 1], begins, past, current, numbers)
             begins = last + 1
         current = new or current
         last = at
     if entries:
-        yield _messages(entries, begins, past, current)
+        yield _messages(entries, begins, past, current, numbers)
 
 
 def continues(old: RequestHead, new: RequestHead) -> bool:
@@ -198,14 +202,18 @@ def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:
 
 
 def _messages(
-    entries: Sequence[HistoryEntry], begins: int, past: set[int], request: RequestHead | None
+    entries: Sequence[HistoryEntry],
+    begins: int,
+    past: set[int],
+    request: RequestHead | None,
+    numbers: Mapping[int, int],
 ) -> tuple[list[Message], Sequence[HistoryEntry]]:
     """Returns a stretch: answers before the position `begins`, and those in `past`, are repeats."""
     found: list[Message] = []
     if request is not None and request.system:
         found.append(Message("system", (Text(request.system),)))
     for at, entry in enumerate(entries):
-        message = _with_places(entry)
+        message = _with_places(entry, numbers[id(entry)])
         if _is_answer(entry):
             if message.untrained is None and (at < begins or id(entry) in past):
                 message = replace(message, untrained=REPEAT)
@@ -222,12 +230,12 @@ def _context(request: RequestHead | None) -> Context:
     return Context.lacking(lacking if tools else [*lacking, "tools"])
 
 
-def _with_places(entry: HistoryEntry) -> Message:
-    """Returns the message with a place in the log for each call, from which its key is made."""
+def _with_places(entry: HistoryEntry, number: int) -> Message:
+    """Returns the message with a place for each call, from which its key is made."""
     if not _is_answer(entry):
         return entry.message
     parts = tuple(
-        replace(part, key=f"{entry.where}.{at}") if isinstance(part, ToolCall) else part
+        replace(part, key=f"{number}.{at}") if isinstance(part, ToolCall) else part
         for at, part in enumerate(entry.message.parts)
     )
     return replace(entry.message, parts=parts)
