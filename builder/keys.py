@@ -18,12 +18,26 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 
+def plain(value: Any) -> Json:
+    """Returns the value of a key as JSON."""
+    if isinstance(value, str | int | float | None):
+        return value
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if keys_of(type(value)):
+        return write_keys(value)
+    return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Value]):
-    """A type of values: its name for people, and a reader that makes one from any JSON value."""
+    """A type of values: its name for people, how one is read from any JSON value, and written."""
 
     name: str
     read: Callable[[Json], Value]
+    write: Callable[[Value], Json] = plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,7 @@ def write_keys(item: object) -> dict[str, Json]:
     for one in keys_of(type(item)):
         value = getattr(item, one.name)
         if not one.optional or value != one.kind.read(None):
-            written[one.name] = plain(value)
+            written[one.name] = one.kind.write(value)
     return written
 
 
@@ -76,21 +90,8 @@ def wrong_keys(item: object, value: Mapping[str, Json]) -> Iterator[str]:
     `item` is what was read from the object.
     """
     for one in keys_of(type(item)):
-        if one.name in value and plain(getattr(item, one.name)) != value[one.name]:
+        if one.name in value and one.kind.write(getattr(item, one.name)) != value[one.name]:
             yield one.name
-
-
-def plain(value: Any) -> Json:
-    """Returns the value of a key as JSON."""
-    if isinstance(value, str | int | float | None):
-        return value
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if keys_of(type(value)):
-        return write_keys(value)
-    return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
 
 
 # -- types of values -----------------------------------------------------------------------------

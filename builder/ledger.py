@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads_text
+from builder.keys import COUNT, COUNTS, OBJECT
 from builder.problem import BuilderError
 
 Key = TypeVar("Key", str, tuple[str, str])
@@ -65,6 +66,34 @@ class Ledger:
         for name, whole, parts in sums:
             if whole != parts:
                 raise LedgerFault(f"{name}: {whole} found, {parts} accounted for")
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Json]) -> Ledger:
+        """Returns a ledger in the form of `to_json`; counts that cannot be read are 0."""
+        records, conversations, calls = (
+            OBJECT.read(value.get(name)) for name in ("records", "conversations", "calls")
+        )
+
+        def number(counts: Mapping[str, Json], name: str) -> int:
+            return COUNT.read(counts.get(name))
+
+        def codes(counts: Mapping[str, Json], name: str) -> Counter[str]:
+            return Counter(COUNTS.read(counts.get(name)))
+
+        return cls(
+            read=number(records, "read"),
+            used=number(records, "used"),
+            ignored=codes(records, "ignored"),
+            rejected=codes(records, "rejected"),
+            found=number(conversations, "found"),
+            built=number(conversations, "built"),
+            duplicates=number(conversations, "duplicates"),
+            conversations_rejected=codes(conversations, "rejected"),
+            calls_logged=number(calls, "logged"),
+            calls_kept=number(calls, "kept"),
+            calls_dropped=codes(calls, "dropped"),
+            samples=number(value, "samples"),
+        )
 
     def to_json(self) -> dict[str, Json]:
         """Returns the ledger in the form of the contract, codes in alphabetical order."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of
+from builder.output.manifest import FindingEntry, Manifest, RunEntry
 
 PAGE = Path(__file__).parent.parent / "docs" / "output.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
@@ -23,6 +24,9 @@ TABLES = {
     "meta": "".join(keys_table(SampleMeta)),
     "preferences": "".join(keys_table(Preference)),
     "rejects": "".join(keys_table(Reject)),
+    "manifest": "".join(keys_table(Manifest)),
+    "finding": "".join(keys_table(FindingEntry)),
+    "run": "".join(keys_table(RunEntry)),
 }
 
 

@@ -13,6 +13,8 @@ from builder.audit.result import (
     Histogram,
     Pick,
 )
+from builder.output.manifest import Manifest
+from builder.report.report import report_html
 
 HOSTILE = [
     "<script>window.owned = 1</script>",
@@ -104,3 +106,8 @@ def dataset(path, contents, tools=()):
 
 def plain(fragment):
     return "".join(Page(fragment.encode()).texts)
+
+
+def report_page(name, stated, *rest, **more):
+    """Returns the report of a dataset whose manifest has these values."""
+    return report_html(name, Manifest.read(stated), *rest, **more)

@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 from builder.dataset.files import dataset_files
+from builder.output.manifest import Manifest
 from builder.report.review_file import ReviewFile
 from builder.report.server import Server
 from builder.report.store import Rows
@@ -15,7 +16,9 @@ def viewer_of(name, manifest, scratch, logs=None):
     """Yields the viewer of a dataset once everything is indexed; its review is in scratch."""
     folder = Path(name) if Path(name).is_dir() else None
     rows = Rows(dataset_files(str(name)), scratch)
-    viewer = Viewer(folder, rows, manifest, "qwen3", ReviewFile(scratch / "r.review.jsonl"), logs)
+    viewer = Viewer(
+        folder, rows, Manifest.read(manifest), "qwen3", ReviewFile(scratch / "r.review.jsonl"), logs
+    )
     viewer.index.wait()
     if viewer.rejected is not None:
         viewer.rejected.wait()

@@ -7,11 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from builder.config import Config
-from builder.jsonio import JsonFault, loads
-from builder.output.folder import MANIFEST, STATE
+from builder.output.folder import STATE
+from builder.output.manifest import MANIFEST, Manifest
 from builder.paths import expand_home
 from builder.problem import UsageError
 
@@ -25,7 +24,7 @@ def refuse_other_inputs(config: Config, out: Path) -> None:
     located = {_absolute(item.path.located) for item in config.inputs}
     missing = [
         path
-        for path in _inputs(out)
+        for path in Manifest.of(out).input_paths
         if path not in names and _absolute(expand_home(path)) not in located
     ]
     if missing:
@@ -51,17 +50,6 @@ def removed_if_unused(out: Path) -> Iterator[None]:
         shutil.rmtree(out / STATE, ignore_errors=True)
         with contextlib.suppress(OSError):  # the folder existed before, with other files
             out.rmdir()
-
-
-def _inputs(out: Path) -> list[str]:
-    """Returns the paths of the inputs that the manifest lists; [] if it cannot be read."""
-    try:
-        manifest: Any = loads((out / MANIFEST).read_bytes())
-        inputs = manifest["config"]["inputs"]
-        paths = [item.get("path") for item in inputs if isinstance(item, dict)]
-    except (OSError, JsonFault, KeyError, TypeError):
-        return []
-    return [path for path in paths if isinstance(path, str)]
 
 
 def _absolute(path: Path) -> str:

@@ -23,10 +23,10 @@ from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job
 from builder.card.built import Built
 from builder.config import Config
-from builder.conversation import Json
 from builder.dataset.review import read_review
 from builder.normalize.tool_use import ToolUse
 from builder.output.folder import output_folder
+from builder.output.manifest import InputEntry, LogEntry, Manifest
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import OpenPool, SharedPool
 from builder.problem import UsageError
@@ -103,7 +103,7 @@ def build(
         run = Run(
             config,
             target,
-            {"inputs": _inputs(tasks, results, scrubber)},
+            Manifest(inputs=tuple(_inputs(tasks, results, scrubber))),
             scrubber.text,
             work,
             out,
@@ -208,23 +208,20 @@ def _sources(tasks: Sequence[Task]) -> Iterator[Source]:
 
 def _inputs(
     tasks: Sequence[Task], results: Sequence[ChunkResult], scrubber: Scrubber
-) -> list[Json]:
-    """Returns the manifest's list of the files that were read."""
-    found: list[Json] = []
+) -> Iterator[InputEntry]:
+    """Yields the manifest's entries on the files that were read."""
     for task, result in zip(tasks, results, strict=True):
         if not _is_first_chunk(task):
             continue
         window = task.source.window
         file = window.whole if window is not None else result.summary
-        item: dict[str, Json] = {
-            "path": scrubber.text(result.summary.name),
-            "bytes": file.bytes,
-            "sha256": file.sha256,
-        }
-        if result.summary.log_sha256:
-            item["log"] = {"bytes": result.summary.log_bytes, "sha256": result.summary.log_sha256}
-        found.append(item)
-    return found
+        log = LogEntry(bytes=result.summary.log_bytes, sha256=result.summary.log_sha256)
+        yield InputEntry(
+            path=scrubber.text(result.summary.name),
+            bytes=file.bytes,
+            sha256=file.sha256,
+            log=log if log.sha256 else None,
+        )
 
 
 def _forget(folder: Path, remote: RemoteOutput | None) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, cast
 
 from builder.audit.run import evaluation_sets
 from builder.build.prefixes import digested_definitions, prefix_digests
@@ -33,7 +31,8 @@ from builder.dataset.review import read_review
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.jsonio import JsonFault, loads
 from builder.ledger import Ledger
-from builder.output.folder import MANIFEST, output_folder
+from builder.output.folder import output_folder
+from builder.output.manifest import MANIFEST, Manifest, MergedEntry
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
@@ -48,17 +47,16 @@ DECIDED = ("normalize", "train", "verify", "limits")
 
 @dataclass(frozen=True, slots=True)
 class BuiltFolder:
-    """A dataset made by `build` or `merge`; `sha256` is that of its manifest."""
+    """A dataset made by `build` or `merge`; `sha256` is that of its manifest.
+
+    ledger  that of the manifest
+    """
 
     path: Path
     name: str
-    manifest: dict[str, Any]
+    manifest: Manifest
+    ledger: Ledger
     sha256: str
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The configuration with which it was built."""
-        return cast("dict[str, Any]", self.manifest.get("config"))
 
 
 def merge(
@@ -88,10 +86,10 @@ def merge(
             _result(folder, number, chosen, work / f"{number:08d}")
             for number, folder in enumerate(folders)
         ]
-        origin: dict[str, Json] = {
-            "inputs": [item for folder in folders for item in folder.manifest.get("inputs", [])],
-            "merged": [{"name": folder.name, "sha256": folder.sha256} for folder in folders],
-        }
+        origin = Manifest(
+            inputs=tuple(item for folder in folders for item in folder.manifest.inputs),
+            merged=tuple(MergedEntry(name=item.name, sha256=item.sha256) for item in folders),
+        )
         run = Run(chosen, target, origin, str, work, out, "merge", workers, started, phase, review)
         built, _ = publish(results, [1.0] * len(results), [], run)
     return built
@@ -101,18 +99,15 @@ def _folder(dataset: str) -> BuiltFolder:
     path = expand_home(dataset)
     try:
         data = (path / MANIFEST).read_bytes()
-        manifest = loads(data)
+        manifest = Manifest.read(loads(data))
     except OSError:
         raise UsageError(f"dataset {dataset!r}: is not a folder made by build") from None
     except JsonFault as fault:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST}: {fault.detail}") from None
-    wanted = ("config", "ledger", "tokenizer")
-    if not isinstance(manifest, dict) or any(
-        not isinstance(manifest.get(key), dict) for key in wanted
-    ):
+    if not manifest.config or manifest.ledger is None or not manifest.tokenizer.template_sha256:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST} was not written by build")
     digest = hashlib.sha256(data).hexdigest()
-    return BuiltFolder(path, path.resolve().name, manifest, digest)
+    return BuiltFolder(path, path.resolve().name, manifest, manifest.ledger, digest)
 
 
 def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
@@ -120,12 +115,13 @@ def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
     first = folders[0]
     for other in folders[1:]:
         for section in DECIDED:
-            if first.config.get(section) != other.config.get(section):
+            one, two = (item.manifest.config.get(section) for item in (first, other))
+            if one != two:
                 raise UsageError(
                     f"merge: {first.name} and {other.name} were built with different options:"
-                    f" {_difference(section, first.config, other.config)}"
+                    f" {_difference(section, one, two)}"
                 )
-    base = read_resolved(first.config, first.path)
+    base = read_resolved(dict(first.manifest.config), first.path)
     audit = replace(config.audit, scrub=base.audit.scrub)
     return replace(
         base,
@@ -139,8 +135,7 @@ def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
     )
 
 
-def _difference(section: str, one: dict[str, Any], other: dict[str, Any]) -> str:
-    first, second = one.get(section), other.get(section)
+def _difference(section: str, first: Json, second: Json) -> str:
     if isinstance(first, dict) and isinstance(second, dict):
         for key in sorted({*first, *second}):
             if first.get(key) != second.get(key):
@@ -150,27 +145,27 @@ def _difference(section: str, one: dict[str, Any], other: dict[str, Any]) -> str
 
 def _check(folder: BuiltFolder, target: Target) -> None:
     """Raises UsageError unless the files match the manifest and were proven against the target."""
-    if folder.manifest["tokenizer"].get("template_sha256") != target.template_sha256:
+    if folder.manifest.tokenizer.template_sha256 != target.template_sha256:
         raise UsageError(f"dataset {folder.name!r}: was proven against another chat template")
-    for item in folder.manifest.get("files", []):
-        path = folder.path / str(item.get("path"))
-        if not str(item.get("path")).startswith(("data/", "meta/")):
+    for item in folder.manifest.files:
+        path = folder.path / item.path
+        if not item.path.startswith(("data/", "meta/")):
             continue
         try:
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise UsageError(f"dataset {folder.name!r}: {path.name}: {error.strerror}") from None
-        if digest != item.get("sha256"):
-            detail = f"{item['path']} is not the file that the manifest lists"
+        if digest != item.sha256:
+            detail = f"{item.path} is not the file that the manifest lists"
             raise UsageError(f"dataset {folder.name!r}: {detail}: verify it, or build it again")
 
 
 def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
     """Writes the rows of a folder as a result, like those of `build`."""
     ledger = _ledger(folder)
-    left_out = folder.manifest.get("preferences", {}).get("left_out", {})
-    summary = ResultSummary(folder.name, ledger=ledger, pairs_left_out=dict(left_out))
+    left_out = dict(folder.manifest.preferences.left_out)
+    summary = ResultSummary(folder.name, ledger=ledger, pairs_left_out=left_out)
     with ResultWriter(path, summary) as writer:
         groups = groupby(dataset_rows(str(folder.path)), key=_conversation_of)
         entries = chain(
@@ -260,21 +255,14 @@ def _ledger(folder: BuiltFolder) -> Ledger:
 
     That is the folder's records, and its dropped calls.
     """
-    records = folder.manifest["ledger"]["records"]
-    dropped = Counter(folder.manifest["ledger"]["calls"]["dropped"])
-    return Ledger(
-        read=records["read"],
-        used=records["used"],
-        ignored=Counter(records["ignored"]),
-        rejected=Counter(records["rejected"]),
-        calls_logged=dropped.total(),
-        calls_dropped=dropped,
-    )
+    dropped = folder.ledger.calls_dropped
+    ledger = Ledger(calls_logged=dropped.total(), calls_dropped=dropped.copy())
+    ledger.add_records(folder.ledger)
+    return ledger
 
 
 def _unused(folder: BuiltFolder) -> Iterator[ConversationEntry]:
     """Yields an entry for each conversation that the folder counts as rejected or a duplicate."""
-    conversations = folder.manifest["ledger"]["conversations"]
-    codes = {**conversations["rejected"], DUPLICATE: conversations["duplicates"]}
+    codes = {**folder.ledger.conversations_rejected, DUPLICATE: folder.ledger.duplicates}
     for code, count in codes.items():
         yield from (ConversationEntry(code) for _ in range(count))

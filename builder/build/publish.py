@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,10 +20,18 @@ from builder.build.results import ChunkResult
 from builder.card.built import Built
 from builder.card.card import card, pictures
 from builder.config import Config
-from builder.conversation import Json
 from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review
+from builder.keys import OBJECT
 from builder.output.folder import Writer
+from builder.output.manifest import (
+    AuditEntry,
+    FindingEntry,
+    Manifest,
+    PairsEntry,
+    RunEntry,
+    TokenizerEntry,
+)
 from builder.parallel.pool import (
     OpenPool,
     default_workers,
@@ -39,7 +47,7 @@ from builder.report.html import Html
 from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
 from builder.report.survey import survey
-from builder.text import map_strings, without_folders
+from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.dataset import LineReport
 
@@ -58,7 +66,7 @@ def no_phase(name: str, total: int | None) -> Callable[[int], object]:
 class Run:
     """The facts about a run that publishing needs.
 
-    origin   the manifest's entries on the origin of the samples, by key
+    origin   the part of the manifest on the origin of the samples
     hidden   removes secrets and personal data from a text
     work     the folder for unfinished files
     engine   the name of the engine that ran the tasks; `workers` is its number of workers
@@ -69,7 +77,7 @@ class Run:
 
     config: Config
     target: Target
-    origin: Mapping[str, Json]
+    origin: Manifest
     hidden: Callable[[str], str]
     work: Path
     out: Path
@@ -111,10 +119,7 @@ def publish(
             built.reasons = _reasons(built.writer.folder)
             return built, False
         about = _about(built, run)
-        made: dict[str, Json] = {
-            "config": without_folders(about["config"]),
-            "versions": about["versions"],
-        }
+        made = about.without_folders()
         describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
         folder = built.writer.folder
         found = surveyed = loaded = None
@@ -134,7 +139,8 @@ def publish(
                 without_secrets=built.without_secrets,
             )
             surveyed = counted()
-            about["audit"] = {"findings": [_finding(finding) for finding in found.findings]}
+            findings = tuple(map(_finding, found.findings))
+            about = replace(about, audit=AuditEntry(findings=findings))
         run.phase("report", None)
         page = report_html(str(folder), about, found, target, surveyed, render)
         # Nothing is written to the folder while the loader reads it.
@@ -149,50 +155,44 @@ def publish(
     return built, True
 
 
-def _about(built: Built, run: Run) -> dict[str, Json]:
+def _about(built: Built, run: Run) -> Manifest:
     """Returns the part of the manifest that is known before the audits."""
-    about: dict[str, Json] = {
-        **run.origin,
-        "config": map_strings(run.config.resolved(), run.hidden),
-        "versions": versions(),
-        "tokenizer": _tokenizer(run.config, run.target),
-        "ledger": built.ledger.to_json(),
-        "preferences": {
-            "pairs": built.pairs,
-            "left_out": dict(sorted(built.pairs_left_out.items())),
-        },
-    }
-    if run.review is not None:
-        about["review"] = run.review.counts()
-    return about
+    return replace(
+        run.origin,
+        config=OBJECT.read(map_strings(run.config.resolved(), run.hidden)),
+        versions=versions(),
+        tokenizer=_tokenizer(run.config, run.target),
+        ledger=built.ledger,
+        preferences=PairsEntry(
+            pairs=built.pairs, left_out=dict(sorted(built.pairs_left_out.items()))
+        ),
+        review=run.review.counts() if run.review is not None else {},
+    )
 
 
-def _manifest(about: Mapping[str, Json], built: Built, run: Run) -> dict[str, Json]:
+def _manifest(about: Manifest, built: Built, run: Run) -> Manifest:
     """Returns the manifest. Only its part `run` differs between equal runs."""
-    return {
-        **about,
-        "files": [
-            {"path": item.path, "bytes": item.bytes, "sha256": item.sha256}
-            for item in sorted(built.writer.files, key=lambda item: item.path)
-        ],
-        "run": {
-            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started)),
-            "seconds": round(time.time() - run.started, 3),
-            "host": platform.node(),
-            "python": platform.python_version(),
-            "workers": run.workers,
-            "engine": run.engine,
-        },
-    }
+    return replace(
+        about,
+        files=tuple(sorted(built.writer.files, key=lambda item: item.path)),
+        run=RunEntry(
+            started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started)),
+            seconds=round(time.time() - run.started, 3),
+            host=platform.node(),
+            python=platform.python_version(),
+            workers=run.workers,
+            engine=run.engine,
+        ),
+    )
 
 
-def _tokenizer(config: Config, target: Target) -> dict[str, Json]:
-    return {
-        "name": config.verify.tokenizer.published,
-        "files": dict(target.files),
-        "template_sha256": target.template_sha256,
-        "template_name": target.template_name,
-    }
+def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
+    return TokenizerEntry(
+        name=config.verify.tokenizer.published,
+        files=dict(target.files),
+        template_sha256=target.template_sha256,
+        template_name=target.template_name,
+    )
 
 
 def _is_publishable(built: Built, out: Path) -> bool:
@@ -221,13 +221,13 @@ def _body(tokenizer: str, picked: Picked) -> Html:
     return sample_body(picked, target_for(tokenizer))
 
 
-def _finding(finding: AuditFinding) -> dict[str, Json]:
+def _finding(finding: AuditFinding) -> FindingEntry:
     """Returns an audit finding as the manifest lists it, for the gates of `push`."""
-    return {
-        "audit": finding.audit,
-        "code": finding.code,
-        "message": finding.message,
-        "count": finding.count,
-        "samples": finding.samples,
-        "gate": finding.gate.value,
-    }
+    return FindingEntry(
+        audit=finding.audit,
+        code=finding.code,
+        message=finding.message,
+        count=finding.count,
+        samples=finding.samples,
+        gate=finding.gate.value,
+    )

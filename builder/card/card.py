@@ -6,7 +6,7 @@ Its bytes depend only on the configuration, the versions and the samples.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import yaml
 
@@ -23,9 +23,9 @@ from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
 from builder.normalize.normalise import record_remedy, remedy
 from builder.normalize.options import NormalizeOptions, Unit
+from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
-from builder.readers.toolkit.narrow import as_dict
 from builder.report.charts import bin_counts, description
 from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
@@ -71,13 +71,13 @@ def card(
     target: Target,
     *,
     style: Style,
-    made: Mapping[str, Json],
+    made: Manifest,
     found: Audit | None,
 ) -> str:
     """Returns the text of the file.
 
     `style` is that of the target's template; the target would have to load the tokenizer to
-    determine it. `made` has the publishable configuration (`config`) and the `versions`. `found` is
+    determine it. `made` is the manifest so far, without folders. `found` is
     None if nothing was audited; the card then says so.
     """
     ledger = built.ledger
@@ -148,12 +148,12 @@ def _summary(built: Built, config: Config) -> str:
     )
 
 
-def _making(made: Mapping[str, Json]) -> str:
-    versions = as_dict(made.get("versions"))
+def _making(made: Manifest) -> str:
     rows = [
-        (Code(name), Code(str(version or "not installed"))) for name, version in versions.items()
+        (Code(name), Code(str(version or "not installed")))
+        for name, version in made.versions.items()
     ]
-    changed = _changed(made.get("config"), Config().resolved())
+    changed = _changed(dict(made.config), Config().resolved())
     chosen = "All options have their defaults."
     if changed:
         # Copied by way of JSON, because YAML would write shared objects as references.

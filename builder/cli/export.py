@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from builder.cli.manifest import manifest_of, tokenizer_of
+from builder.cli.manifest import tokenizer_of
 from builder.cli.terminal import print_json, warn
-from builder.conversation import Json
 from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
 from builder.export.write import Exported, export, result
+from builder.output.manifest import Manifest
+from builder.paths import expand_home
 from builder.problem import UsageError, nearest
 from builder.qwen3.tokenizer import target_for
-from builder.readers.toolkit.narrow import as_dict
-from builder.report.facts import mode_of
-from builder.verify.options import VerifyOptions
+from builder.verify.options import VerifyOptions, mode_named
 from builder.verify.verifier import Verifier
 
 
@@ -25,8 +23,8 @@ def run_export(
     """Exports and prints; returns 0 if all rows load as the proven text. Raises UsageError."""
     if to not in VARIANTS and to not in TRACES:
         raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
-    manifest = manifest_of(dataset)
-    options = VerifyOptions(mode=mode_of(manifest))
+    manifest = Manifest.of(expand_home(dataset))
+    options = VerifyOptions(mode=mode_named(manifest.mode))
     verifier = Verifier(target_for(tokenizer_of(manifest, tokenizer)), options)
     if to in TRACES:
         exported = export_traces(dataset, to, out, verifier)
@@ -45,11 +43,11 @@ def run_export(
     return 1 if exported.problems or not exported.rows else 0
 
 
-def _why_empty(to: str, manifest: Mapping[str, Json]) -> str:
+def _why_empty(to: str, manifest: Manifest) -> str:
     """Explains why nothing was exported; for pairs, with the counts of the manifest."""
     if to not in VARIANTS or not VARIANTS[to].of_pairs:
         return "no sample could be exported"
-    left_out = as_dict(as_dict(manifest.get("preferences")).get("left_out"))
+    left_out = manifest.preferences.left_out
     codes = ", ".join(f"{code} {count}" for code, count in left_out.items())
     why = f"; uncertain: {codes}" if codes else ""
     return f"the dataset contains no preference pair (docs/preference.md){why}"

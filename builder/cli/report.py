@@ -9,10 +9,11 @@ from pathlib import Path
 
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
-from builder.cli.manifest import manifest_of, tokenizer_of
+from builder.cli.manifest import tokenizer_of
 from builder.cli.terminal import INTERRUPTED, print_json
 from builder.dataset.files import dataset_files
 from builder.output.aside import write_whole
+from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
@@ -29,7 +30,7 @@ def run_report(
     dataset: str, out: Path, *, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> int:
     """Writes the page and prints its path. Raises UsageError."""
-    manifest = manifest_of(dataset)
+    manifest = Manifest.of(expand_home(dataset))
     name = tokenizer_of(manifest, tokenizer)
     found = audit(dataset, AuditOptions(tokenizer=name), workers=default_workers())
     page = report_html(dataset, manifest, found, target_for(name))
@@ -60,7 +61,7 @@ def run_view(
         raise UsageError(
             f"dataset {dataset!r}: no such file or folder; download a Hub dataset first"
         )
-    manifest = manifest_of(dataset)
+    manifest = Manifest.of(expand_home(dataset))
     folder = expand_home(dataset)
     name = tokenizer_of(manifest, tokenizer)
     decisions = ReviewFile(review or review_path(folder))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
 
-from builder.conversation import Json
+from builder.output.manifest import MANIFEST, FileEntry, Manifest
 from builder.output.parquet import ParquetFile
 from builder.paths import file_inside
 from builder.problem import UsageError
@@ -29,7 +27,6 @@ ZSTD_LEVEL = 3
 """Writes 225 MB/s (library-measurements.md "Files"); a higher level saves little."""
 
 STATE = ".state"
-MANIFEST = "manifest.json"
 
 
 @contextlib.contextmanager
@@ -66,22 +63,13 @@ def output_folder(out: Path) -> Iterator[Path]:
         raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A file of the output: its path in the folder, size in bytes, sha256."""
-
-    path: str
-    bytes: int
-    sha256: str
-
-
 class Writer:
     """Writes files into the work folder; `publish` moves them to their names."""
 
     def __init__(self, work: Path) -> None:
         self.folder = work / "new"
         self.folder.mkdir()
-        self.files: list[Written] = []
+        self.files: list[FileEntry] = []
 
     def write(self, path: str, pieces: Iterable[bytes]) -> None:
         """Writes one file, flushed to the disk."""
@@ -96,7 +84,7 @@ class Writer:
                 size += len(piece)
             stream.flush()
             os.fsync(stream.fileno())
-        self.files.append(Written(path, size, digest.hexdigest()))
+        self.files.append(FileEntry(path=path, bytes=size, sha256=digest.hexdigest()))
 
     def take(self, path: str) -> None:
         """Flushes a file that other code has written into the folder, and records it."""
@@ -104,16 +92,15 @@ class Writer:
             os.fsync(stream.fileno())
             digest = hashlib.file_digest(stream, "sha256")
             size = stream.tell()
-        self.files.append(Written(path, size, digest.hexdigest()))
+        self.files.append(FileEntry(path=path, bytes=size, sha256=digest.hexdigest()))
 
-    def publish(self, out: Path, manifest: dict[str, Json]) -> None:
+    def publish(self, out: Path, manifest: Manifest) -> None:
         """Moves all files to their final names, the manifest last.
 
         Removes the files of an earlier run, but only those that its own manifest lists.
         """
         old = _listed(out)
-        text = json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
-        self.write(MANIFEST, [text.encode("utf-8", "replace")])
+        self.write(MANIFEST, [manifest.content])
         (out / MANIFEST).unlink(missing_ok=True)
         for item in self.files:
             final = out / item.path
@@ -125,22 +112,9 @@ class Writer:
 
 def _listed(out: Path) -> set[str]:
     """Returns the files of an earlier run's manifest that are in `out`, outside of its state."""
-    try:
-        manifest = (out / MANIFEST).read_bytes()
-    except OSError:
-        return set()
     state = out.resolve() / STATE
-    files = {path: file_inside(out, path) for path in listed_paths(manifest)}
+    files = {item.path: file_inside(out, item.path) for item in Manifest.of(out).files}
     return {path for path, file in files.items() if file and not file.is_relative_to(state)}
-
-
-def listed_paths(manifest: bytes) -> set[str]:
-    """Returns the paths in a manifest, which may be hostile; none if it is not a manifest."""
-    try:
-        paths = {item["path"] for item in json.loads(manifest)["files"]}
-    except (ValueError, KeyError, TypeError):
-        return set()
-    return {path for path in paths if isinstance(path, str)}
 
 
 def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:

@@ -11,14 +11,14 @@ finished results. Stores have no locks: two runs must not write to one address.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from builder.output.folder import MANIFEST, STATE, listed_paths
+from builder.output.folder import STATE
+from builder.output.manifest import MANIFEST, Manifest
 from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.sources.store import connect, faults
@@ -65,7 +65,7 @@ class RemoteOutput:
 
     def upload(self, folder: Path) -> None:
         """Uploads the finished dataset, then removes the local copy. Raises UsageError."""
-        files = [item["path"] for item in json.loads((folder / MANIFEST).read_bytes())["files"]]
+        files = [item.path for item in Manifest.of(folder).files]
         old = self._listed()
         with faults(self.url, "written"):
             system, _ = connect(self.url)
@@ -91,7 +91,7 @@ class RemoteOutput:
             system, _ = connect(self.url)
             path = self._path(MANIFEST)
             manifest = system.cat_file(path) if system.exists(path) else b""
-        return {name for name in listed_paths(manifest) if _is_below(name)}
+        return {item.path for item in Manifest.decode(manifest).files if _is_below(item.path)}
 
     def _remove(self, names: set[str]) -> None:
         system, _ = connect(self.url)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from builder.jsonio import JsonFault, loads
-from builder.output.folder import MANIFEST, STATE
+from builder.output.folder import STATE
+from builder.output.manifest import MANIFEST, FileEntry, Manifest
 from builder.problem import UsageError
-from builder.text import without_folders
 
 CARD = "README.md"
-_PLACES = ("config", "tokenizer")
-"""Keys of the manifest that may contain paths of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class Overruled:
     message: str
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Manifest:
     """Returns the manifest of a built folder. Raises UsageError if there is none."""
     path = folder / MANIFEST
     if not path.is_file():
@@ -57,25 +53,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: cannot be read: {detail}") from None
     if not isinstance(manifest, dict):
         raise UsageError(f"{path}: is not a JSON object")
-    return manifest
+    return Manifest.read(manifest)
 
 
-def listed_files(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[PushFile], list[str]]:
+def listed_files(folder: Path, manifest: Manifest) -> tuple[list[PushFile], list[str]]:
     """Returns (files in the manifest, in its order; how the folder differs from the manifest)."""
     found: dict[str, PushFile] = {}
     faults: list[str] = []
-    entries = manifest.get("files")
-    for entry in entries if isinstance(entries, list) else []:
-        path = entry.get("path") if isinstance(entry, dict) else None
-        if not isinstance(path, str) or not _is_below(folder, path) or path == MANIFEST:
-            faults.append(f"{str(path)[:80]!r}: not the path of a file in the folder")
+    for entry in manifest.files:
+        path = entry.path
+        if not _is_below(folder, path) or path == MANIFEST:
+            faults.append(f"{path[:80]!r}: not the path of a file in the folder")
             continue
         try:
             item = _read(folder / path, path)
         except OSError as error:
             faults.append(f"{path}: {error.strerror or error}")
             continue
-        if item.size != entry.get("bytes") or item.sha256 != entry.get("sha256"):
+        if item.size != entry.bytes or item.sha256 != entry.sha256:
             faults.append(f"{path}: differs from the manifest")
         found[path] = item
     if not found:
@@ -128,7 +123,7 @@ def _made(name: str, content: bytes) -> PushFile:
 
 
 def as_published(
-    files: Sequence[PushFile], manifest: Mapping[str, Any], overruled: Sequence[Overruled]
+    files: Sequence[PushFile], manifest: Manifest, overruled: Sequence[Overruled]
 ) -> list[PushFile]:
     """Returns the files to push, and the manifest without `run`.
 
@@ -136,16 +131,9 @@ def as_published(
     configuration would reveal this machine and its user, so only their last part is published.
     """
     published = [_card(file, overruled) if file.path == CARD else file for file in files]
-    content = {
-        key: without_folders(value) if key in _PLACES else value
-        for key, value in manifest.items()
-        if key != "run"
-    }
-    content["files"] = [
-        {"path": file.path, "bytes": file.size, "sha256": file.sha256} for file in published
-    ]
-    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    return [*published, _made(MANIFEST, text.encode("utf-8", "replace"))]
+    listed = (FileEntry(path=file.path, bytes=file.size, sha256=file.sha256) for file in published)
+    content = replace(manifest.without_folders(), files=tuple(listed), run=None).content
+    return [*published, _made(MANIFEST, content)]
 
 
 def _card(file: PushFile, overruled: Sequence[Overruled]) -> PushFile:

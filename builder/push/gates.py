@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
-from builder.audit.result import AuditFinding, GateAction
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects
+from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
-from builder.report.facts import is_left_by_design
 from builder.verify.dataset import Summary, verify_dataset
 from builder.verify.verifier import Verifier
 
@@ -51,7 +49,7 @@ class GateRefusal:
 
 def refusals(
     folder: Path,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     changed: Sequence[str],
     target: Target,
     *,
@@ -65,16 +63,18 @@ def refusals(
         yield GateRefusal("manifest", _some(changed), by_name=False)
         return
     yield from _unproven(folder, manifest, target)
-    findings = audit_findings(manifest)
-    if findings is None:
+    if manifest.audit is None:
         yield GateRefusal(
             NOT_AUDITED, "nothing was scanned for secrets or personal data; build it again"
         )
     for audit, remedy in REMEDIES.items():
-        left = [item for item in findings or () if _blocks(item, audit)]
+        findings = manifest.audit.findings if manifest.audit is not None else ()
+        left = [item for item in findings if item.audit == audit and item.is_left]
         if left:
-            by_design = all(is_left_by_design(item, manifest) for item in left)
-            found = [f"{item.code} {item.count} times in {item.samples} samples" for item in left]
+            by_design = all(manifest.leaves_by_design(audit, item.code) for item in left)
+            found = [
+                f"{_short(item.code)} {item.count} times in {item.samples} samples" for item in left
+            ]
             yield GateRefusal(audit, f"{_some(found)}; {SECRETS_LEFT if by_design else remedy}")
     if not public:
         return
@@ -94,31 +94,8 @@ def refusals(
         )
 
 
-def audit_findings(manifest: Mapping[str, Any]) -> list[AuditFinding] | None:
-    """Returns the audit findings in the manifest; None if there was no audit."""
-    audit = manifest.get("audit")
-    found = audit.get("findings") if isinstance(audit, dict) else None
-    if not isinstance(found, list):
-        return None
-    return [_finding(item) for item in found if isinstance(item, dict)]
-
-
-def _finding(item: Mapping[str, Any]) -> AuditFinding:
-    count, samples = (
-        number if isinstance(number := item.get(key), int) else 1 for key in ("count", "samples")
-    )
-    gate = next((gate for gate in GateAction if gate == item.get("gate")), GateAction.report)
-    audit, code, message = (_short(item.get(key)) for key in ("audit", "code", "message"))
-    return AuditFinding(audit, code, message, count, samples, gate)
-
-
-def _short(text: object) -> str:
-    return " ".join(str(text).split())[:80]
-
-
-def _blocks(finding: AuditFinding, audit: str) -> bool:
-    """Returns whether it is a finding of the audit in text that is still in the dataset."""
-    return finding.audit == audit and finding.gate is GateAction.report and finding.count > 0
+def _short(text: str) -> str:
+    return " ".join(text.split())[:80]
 
 
 def overrule(
@@ -130,10 +107,8 @@ def overrule(
     return still_closed, [Overruled(item.code, item.message) for item in opened]
 
 
-def _unproven(folder: Path, manifest: Mapping[str, Any], target: Target) -> Iterator[GateRefusal]:
-    tokenizer = manifest.get("tokenizer")
-    template = tokenizer.get("template_sha256") if isinstance(tokenizer, dict) else None
-    if template != target.template_sha256:
+def _unproven(folder: Path, manifest: Manifest, target: Target) -> Iterator[GateRefusal]:
+    if manifest.tokenizer.template_sha256 != target.template_sha256:
         yield GateRefusal(
             "verify",
             f"it was proven against another chat template than that of {target.name}",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from builder.audit.benchmarks import EVALUATION_RUN
-from builder.output.folder import MANIFEST
+from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import UsageError, nearest
@@ -166,10 +166,9 @@ def _place(repo: str, options: PushOptions) -> Place:
     return Place(repo, options.revision, private=not options.public)
 
 
-def _tokenizer(manifest: dict[str, Any]) -> str:
-    tokenizer = manifest.get("tokenizer")
-    name = tokenizer.get("name") if isinstance(tokenizer, dict) else None
-    if not isinstance(name, str):
+def _tokenizer(manifest: Manifest) -> str:
+    name = manifest.tokenizer.name
+    if not name:
         raise UsageError(f"{MANIFEST}: tokenizer.name: names no tokenizer")
     return name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from builder.output.folder import MANIFEST
+from builder.output.manifest import MANIFEST
 from builder.push import hub
 from builder.push.files import CARD, PushFile
 from builder.push.hub import MAIN, HubRepository, Place, RemoteFile

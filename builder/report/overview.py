@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.facts import whole
+from builder.output.manifest import Manifest
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.html import EMPTY, Html, counted, facts_list, number, shorten, tag, text
 from builder.report.page import fit
 
@@ -22,21 +22,17 @@ _GATES = {
 }
 
 
-def proof(manifest: Mapping[str, Json]) -> Html:
+def proof(manifest: Manifest) -> Html:
     """Returns the tokenizer and template of the proof, with digests."""
-    tokenizer = as_dict(manifest.get("tokenizer"))
-    verify = as_dict(as_dict(manifest.get("config")).get("verify"))
+    tokenizer = manifest.tokenizer
     pairs = [
-        ("tokenizer", as_str(tokenizer.get("name"))),
-        ("template", as_str(tokenizer.get("template_name"))),
-        ("template sha256", as_str(tokenizer.get("template_sha256"))),
-        *(
-            (name, as_str(digest))
-            for name, digest in list(as_dict(tokenizer.get("files")).items())[:9]
-        ),
-        ("inference mode", as_str(verify.get("mode"))),
-        ("schema", as_str(verify.get("schema"))),
-        ("parity", as_str(verify.get("parity"))),
+        ("tokenizer", tokenizer.name),
+        ("template", tokenizer.template_name),
+        ("template sha256", tokenizer.template_sha256),
+        *((name, as_str(digest)) for name, digest in list(tokenizer.files.items())[:9]),
+        ("inference mode", manifest.mode),
+        ("schema", manifest.schema_policy),
+        ("parity", manifest.parity_policy),
     ]
     return facts_list(pairs, "facts broad")
 
@@ -89,18 +85,15 @@ def _example(example: FindingExample, places: Mapping[str, int]) -> Html:
     return tag("li", place, text(f" · {more} " if more else " "), detail)
 
 
-def how_made(manifest: Mapping[str, Json]) -> Html:
+def how_made(manifest: Manifest) -> Html:
     """Returns inputs, versions and options of the build, which are enough to repeat it."""
-    listed = as_list(manifest.get("inputs"))
-    versions = as_dict(manifest.get("versions"))
+    listed, versions = manifest.inputs, manifest.versions
     if not listed and not versions:
         return tag("p", text("There is no manifest that says how it was made."), class_="note")
-    size = sum(whole(as_dict(item).get("bytes")) for item in listed)
+    size = sum(item.bytes for item in listed)
     pairs = [("inputs", f"{number(len(listed))} files, {number(size)} bytes")]
     pairs += [(name, as_str(version)) for name, version in list(versions.items())[:20]]
-    config = dict(as_dict(manifest.get("config")))
-    config.pop("inputs", None)  # they may name folders of the machine that built it
-    pairs += _settings(config, "")[:80]
+    pairs += _settings(manifest.options, "")[:80]
     return facts_list(pairs)
 
 

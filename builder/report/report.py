@@ -7,16 +7,15 @@ has a limit, and long texts are cut in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from builder.audit.result import Audit, AuditTable, Histogram
-from builder.conversation import Json
+from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target
-from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.charts import histogram_figure, is_wide, table_figure
-from builder.report.facts import read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, filter_form, join, number, plain, shorten, tag, text
+from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import findings, how_made, proof
 from builder.report.page import fit, page
 from builder.report.rejects import rejects_by_code, rejects_html
@@ -53,7 +52,7 @@ _SECTIONS = (
 
 def report_html(
     dataset: str,
-    manifest: Mapping[str, Json],
+    manifest: Manifest,
     audit: Audit | None,
     target: Target,
     surveyed: Survey | None = None,
@@ -61,11 +60,11 @@ def report_html(
 ) -> bytes:
     """Returns the report in UTF-8.
 
-    `manifest` is {} for a dataset that this program did not build. `audit` is None if none was run;
-    the page then says so. `surveyed` is the result of `survey`, computed if None. `render` may do
-    what `sample_body` does in other processes. Raises UsageError if there is no such dataset.
+    `manifest` is empty for a dataset that this program did not build. `audit` is None if none was
+    run; the page then says so. `surveyed` is the result of `survey`, computed if None. `render` may
+    do what `sample_body` does in other processes. Raises UsageError if there is no such dataset.
     """
-    ledger = read_ledger(dict(manifest))
+    ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
     found, samples = Survey(), []
     if ledger is None or ledger.samples:
         found = surveyed or survey(dataset)
@@ -87,7 +86,7 @@ def report_html(
         tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
         for key, name in _SECTIONS
     ]
-    name = as_str(as_dict(manifest.get("config")).get("name")) or "dataset"
+    name = manifest.name or "dataset"
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     return page(shorten(name, 80), join(body), links, subtitle="Dataset report", keys=KEYS)
 
@@ -119,7 +118,7 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
     return join((columns, tag("div", fit(_figure, wide, _CHART_BYTES, "tables"))))
 
 
-def _proven_against(manifest: Mapping[str, Json]) -> Html:
+def _proven_against(manifest: Manifest) -> Html:
     facts = proof(manifest)
     return join((tag("h3", text("Proven against")), facts)) if facts else EMPTY
 

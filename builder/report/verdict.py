@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
-from builder.conversation import Json
 from builder.normalize.normalise import remedy
 from builder.normalize.options import NormalizeOptions
-from builder.readers.toolkit.narrow import as_dict
+from builder.output.manifest import Manifest
 from builder.report.codes import meaning
-from builder.report.facts import LedgerCounts, is_left_by_design, mode_of
 from builder.report.html import (
     EMPTY,
     Html,
@@ -25,7 +23,9 @@ from builder.report.html import (
     tag,
     text,
 )
+from builder.report.ledger_stages import LedgerCounts
 from builder.report.survey import Survey
+from builder.verify.options import mode_named
 
 ADVICE = 5
 """Number of recommendations shown; everything else is in the sections below."""
@@ -57,7 +57,7 @@ class Advice:
 
 
 def verdict(
-    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
     """Returns the verdict: what is proven, the main counts, the losses, and what to do first."""
     parts = (
@@ -70,12 +70,12 @@ def verdict(
     return join(parts)
 
 
-def _samples(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> int:
+def _samples(found: Survey, manifest: Manifest, audit: Audit | None) -> int:
     """Returns the number of samples; without a manifest, some rows may not be samples."""
-    return audit.samples if audit is not None and not manifest else found.samples
+    return audit.samples if audit is not None and manifest.is_empty else found.samples
 
 
-def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
+def _sentence(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     if not found.samples:
         return statement("No samples. ", "There is nothing to train on here.", "verdict open")
     turns = f" with {number(found.turns)} trained turns" if found.turns else ""
@@ -83,7 +83,7 @@ def _sentence(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) 
     rows = f"{number(samples)} of {number(found.samples)} rows are samples"
     head = rows if samples != found.samples else f"{number(samples)} samples"
     head += f"{turns}. "
-    if not as_dict(manifest.get("tokenizer")):
+    if not manifest.tokenizer.template_sha256:
         words = (
             "There is no manifest: this dataset was not made by `builder build`. Check it with"
             " `builder verify`."
@@ -111,7 +111,7 @@ def _converted(audit: Audit | None) -> Html:
     return statement("Converted from other forms: ", words)
 
 
-def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) -> Html:
+def _shares(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     """Returns the main counts and shares with their labels."""
     tiles: list[tuple[str, str]] = [("samples", number(_samples(found, manifest, audit)))]
     if found.has_tokens:
@@ -124,7 +124,7 @@ def _shares(found: Survey, manifest: Mapping[str, Json], audit: Audit | None) ->
         tiles.append((label, _percent(trained)))
     if found.turns:
         tiles.append(("trained turns", number(found.turns)))
-    mode = mode_of(manifest)
+    mode = mode_named(manifest.mode)
     if found.turns and mode in found.parity:
         share = found.parity[mode] / found.turns
         tiles.append((f"trained turns in the bytes of {mode} inference", _percent(share)))
@@ -159,7 +159,7 @@ def _lost(ledger: LedgerCounts | None) -> Html:
 
 
 def _advice(
-    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
     ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
     if not ranked:
@@ -169,7 +169,7 @@ def _advice(
 
 
 def advice(
-    found: Survey, ledger: LedgerCounts | None, manifest: Mapping[str, Json], audit: Audit | None
+    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Iterator[Advice]:
     """Yields everything that has a remedy, unordered."""
     for finding in audit.findings if audit is not None else ():
@@ -182,7 +182,7 @@ def advice(
                     share = count / max(ledger.conversations.found, 1)
                     lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
                     yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
-    mode = mode_of(manifest)
+    mode = mode_named(manifest.mode)
     if found.turns and mode in found.parity and found.parity[mode] < found.turns:
         missing = found.turns - found.parity[mode]
         yield Advice(
@@ -212,7 +212,7 @@ def advice(
         )
 
 
-def _of_finding(finding: AuditFinding, samples: int, manifest: Mapping[str, Json]) -> Advice | None:
+def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advice | None:
     """Returns the remedy of a finding that is still in the dataset, or None.
 
     Secrets count as affecting every sample, except for those that were left by design.
@@ -221,7 +221,7 @@ def _of_finding(finding: AuditFinding, samples: int, manifest: Mapping[str, Json
     if finding.gate is not GateAction.report or not option or not finding.count:
         return None
     share = finding.samples / max(samples, 1)
-    if is_left_by_design(finding, manifest):
+    if manifest.leaves_by_design(finding.audit, finding.code):
         option = _SECRETS_LEFT
     elif finding.audit == "secrets":
         share = 1.0

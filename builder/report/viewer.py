@@ -13,13 +13,13 @@ from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.jsonio import dumps
+from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target, target_for
-from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.columns import ColumnView, Mask
-from builder.report.facts import read_ledger
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
 from builder.report.index import RejectIndex, Result, SampleIndex
+from builder.report.ledger_stages import ledger_counts
 from builder.report.list_page import ListPage
 from builder.report.overview import how_made, proof
 from builder.report.page import page
@@ -60,7 +60,7 @@ class Viewer:
         self,
         folder: Path | None,
         rows: Rows,
-        manifest: dict[str, Json],
+        manifest: Manifest,
         tokenizer: str,
         review: ReviewFile,
         logs: Path | None = None,
@@ -203,7 +203,8 @@ class Viewer:
 
     def overview(self) -> bytes:
         """Returns the page of what the manifest contains."""
-        ledger = read_ledger(self.manifest)
+        stated = self.manifest.ledger
+        ledger = ledger_counts(stated) if stated is not None else None
         counts = Survey(samples=ledger.samples if ledger is not None else 0)
         main = join(
             (
@@ -275,7 +276,7 @@ class Viewer:
         return tag("p", tag("a", text(words), href="review.csv"), class_="pages")
 
     def _page(self, title: str, main: Html, *, wide: bool = False) -> bytes:
-        name = as_str(as_dict(self.manifest.get("config")).get("name")) or "dataset"
+        name = self.manifest.name or "dataset"
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))

@@ -28,11 +28,11 @@ from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows,
 from builder.finding import Finding, differ
 from builder.jsonio import JsonFault, loads
 from builder.normalize.units import UNITS
+from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
 from builder.problem import UsageError
 from builder.qwen3.parity import counts
-from builder.readers.toolkit.narrow import as_dict, as_list, name_or_none
 from builder.sample import Sample
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
@@ -110,8 +110,8 @@ class _Manifest:
     """
 
     files: dict[str, str]
-    template: str | None = None
-    mode: str | None = None
+    template: str = ""
+    mode: str = ""
     fault: Finding | None = None
 
 
@@ -266,10 +266,10 @@ def _file(
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
     """Yields every row to check, and a report for each file that does not match the manifest."""
-    manifest = _manifest(folder / "manifest.json")
+    manifest = _manifest(folder / MANIFEST)
     listed = manifest.files
     if manifest.fault is not None:
-        yield LineReport("manifest.json", 0, (manifest.fault,))
+        yield LineReport(MANIFEST, 0, (manifest.fault,))
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
         if name not in present and file_inside(folder, name) is None:
@@ -353,16 +353,10 @@ def _manifest(path: Path) -> _Manifest:
     except (OSError, JsonFault) as error:
         detail = error.strerror if isinstance(error, OSError) else str(error)
         return _Manifest({}, fault=Finding("changed", f"no readable manifest: {detail}"[:200]))
-    manifest = as_dict(decoded)
-    template = name_or_none(as_dict(manifest.get("tokenizer")).get("template_sha256"))
-    mode = name_or_none(as_dict(as_dict(manifest.get("config")).get("verify")).get("mode"))
-    files = {
-        str(item.get("path")): str(item.get("sha256"))
-        for item in as_list(manifest.get("files"))
-        if isinstance(item, dict)
-    }
+    manifest = Manifest.read(decoded)
+    files = {item.path: item.sha256 for item in manifest.files}
     fault = None if files else Finding("changed", "the manifest lists no files")
-    return _Manifest(files, template, mode, fault)
+    return _Manifest(files, manifest.tokenizer.template_sha256, manifest.mode, fault)
 
 
 def _sha256(path: Path) -> str | None:

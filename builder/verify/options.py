@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Mode = Literal["non-thinking", "thinking"]
+_MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def mode_named(name: str) -> Mode:
+    """Returns the mode of that name; the default mode if there is none."""
+    return next((mode for mode in _MODES if mode == name), "non-thinking")
+
+
 SchemaPolicy = Literal["report", "reject"]
 ParityPolicy = Literal["report", "require"]
 ContextPolicy = Literal["report", "logged", "rendered", "proven"]

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 
 import pytest
 from places import ROOT
@@ -9,6 +10,7 @@ from places import ROOT
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of, write_keys
+from builder.output.manifest import Manifest, PairsEntry, TokenizerEntry
 
 BELOW = {"readers", "scrub", "normalize", "sources", "qwen3"}
 """Rooms that read logs, whose keys may have the same names."""
@@ -18,7 +20,8 @@ OWN = {
     "audit/origins.py": "counts by name", "audit/turns.py": "counts by name",
     "audit/pattern.py": "a word in a text", "build/results.py": "the counts of a result",
     "cli/inspect.py": "its own result", "cli/verify.py": "its own result",
-    "dataset/review.py": "the keys of a review", "push/gates.py": "the card's front matter",
+    "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
+    "push/gates.py": "the card's front matter",
     "report/verdict.py": "counts by name", "report/review_file.py": "numbers of the viewer",
     "report/viewer.py": "numbers of the viewer",
 }  # fmt: skip
@@ -34,6 +37,8 @@ def used_keys(tree):
                 args=[ast.Constant(value=str(key)), *_],
             ):
                 yield node.lineno, key
+            case ast.Subscript(value=ast.Name(id="Literal")):
+                continue  # a type
             case ast.Subscript(slice=ast.Constant(value=str(key))):
                 yield node.lineno, key
             case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn()]):
@@ -55,9 +60,10 @@ def test_the_rule_finds_every_way_to_use_a_key():
     assert sorted(key for _, key in used_keys(ast.parse(source))) == ["v", "x", "y", "z"]
 
 
-def test_no_key_of_meta_is_used_as_a_text():
-    keys = {item.name for kind in (SampleMeta, Reject) for item in keys_of(kind)}
-    assert not list(wrong_uses(keys - {"calls", "conversation", "preferences", "parity"}))
+@pytest.mark.parametrize("kind", [SampleMeta, Reject, Manifest, TokenizerEntry, PairsEntry])
+def test_no_key_of_a_written_file_is_used_as_a_text(kind):
+    names = {item.name for item in keys_of(kind)} - {"name"}  # also of functions and tools
+    assert not list(wrong_uses(names))
 
 
 def test_the_page_is_up_to_date():
@@ -85,3 +91,14 @@ def test_a_line_is_written_as_it_was_read():
     assert meta.faults(line) == []
     assert meta == SampleMeta.read({**line, "other": 1})
     assert SampleMeta.read({**line, "tokens": "6"}).faults({**line, "tokens": "6"}) == ["tokens"]
+
+
+@pytest.mark.parametrize("value", [None, [], {"files": 1, "ledger": [], "tokenizer": {"name": 5}}])
+def test_a_manifest_of_any_value_has_the_defaults(value):
+    assert Manifest.read(value) == Manifest()
+    assert Manifest.read(value).is_empty
+
+
+def test_a_manifest_keeps_the_keys_of_other_versions():
+    stated = {**write_keys(Manifest()), "other": [1]}
+    assert json.loads(Manifest.read(stated).content) == stated

@@ -9,10 +9,8 @@ import shutil
 import pytest
 from browsing import DESK, PHONE
 from places import DATA
-from report_pages import HOSTILE, audit, dataset, manifest
+from report_pages import HOSTILE, audit, dataset, manifest, report_page
 from viewing import served
-
-from builder.report.report import report_html
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser`")
 pytestmark = pytest.mark.slow
@@ -55,7 +53,7 @@ def reports(folder, verifier, tmp_path_factory):
     made = tmp_path_factory.mktemp("reports")
     name = dataset(made / "hostile.jsonl", HOSTILE)
     for path, source, about in (("report", str(folder), manifest(folder)), ("hostile", name, {})):
-        page = report_html(source, about, audit() if about else None, verifier.target)
+        page = report_page(source, about, audit() if about else None, verifier.target)
         (made / f"{path}.html").write_bytes(page)
     return [(made / f"{path}.html").as_uri() for path in ("report", "hostile")]
 

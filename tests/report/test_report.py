@@ -12,7 +12,7 @@ import pytest
 from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from report_pages import HOSTILE, Page, audit, dataset, manifest, plain
+from report_pages import HOSTILE, Page, audit, dataset, manifest, plain, report_page
 
 from builder import cli
 from builder.audit.result import (
@@ -25,10 +25,11 @@ from builder.audit.result import (
     Histogram,
     Pick,
 )
+from builder.output.manifest import Manifest
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
-from builder.report.report import MAX_BYTES, report_html, sample_body
+from builder.report.report import MAX_BYTES, sample_body
 from builder.report.survey import Survey, doubling
 from builder.report.verdict import verdict
 
@@ -102,7 +103,7 @@ def test_the_ledger_is_drawn_with_every_loss_by_name(built):
 
 
 def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
-    data = report_html(str(built), manifest(built), audit(), verifier.target)
+    data = report_page(str(built), manifest(built), audit(), verifier.target)
     check_closed(data)
     text = data.decode()
     drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
@@ -118,7 +119,7 @@ def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
 
 
 def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, verifier):
-    text = report_html(str(built), manifest(built), audit(), verifier.target).decode()
+    text = report_page(str(built), manifest(built), audit(), verifier.target).decode()
     assert '<span class="gate change">changed</span>' in text
     assert '<a href="#sample-0">data/train-00000-of-00001.jsonl:1</a>' in text
     assert "AKIA&lt;b&gt;" in text
@@ -126,7 +127,7 @@ def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, ve
 
 
 def test_without_an_audit_the_page_states_that_none_was_run(built, verifier):
-    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    text = report_page(str(built), manifest(built), None, verifier.target).decode()
     assert "No audit was run for this page" in text
 
 
@@ -138,14 +139,14 @@ def test_the_page_does_not_depend_on_who_renders_the_samples(built, verifier):
             rendered.append(picked.number)
             yield sample_body(pickle.loads(pickle.dumps(picked)), verifier.target)
 
-    known = report_html(str(built), manifest(built), None, verifier.target)
-    assert report_html(str(built), manifest(built), None, None, render=render) == known
+    known = report_page(str(built), manifest(built), None, verifier.target)
+    assert report_page(str(built), manifest(built), None, None, render=render) == known
     assert rendered
 
 
 def test_the_trained_text_is_marked_exactly(built, verifier):
     """The text in `mark` is exactly that of the spans in meta/."""
-    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    text = report_page(str(built), manifest(built), None, verifier.target).decode()
     metas = lines(built / "meta/train-00000-of-00001.jsonl")
     rows = lines(built / "data/train-00000-of-00001.jsonl")
     chunks = re.split(r'<details class="sample" id="sample-(\d+)"', text)[1:]
@@ -165,13 +166,13 @@ def test_the_trained_text_is_marked_exactly(built, verifier):
 
 def test_control_tokens_are_marked_without_tokenising(tmp_path, verifier):
     name = dataset(tmp_path / "long.jsonl", ["word " * 50_000])
-    text = report_html(name, {}, None, verifier.target).decode()
+    text = report_page(name, {}, None, verifier.target).decode()
     assert "No token ids" in text
     assert "<kbd>&lt;|im_start|&gt;</kbd>assistant" in text
 
 
 def test_token_ids_are_those_of_the_tokenizer(built, verifier):
-    text = report_html(str(built), manifest(built), None, verifier.target).decode()
+    text = report_page(str(built), manifest(built), None, verifier.target).decode()
     chunk = re.split(r'<details class="sample" id="sample-0"', text)[1]
     tokens = re.search(r'<div class="tokens">(.*?)</div>', chunk, re.DOTALL)[1]
     visible = [int(found) for found in re.findall(r"<small>(\d+)</small>", tokens)]
@@ -199,7 +200,7 @@ def test_hostile_text_is_text(tmp_path, verifier):
         (Histogram(HOSTILE[3], HOSTILE[0], HOSTILE[2], (0, 1, 2), (1, 2), ((HOSTILE[0], 1),)),),
         (Pick(HOSTILE[0], 3), Pick("no such row", 999)),
     )  # fmt: skip
-    data = report_html(name, mean, found, verifier.target)
+    data = report_page(name, mean, found, verifier.target)
     page = check_closed(data)
     message = "".join(page.texts)
     for text in HOSTILE[:4]:
@@ -231,7 +232,7 @@ def test_the_page_is_small_for_any_dataset(tmp_path, verifier):
         for at in range(500)
     )
     found = Audit(65, findings, wide, (), picks)
-    data = report_html(name, {}, found, verifier.target)
+    data = report_page(name, {}, found, verifier.target)
     assert MAX_BYTES // 2 < len(data) < MAX_BYTES
     check_closed(data)
     assert "characters left out" in data.decode()
@@ -248,7 +249,7 @@ def test_the_page_is_small_for_any_dataset(tmp_path, verifier):
 )  # fmt: skip
 def test_rows_that_are_not_samples_are_shown_as_they_are(tmp_path, verifier, row):
     (tmp_path / "odd.jsonl").write_bytes(row + b"\n" + row + b"\n")
-    check_closed(report_html(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
+    check_closed(report_page(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
 
 
 @pytest.mark.parametrize(
@@ -258,15 +259,15 @@ def test_a_manifest_of_any_shape(built, verifier, value):
     keys = ("inputs", "config", "versions", "tokenizer", "ledger")
     for key in keys:
         check_closed(
-            report_html(str(built), {**manifest(built), key: value}, None, verifier.target)
+            report_page(str(built), {**manifest(built), key: value}, None, verifier.target)
         )
 
 
 def test_the_same_bytes_each_time(built, verifier):
     reported = manifest(built)
-    first = report_html(str(built), reported, audit(), verifier.target)
+    first = report_page(str(built), reported, audit(), verifier.target)
     del reported["run"], reported["files"]
-    assert report_html(str(built), reported, audit(), verifier.target) == first
+    assert report_page(str(built), reported, audit(), verifier.target) == first
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
@@ -356,7 +357,7 @@ def contrast(one, other):
 )  # fmt: skip
 def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, expected):
     counts = Survey(samples=1, tokens=tokens, has_tokens=True)
-    page = plain(verdict(counts, None, {}, Audit(1, facts=AuditFacts(trained=share))))
+    page = plain(verdict(counts, None, Manifest(), Audit(1, facts=AuditFacts(trained=share))))
     assert expected in page
     assert ("of the text is trained" in page) == (share is not None)
 
@@ -372,7 +373,7 @@ def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, e
 def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, code, expected):
     found = AuditFinding("secrets", code, "values", 3, 1)
     reported = {"config": {"audit": {"secrets": mode}}}
-    page = plain(verdict(Survey(samples=4), None, reported, Audit(4, (found,))))
+    page = plain(verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, (found,))))
     assert expected in page
     assert ("audit.secrets: redact" in page) != ("results of password generators" in page)
 
@@ -382,5 +383,5 @@ def test_secrets_come_first_but_not_those_left_by_design():
              AuditFinding("personal_data", "mail", "addresses", 2, 2))  # fmt: skip
     for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
         reported = {"config": {"audit": {"secrets": mode}}}
-        page = verdict(Survey(samples=4), None, reported, Audit(4, found))
+        page = verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
         assert re.findall(r"<li>(\w+),", page) == expected

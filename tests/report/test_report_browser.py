@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from browsing import DESK, PHONE
-from report_pages import HOSTILE, audit, dataset, manifest
-
-from builder.report.report import report_html
+from report_pages import HOSTILE, audit, dataset, manifest, report_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
 pytestmark = pytest.mark.slow
@@ -20,7 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def report(built, verifier, tmp_path_factory):
     path = tmp_path_factory.mktemp("browser") / "report.html"
-    path.write_bytes(report_html(str(built), manifest(built), audit(), verifier.target))
+    path.write_bytes(report_page(str(built), manifest(built), audit(), verifier.target))
     return path.as_uri()
 
 
@@ -29,7 +27,7 @@ def hostile(verifier, tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     name = dataset(folder / "hostile.jsonl", [*HOSTILE, "y" * 10_000_000, "\u202e" * 9999])
     path = folder / "report.html"
-    path.write_bytes(report_html(name, {"config": {"name": HOSTILE[0]}}, None, verifier.target))
+    path.write_bytes(report_page(name, {"config": {"name": HOSTILE[0]}}, None, verifier.target))
     return path.as_uri()
 
 
@@ -94,7 +92,7 @@ def test_rejects_are_searched(opened, built, verifier, tmp_path):
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "ds" / "rejects.jsonl").write_text(text, encoding="utf-8")
     path = tmp_path / "report.html"
-    path.write_bytes(report_html(str(tmp_path / "ds"), manifest(built), None, verifier.target))
+    path.write_bytes(report_page(str(tmp_path / "ds"), manifest(built), None, verifier.target))
     page = opened(path.as_uri())
     page.fill("#rejects input[type=search]", "strange <b>")
     sync_api.expect(page.locator("#rejects output")).to_have_text("1 of 2 shown")

@@ -1,0 +1,271 @@
+"""Defines manifest.json: every key once, with its type and meaning.
+
+A manifest is not trusted, because it may come from anywhere. docs/output.md has the tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
+from builder.keys import (
+    COUNT,
+    COUNTS,
+    OBJECT,
+    TEXT,
+    Kind,
+    each,
+    is_count,
+    key,
+    keys_of,
+    one,
+    read_keys,
+    write_keys,
+)  # fmt: skip
+from builder.ledger import Ledger
+from builder.text import without_folders
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """A file of the folder."""
+
+    path: str = key(TEXT, "relative path")
+    bytes: int = key(COUNT, "size")
+    sha256: str = key(TEXT, "digest of the content")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """The write-ahead log of a database."""
+
+    bytes: int = key(COUNT, "size")
+    sha256: str = key(TEXT, "digest of the content")
+
+
+def _log(value: Json) -> LogEntry | None:
+    return read_keys(LogEntry, value) if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputEntry(FileEntry):
+    """A file that was read."""
+
+    log: LogEntry | None = key(
+        Kind("object: `bytes`, `sha256`", _log), "write-ahead log of the database", optional=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedEntry:
+    """A folder that was merged."""
+
+    name: str = key(TEXT, "name of the folder")
+    sha256: str = key(TEXT, "digest of its manifest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerEntry:
+    """The tokenizer against which the samples were proven."""
+
+    name: str = key(TEXT, "`verify.tokenizer`")
+    files: Mapping[str, Json] = key(OBJECT, "sha256 of each of its files")
+    template_sha256: str = key(TEXT, "digest of its chat template")
+    template_name: str = key(TEXT, "name of a known template")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsEntry:
+    """The counts of preference pairs."""
+
+    pairs: int = key(COUNT, "pairs in `meta/`")
+    left_out: Mapping[str, int] = key(COUNTS, "uncertain pairs (docs/preference.md)")
+
+
+REPORTED = "report"
+AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
+GATE = Kind("text", lambda value: value if isinstance(value, str) and value else REPORTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingEntry:
+    """A finding of an audit. A finding that cannot be read counts as one that was only reported."""
+
+    audit: str = key(TEXT, "name of the audit")
+    code: str = key(TEXT, "what was found")
+    message: str = key(TEXT, "for people")
+    count: int = key(AT_LEAST_ONE, "places")
+    samples: int = key(AT_LEAST_ONE, "samples with such a place")
+    gate: str = key(GATE, "what was done: report, change, reject or drop")
+
+    @property
+    def is_left(self) -> bool:
+        """Returns whether it is in text that is still in the dataset."""
+        return self.count > 0 and self.gate not in ("change", "reject", "drop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """The results of the audits."""
+
+    findings: tuple[FindingEntry, ...] = key(each(FindingEntry), "the findings")
+
+
+def _number(value: Json) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else 0  # type: ignore[return-value]  # narrowed by `is_number`
+
+
+NUMBER = Kind("number", _number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEntry:
+    """The run that wrote the folder: the only part that differs between equal builds."""
+
+    started: str = key(TEXT, "time, in UTC")
+    seconds: float = key(NUMBER, "duration")
+    host: str = key(TEXT, "name of the machine")
+    python: str = key(TEXT, "version of Python")
+    workers: int = key(COUNT, "worker processes")
+    engine: str = key(TEXT, "what ran the tasks: local, ray or merge")
+
+
+def _ledger(value: Json) -> Ledger | None:
+    return Ledger.from_json(value) if isinstance(value, dict) else None
+
+
+def _audit(value: Json) -> AuditEntry | None:
+    findings = value.get("findings") if isinstance(value, dict) else None
+    if not isinstance(findings, list):
+        return None
+    return AuditEntry(
+        findings=tuple(read_keys(FindingEntry, item) for item in findings if isinstance(item, dict))
+    )
+
+
+def _run(value: Json) -> RunEntry | None:
+    return read_keys(RunEntry, value) if isinstance(value, dict) else None
+
+
+LEDGER = Kind("object", _ledger, lambda ledger: None if ledger is None else ledger.to_json())
+AUDIT = Kind("object: `findings`", _audit)
+RUN = Kind("object", _run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The manifest of a folder made by `build` or `merge`; `Manifest()` for any other dataset.
+
+    others  keys of other versions of this program
+    """
+
+    inputs: tuple[InputEntry, ...] = key(each(InputEntry), "every file that was read")
+    merged: tuple[MergedEntry, ...] = key(each(MergedEntry), "the merged folders", optional=True)
+    config: Mapping[str, Json] = key(OBJECT, "the configuration with all defaults")
+    versions: Mapping[str, Json] = key(OBJECT, "versions of the packages that affect the bytes")
+    tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were proven against")
+    ledger: Ledger | None = key(LEDGER, "what became of every record, conversation and call")
+    preferences: PairsEntry = key(one(PairsEntry), "counts of preference pairs")
+    review: Mapping[str, Json] = key(OBJECT, "counts of the decisions applied", optional=True)
+    audit: AuditEntry | None = key(AUDIT, "findings of the audits", optional=True)
+    files: tuple[FileEntry, ...] = key(each(FileEntry), "the files of the folder")
+    run: RunEntry | None = key(RUN, "all that differs between equal builds", optional=True)
+    others: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, value: Json | Mapping[str, Json]) -> Manifest:
+        """Returns the manifest as far as it can be read: other values have their defaults."""
+        found = read_keys(cls, value)
+        if not isinstance(value, Mapping):
+            return found
+        names = {item.name for item in keys_of(cls)}
+        return replace(found, others={name: value[name] for name in value if name not in names})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Manifest:
+        """Returns the manifest in a file's content; an empty one if it is not JSON."""
+        try:
+            return cls.read(loads(data))
+        except JsonFault:
+            return cls()
+
+    @classmethod
+    def of(cls, folder: Path) -> Manifest:
+        """Returns the manifest of a folder; an empty one if there is none."""
+        try:
+            return cls.decode((folder / MANIFEST).read_bytes())
+        except OSError:
+            return cls()
+
+    @property
+    def is_empty(self) -> bool:
+        """Returns whether there is none: the dataset was not made by this program."""
+        return self == Manifest()
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the dataset, or ""."""
+        return TEXT.read(self.config.get("name"))
+
+    @property
+    def mode(self) -> str:
+        """Returns the inference mode for which spans and parity were measured, or ""."""
+        return TEXT.read(self._option("verify", "mode"))
+
+    @property
+    def schema_policy(self) -> str:
+        """Returns what was done about violations of schemas, or ""."""
+        return TEXT.read(self._option("verify", "schema"))
+
+    @property
+    def parity_policy(self) -> str:
+        """Returns what was done about turns that are not in parity, or ""."""
+        return TEXT.read(self._option("verify", "parity"))
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """Returns the configuration without its inputs, which may name folders of the machine."""
+        return {name: value for name, value in self.config.items() if name != "inputs"}
+
+    @property
+    def input_paths(self) -> list[str]:
+        """Returns the paths of the configured inputs."""
+        listed = self.config.get("inputs")
+        inputs = map(OBJECT.read, listed) if isinstance(listed, list) else ()
+        paths = (item.get("path") for item in inputs)
+        return [path for path in paths if isinstance(path, str)]
+
+    def leaves_by_design(self, audit: str, code: str) -> bool:
+        """Returns whether a finding can only be the results of password generators.
+
+        A build that redacts or rejects secrets leaves these in place (docs/audit.md). They never
+        have the form of a token.
+        """
+        return (
+            audit == "secrets"
+            and code in ("secret", "scanned_secret")
+            and self._option("audit", "secrets") in ("redact", "reject")
+        )
+
+    def _option(self, section: str, name: str) -> Json:
+        return OBJECT.read(self.config.get(section)).get(name)
+
+    def without_folders(self) -> Manifest:
+        """Returns it without the folders in paths, which would reveal a machine and a user."""
+        tokenizer = read_keys(TokenizerEntry, without_folders(write_keys(self.tokenizer)))
+        return replace(
+            self, config=OBJECT.read(without_folders(dict(self.config))), tokenizer=tokenizer
+        )
+
+    @property
+    def content(self) -> bytes:
+        """Returns the content of the file."""
+        text = json.dumps({**write_keys(self), **self.others}, ensure_ascii=False, indent=1)
+        return f"{text}\n".encode("utf-8", "replace")
