@@ -24,6 +24,7 @@ from builder.normalize.context import derived_context
 from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
+from builder.readers.toolkit.thoughts import read_thoughts
 
 UNKNOWN_PART = "unknown_part"
 
@@ -197,7 +198,7 @@ class _DraftReader:
         unknown = ""
         untrained = message.untrained
         last = 0
-        for part in message.parts:
+        for part in read_thoughts(message.parts, self.counts):
             match part:
                 case ToolCall():
                     calls.append(self._call(part))

@@ -230,7 +230,9 @@ def _conversation(
 def _message(item: dict[str, Json]) -> Message:
     role = as_str(item.get("role"))
     if role == "assistant":
-        return Message(role, assistant_parts(item))
+        # Its `thought` is the text of the answer, in part.
+        spoken = {key: value for key, value in item.items() if key != "thought"}
+        return Message(role, assistant_parts(spoken))
     parts = content(item.get("content"))
     if role == "tool":
         ids = [name_or_none(value) for value in as_list(item.get("tool_call_ids"))]

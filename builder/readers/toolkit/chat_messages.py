@@ -26,6 +26,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import thoughts_of_keys
 
 P = TypeVar("P", bound=Part)
 
@@ -89,18 +90,14 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
 def reasoning(message: dict[str, Json]) -> list[Part]:
     """Returns the clear-text reasoning of an assistant message, without duplicates.
 
-    `reasoning_content` and `reasoning` duplicate the signed `thinking_blocks`, or content parts of
-    type `thinking`, if a message has both.
+    A key of the message (`thoughts.thoughts_of_keys`) repeats content parts of type `thinking`, if
+    it has both.
     """
-    for name in ("reasoning_content", "reasoning"):
-        if text := as_str(message.get(name)):
-            return [Reasoning(text)]
-    for blocks in (message.get("thinking_blocks"), message.get("content")):
-        thinking = [block for block in as_dicts(blocks) if block.get("type") == "thinking"]
-        thoughts = [_thought(block.get("thinking")) for block in thinking]
-        if any(thoughts):
-            return [Reasoning(thought) for thought in thoughts if thought]
-    return []
+    if thoughts := thoughts_of_keys(message):
+        return thoughts
+    blocks = as_dicts(message.get("content"))
+    texts = [_thought(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]
+    return [Reasoning(text) for text in texts if text]
 
 
 def _thought(value: Json) -> str:

@@ -22,6 +22,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.thoughts import thought_in_text
 from builder.readers.toolkit.volatile import without_volatile
 
 _PROMPTS = frozenset({"system", "developer"})
@@ -42,8 +43,13 @@ def thoughts(message: Message) -> tuple[Part, ...]:
 
 
 def words(message: Message) -> str:
-    """Returns the text of a message as one string, without surrounding white space."""
-    return "".join(part.text for part in message.parts if isinstance(part, Text)).strip()
+    """Returns the text of a message as one string, without surrounding white space.
+
+    Leaves out a thought in the text of an answer, which clients may send back without it.
+    """
+    text = "".join(part.text for part in message.parts if isinstance(part, Text))
+    split = thought_in_text(text) if message.role == "assistant" else None
+    return (text if split is None else split[1]).strip()
 
 
 def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:

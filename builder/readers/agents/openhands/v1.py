@@ -225,7 +225,8 @@ def _answer_parts(
     event: dict[str, Json], output: tuple[Part, ...], changes: Counter[str]
 ) -> tuple[Part, ...]:
     """Returns thoughts and text; some models' thoughts are repeated in the text as `<think>`."""
-    thoughts = reasoning(event)
+    # An event's `thought` is the text of the answer.
+    thoughts = reasoning({key: item for key, item in event.items() if key != "thought"})
     first = output[0] if output else None
     match = _THOUGHT.match(first.text) if isinstance(first, Text) else None
     if not isinstance(first, Text) or match is None:

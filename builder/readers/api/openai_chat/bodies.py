@@ -12,7 +12,6 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolResult,
     Unparsed,
@@ -24,11 +23,12 @@ from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import SEARCHES, whole_response
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import assistant_parts, content, reasoning, tool_result
+from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import read_thoughts
 
 
 def history(body: dict[str, Json]) -> History:
@@ -110,36 +110,16 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
     legacy = item.get("function_call")
     if legacy is not None and any(as_dict(call).get("function") == legacy for call in calls):
         del named["function_call"]  # some servers send both forms of a call
-    if not reasoning(named) and (thought := _detailed(item)):
-        named["reasoning"] = thought
     parts = assistant_parts(named)
-    has_thought = any(isinstance(part, Reasoning) for part in parts)
-    for part in parts:
-        if isinstance(part, Text) and flat:
+    if not flat:
+        yield from read_thoughts(parts, changes)
+    for part in parts if flat else ():
+        if isinstance(part, Text):
             yield from text_tags.assistant_parts(part.text, changes)
-        elif isinstance(part, Text):
-            yield from _leading_thought(part, changes, keep=not has_thought)
         else:
             yield part
     if as_str(as_dict(item.get("audio")).get("id")):
         yield Media("audio")
-
-
-def _leading_thought(part: Text, changes: Counter[str], *, keep: bool) -> Iterator[Part]:
-    """Splits off a leading thought in tags, which servers without a parser leave in the text.
-
-    `keep=False` drops the thought, since the message also contains it separately.
-    """
-    head, end, rest = part.text.partition("</think>")
-    before, start, thought = head.partition("<think>")
-    if not (start and end) or before.strip():
-        yield part
-        return
-    changes["think_tags"] += 1
-    if keep and thought.strip():
-        yield Reasoning(thought.strip("\n"))
-    if rest.strip():
-        yield Text(rest.lstrip("\n"))
 
 
 def _plain_parts(value: Json) -> Json:
@@ -171,13 +151,6 @@ def _calls(item: dict[str, Json]) -> list[Json]:
             call["function"] = {"name": call["name"], "arguments": call.get("arguments")}
         found.append(call)
     return found
-
-
-def _detailed(item: dict[str, Json]) -> str:
-    """Returns the clear text of `reasoning_details` (OpenRouter), without summaries."""
-    details = as_dicts(item.get("reasoning_details"))
-    texts = (as_str(d.get("text")) for d in details if d.get("type") == "reasoning.text")
-    return "".join(texts)
 
 
 def _result(item: dict[str, Json]) -> ToolResult:

@@ -28,6 +28,7 @@ from builder.readers.toolkit import chat_messages, literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 
 ROLES = {
     "human": "user", "user": "user",
@@ -73,6 +74,7 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
             messages.append(Message(role, tuple(parts)))
             called = []
             continue
+        parts = [*thoughts_of_keys(item), *parts]
         parts += chat_messages.tool_calls(item.get("tool_calls"))
         if not messages or messages[-1].role != "assistant":
             called = []
@@ -136,9 +138,8 @@ def _calls(value: Json, changes: Counter[str]) -> list[Part]:
         return [*calls]
     if "<tool_call>" in value:
         return text_tags.assistant_parts(value, changes)
-    head, closing, rest = value.partition("</think>")
-    if closing and head.lstrip().startswith("<think>"):
-        thought = head.lstrip().removeprefix("<think>").strip("\n")
+    if (split := thought_in_text(value)) is not None:
+        thought, rest = split
         calls = text_tags.read_calls(rest, changes)
         if calls is not None:
             return [*([Reasoning(thought)] if thought.strip() else []), *calls]
