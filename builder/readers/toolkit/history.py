@@ -234,8 +234,9 @@ def _with_places(entry: HistoryEntry, number: int) -> Message:
     """Returns the message with a place for each call, from which its key is made."""
     if not _is_answer(entry):
         return entry.message
+    place = entry.message.turn or number
     parts = tuple(
-        replace(part, key=f"{number}.{at}") if isinstance(part, ToolCall) else part
+        replace(part, key=f"{place}.{at}") if isinstance(part, ToolCall) else part
         for at, part in enumerate(entry.message.parts)
     )
     return replace(entry.message, parts=parts)

@@ -74,7 +74,9 @@ def recognise(source: Source) -> str | None:
         return None
     for value in source.peek.objects:
         kind = value.get("type")
-        if kind == "session" and isinstance(value.get("id"), str) and "harness" not in value:
+        # Hugging Face's traces have a harness, those of DeepSeek Harness a createdAt.
+        is_other = not value.keys().isdisjoint({"harness", "createdAt"})
+        if kind == "session" and isinstance(value.get("id"), str) and not is_other:
             if "cwd" in value or "version" in value:
                 return "a session header"
         elif kind == "message":
