@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+COLLECT_STATE = ".builder-collect"
+"""The folder in which `builder collect` keeps its state; it contains no logs."""
+
 
 def expand_home(written: str) -> Path:
     """Returns the path with a leading `~` expanded, if there is such a home folder."""

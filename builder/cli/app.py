@@ -358,6 +358,25 @@ def formats(
 
 
 @app.command()
+def collect(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that keeps the logs.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT…", help="Files and folders; default: those of all agents."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
+    ] = False,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
+    from builder.cli.collect import run_collect
+
+    return run_collect(out, inputs or (), dry_run=dry_run, as_json=as_json, quiet=quiet)
+
+
+@app.command()
 def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],

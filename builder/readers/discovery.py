@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from builder.paths import expand_home
+from builder.paths import COLLECT_STATE, expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import Reader, readers
 from builder.sources.listing import Listing, local_listing, store_listing
@@ -218,6 +218,8 @@ def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Proble
         for entry in entries:
             if entry.endswith(("-wal", "-shm")) and entry[:-4] in names:
                 continue  # SQLite's own files, read with the database
+            if entry == COLLECT_STATE:
+                continue
             yield from _entry(_join(at, entry), walk, (*above, identity))
 
 

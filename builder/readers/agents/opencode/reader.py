@@ -314,7 +314,10 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
-    homes=(Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode"),),
+    homes=(
+        Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/storage"),
+        Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/opencode*.db"),
+    ),
     read=read,
     is_store=is_store,
     item_sizes=item_sizes,

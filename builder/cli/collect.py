@@ -1,0 +1,35 @@
+"""Implements `builder collect`: copies agents' logs into a folder that keeps them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from builder.cli.terminal import counted, escaped, print_json, warn
+from builder.collect.job import collect
+
+
+def run_collect(
+    out: Path, inputs: Sequence[str], *, dry_run: bool, as_json: bool, quiet: bool
+) -> int:
+    """Collects, and prints one line; returns the exit code. Raises UsageError."""
+
+    def show(kind: str, name: str) -> None:
+        if dry_run and not (as_json or quiet):
+            print(escaped(f"{kind:9}  {name}"))
+
+    done = collect(out, inputs, dry_run=dry_run, on_file=show)
+    for problem in done.problems:
+        warn(f"{problem.where}: {problem.code}: {problem.detail}")
+    if as_json:
+        print_json(done.counts)
+    elif not quiet:
+        files = [f"{counted(done.new, 'new file')}", f"{done.grown:,} grown"]
+        files += [f"{done.rewritten:,} rewritten (both states kept)"] if done.rewritten else []
+        files += [f"{done.unchanged:,} unchanged"]
+        files += [f"{len(done.problems):,} not readable"] if done.problems else []
+        verb = "would be copied" if dry_run else "copied"
+        print(escaped(f"{out}: {', '.join(files)}; {done.bytes / 1e6:,.1f} MB {verb}"))
+    sys.stdout.flush()
+    return 1 if done.problems else 0
