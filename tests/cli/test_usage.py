@@ -305,4 +305,5 @@ def test_a_folder_without_read_permission_is_one_line(here):
 
 def test_a_field_of_select_is_a_key_of_meta(built):
     (meta,) = (built / "meta").glob("*.jsonl")
-    assert json.loads(meta.read_text().splitlines()[0]).keys() | {"preferences", TOOLS} == FIELDS
+    keys = json.loads(meta.read_text().splitlines()[0]).keys()
+    assert keys | {"preferences", "models", TOOLS} == FIELDS
