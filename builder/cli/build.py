@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from builder.audit.benchmarks import EVALUATION_RUN
@@ -38,6 +39,7 @@ from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
 from builder.problem import UsageError
 from builder.readers import installed_logs
+from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.sources.store import is_url, local_path
 
 
@@ -162,6 +164,9 @@ def _print(built: Built, out: str, config: Config, here: Path) -> None:
         )
 
 
+SHOWN_TYPES = 5
+
+
 def _print_ledger(ledger: Ledger) -> None:
     ignored, rejected = ledger.ignored.total(), ledger.conversations_rejected.total()
     dropped = ledger.calls_dropped.total()
@@ -175,6 +180,12 @@ def _print_ledger(ledger: Ledger) -> None:
     rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
     for number, line in enumerate(aligned(rows)):
         print("  " + (painted(line, DIM) if number == 0 else line))
+    unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
+    if unknown:
+        listed = ((escaped(code.removeprefix(UNKNOWN_TYPE)), n) for code, n in unknown)
+        shown = [f"{name} {n:,}" for name, n in islice(listed, SHOWN_TYPES)]
+        more = ", …" if len(unknown) > SHOWN_TYPES else ""
+        print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
 
 
 def _cell(value: str | int | None) -> str:

@@ -30,6 +30,7 @@ from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.tags import call_of
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
 _CONVERTED = frozenset({"harness", "session_id", "file_path"})
@@ -152,6 +153,8 @@ def read(source: Source) -> Iterator[Event]:
             session.take(record.where, as_dict(item["message"]))
         else:
             rest[unknown_code(item.get("type"))] += 1
+            if session is not None and carries_content(item):
+                session.messages.append(unknown_message(item.get("type")))
     if session is not None:
         yield from session.events()
     yield from ignored(rest)

@@ -39,6 +39,7 @@ from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.repeats import mark_repeats, without_key
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unanswered import supply_results
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
@@ -252,8 +253,7 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
     root = entries[path[0]]  # a fork copies it into its own file and session
     segments = [_Segment(CallKeys(path[0]))]
     if root.parent is not None:
-        detail = "the record before the first is not in the file"
-        segments[0].problems = (Problem("missing_parent", root.where, detail, records=0),)
+        segments[0].hidden.add("history")  # the record before the first is not in the file
     for uuid in path:
         entry = entries[uuid]
         item = entry.item
@@ -267,6 +267,9 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
             segments[-1].mark_kept(segments[-2])
         elif item.get("type") == "system":
             _system(segments[-1], entry)
+        elif as_str(item.get("type")) not in _TYPES:
+            if carries_content(item):
+                segments[-1].messages.append(unknown_message(item.get("type")))
         elif item.get("message") is not None and as_str(item.get("subtype")) not in _SILENT:
             segments[-1].uuids.append(uuid)
             _message(segments[-1], uuid, entry)
@@ -287,9 +290,6 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     elif kind == "tool_result":
         status = as_str(as_dict(entry.item.get("toolCallResult")).get("status"))
         added = [_result_message(message, status) for message in added]
-    elif kind != "user":
-        added = []
-        segment.hidden.add("unknown_part")
     elif subtype not in _TYPED:
         added = [_by_program(message) for message in added]
     segment.messages[start:] = added

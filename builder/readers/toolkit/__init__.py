@@ -36,13 +36,14 @@ from builder.readers.toolkit.rows import (
     row_name,
     splits,
 )
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 
 __all__ = [
     "CallKeys", "Collector", "HistoryEntry", "RequestHead", "SessionHistory", "as_dict",
-    "as_harness", "as_list", "as_str", "assistant_parts", "calls", "chat_message", "collected",
-    "content", "digests", "finish_fault", "function_text", "has_unknown_parts", "ignored",
-    "is_same_turn", "json_in_text", "literals", "logged_outcome", "looks_random",
-    "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span", "splits", "tags",
-    "thoughts", "tool_calls", "tool_result", "unique_name", "unknown_code",
-    "unreadable_messages", "with_request_keys", "with_session_keys", "words",
+    "as_harness", "as_list", "as_str", "assistant_parts", "calls", "carries_content",
+    "chat_message", "collected", "content", "digests", "finish_fault", "function_text",
+    "has_unknown_parts", "ignored", "is_same_turn", "json_in_text", "literals", "logged_outcome",
+    "looks_random", "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span",
+    "splits", "tags", "thoughts", "tool_calls", "tool_result", "unique_name", "unknown_code",
+    "unknown_message", "unreadable_messages", "with_request_keys", "with_session_keys", "words",
 ]  # fmt: skip

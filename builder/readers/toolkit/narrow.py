@@ -55,10 +55,14 @@ def first_of(value: dict[str, Json], *keys: str) -> Json:
     return next((found for key in keys if (found := value.get(key)) is not None), None)
 
 
+UNKNOWN_TYPE = "unknown:"
+"""The beginning of the codes of records of unknown types."""
+
+
 def unknown_code(name: Json) -> str:
     """Returns the code for ignoring a record of an unknown type: `unknown:<type>`.
 
     At most 40 printable characters of the type are kept.
     """
     text = name if isinstance(name, str) else type(name).__name__
-    return "unknown:" + "".join(char for char in text if char.isprintable())[:40]
+    return UNKNOWN_TYPE + "".join(char for char in text if char.isprintable())[:40]

@@ -12,6 +12,7 @@ from builder.conversation import Content, Json, Text, ToolResult
 from builder.readers.agents.claude_code.injected_text import is_by_program, split_result_text
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.unknown_records import carries_content
 
 NOT_SENT = "isApiErrorMessage"
 """The flag of a line that reports an error instead of an answer; it is in no request."""
@@ -135,8 +136,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     elif kind == "attachment" and isinstance(value.get("attachment"), dict):
         pass
     elif kind not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
-        has_content = bool(message) or isinstance(value.get("content"), str | list)
-        has_message = has_content and kind not in KNOWN
+        has_message = kind not in KNOWN and carries_content(value)
         if uuid is None and not has_message:
             return None
         kind = "unknown" if has_message else "link"

@@ -27,6 +27,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 
 NAME = "codex"
 
@@ -106,6 +107,9 @@ class Rollout:
             self.open = None  # written before each response
         else:
             code = kind if kind in _BOOKKEEPING else unknown_code(kind)
+            if kind not in _BOOKKEEPING and carries_content(line.payload):
+                self.open = None
+                self.turns.append(RolloutTurn("user", [*unknown_message(kind).parts]))
             self.is_complete = self.is_complete or kind == "token_usage_record"
         if code is not None:
             self.ignored[code] += 1

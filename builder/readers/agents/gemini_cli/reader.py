@@ -41,6 +41,7 @@ from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import carries_content
 from builder.sources.source import Source
 
 _UI_TYPES = frozenset({"info", "error", "warning"})
@@ -172,7 +173,10 @@ class _Session:
     def _message(self, where: str, item: dict[str, Json]) -> None:
         kind = item.get("type")
         if kind not in ("user", "gemini"):
-            self.ignored["ui_message" if as_str(kind) in _UI_TYPES else unknown_code(kind)] += 1
+            is_known = as_str(kind) in _UI_TYPES
+            self.ignored["ui_message" if is_known else unknown_code(kind)] += 1
+            if not is_known and carries_content(item):
+                self.now.messages[as_str(item["id"])] = item
             return
         if self.fault is not None:  # the lost record may have been part of this list
             self.now.problems += (replace(self.fault, records=0),)

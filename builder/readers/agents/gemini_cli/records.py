@@ -28,6 +28,7 @@ from builder.readers.toolkit.chat_messages import as_harness, results_apart
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
+from builder.readers.toolkit.unknown_records import unknown_message
 
 _DENIED = "User did not allow tool call"
 """The program's text in the result of a call that the user refused."""
@@ -94,6 +95,8 @@ def _read_record(
     item: dict[str, Json], keys: CallKeys
 ) -> tuple[str, list[Part], Sequence[ToolResult]]:
     """Returns the role of a message record, its parts without results, and its results."""
+    if item.get("type") not in ("user", "gemini"):
+        return "user", [*unknown_message(item.get("type")).parts], ()
     content = item.get("content")
     parts = read_parts([] if content is None else part_list(content), keys)
     results, rest = results_apart(parts)

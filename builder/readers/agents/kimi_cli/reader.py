@@ -28,6 +28,7 @@ from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -144,6 +145,8 @@ def _read_context(
             continue
         if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):
             counts[unknown_code(role)] += 1
+            if carries_content(row):
+                messages.append(unknown_message(role))
             continue
         if role in ("_checkpoint", "_usage"):
             counts[role[1:]] += 1

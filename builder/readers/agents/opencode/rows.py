@@ -33,6 +33,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
@@ -89,11 +90,12 @@ def conversations(
     kept = list(_kept(rows, as_dict(session.get("revert"))))
     found = 0
     targets: set[str] = set()
+    known = frozenset(row.id for row in rows)
     segments = [(segment, False) for segment in _segments(kept)]
     if any(row.role == "assistant" for row in rows[len(kept) :]) or _calls(rows) > _calls(kept):
         segments.append((_segments(rows)[-1], True))
     for segment, undone in segments:
-        reading = _Reading(session_id, targets)
+        reading = _Reading(session_id, targets, known)
         for row in segment:
             reading.take(row)
         context = Context.lacking(_MISSING)
@@ -168,12 +170,15 @@ class _Reading:
     """Reads the rows of a segment.
 
     targets  turns that are targets in an earlier segment
+    known    ids of all messages of the session
+    is_cut   an answer's question is not in the store, so earlier messages are missing
     failed   the conversations that end with a failed request
     cleared  when the first result was cleared
     """
 
     session: str
     targets: set[str]
+    known: frozenset[str]
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     system: str | None = None
@@ -181,6 +186,7 @@ class _Reading:
     changes: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[Message, ...]] = field(default_factory=list)
     cleared: float | None = None
+    is_cut: bool = False
     keys: CallKeys = field(init=False)
 
     def __post_init__(self) -> None:
@@ -221,6 +227,8 @@ class _Reading:
     def _assistant(self, row: StoreRow) -> None:
         model = name_or_none(row.info.get("modelID"))
         self.model = model or self.model
+        asked = name_or_none(row.info.get("parentID"))
+        self.is_cut = self.is_cut or (asked is not None and asked not in self.known)
         steps = _steps(row.parts)
         for number, step in enumerate(steps, start=1):
             fault = self._fault(row) if number == len(steps) else None
@@ -243,7 +251,8 @@ class _Reading:
             if not parts:
                 continue
             saw_cleared = self.cleared is not None and _created(row) >= self.cleared
-            context = Context.lacking(_MISSING | {"history"}) if saw_cleared else None
+            lacks = saw_cleared or self.is_cut
+            context = Context.lacking(_MISSING | {"history"}) if lacks else None
             self.messages.append(
                 Message("assistant", tuple(parts), turn, untrained, context, model)
             )
@@ -280,7 +289,7 @@ class _Reading:
                     results += [result] if result else []
                 case _:
                     if as_str(kind) not in _SILENT:
-                        self._reject("unknown_part", row, as_str(kind) or type(kind).__name__)
+                        found.append(unknown_part(as_str(kind) or type(kind).__name__))
         return found, results
 
     def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:

@@ -32,6 +32,7 @@ from builder.readers.agents.openhands.views import FINISH, Segments, ViewEntry, 
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -173,6 +174,8 @@ class _Session:
             code = self._observation(agent, event, event_id)
         else:
             code = unknown_code("event")
+            if carries_content(event):
+                agent.add(ViewEntry(event_id, "user", unknown_message("event").parts))
         if not code:
             agent.places.append(where)
         return code

@@ -50,6 +50,7 @@ from builder.readers.toolkit.chat_messages import (
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -190,6 +191,8 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
         case str(kind) if kind in _SILENT:
             return "no_message"
         case kind:
+            if carries_content(event):
+                session.add(ViewEntry(event_id, "user", unknown_message(kind).parts))
             return unknown_code(kind)
     return ""
 

@@ -53,6 +53,7 @@ from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknow
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unanswered import supply_results
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
 NAME = "pi"
@@ -120,6 +121,7 @@ class _Session:
     places   nodes by line, which version 1 refers to; None: the header
     used     number of records that no conversation counts, but that contributed to one
     emitted  ids of the entries that a conversation contains or that are ignored
+    unknown  ids of the entries of unknown types that carry content
     """
 
     def __init__(self, name: str, scope: str) -> None:
@@ -132,6 +134,7 @@ class _Session:
         self.ignored: Counter[str] = Counter()
         self.used = 0
         self.emitted: set[str] = set()
+        self.unknown: set[str] = set()
         self.branches = 0
         self.has_emitted = False
 
@@ -152,12 +155,13 @@ class _Session:
         self.places.append(node)
         kind = as_str(entry.get("type"))
         role = as_dict(entry.get("message")).get("role")
-        if kind not in _IN_CONTEXT:
+        if kind in _SETTINGS:
             self.emitted.add(name)
-            self.ignored[kind if kind in _SETTINGS else unknown_code(entry.get("type"))] += 1
-        elif kind == "message" and as_str(role) not in ROLES:
+            self.ignored[kind] += 1
+        elif kind not in _IN_CONTEXT or (kind == "message" and as_str(role) not in ROLES):
+            self.unknown |= {name} if carries_content(entry) else set()
             self.emitted.add(name)
-            self.ignored[unknown_code(role)] += 1
+            self.ignored[unknown_code(role if kind == "message" else entry.get("type"))] += 1
 
     def events(self) -> Iterator[Event]:
         """Yields the conversations, and the events of entries that none of them counts."""
@@ -190,12 +194,12 @@ class _Session:
             problems: list[Problem] = []
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
-            if not start and not whole:
-                problems.append(_problem("missing_parent", path[0], "its history is missing"))
+            is_cut = not start and not whole
             for stretch in find_stretches(segment):
                 number += 1
                 name = self.id if number == 1 else f"{self.id}#{number}"
-                yield from self._stretch(None if abandoned else name, stretch, problems)
+                named = None if abandoned else name
+                yield from self._stretch(named, stretch, problems, is_cut=is_cut)
 
     def _to_root(self, leaf: str) -> tuple[list[Node], bool]:
         """Returns the path from the root to the entry, and whether the root has no parent."""
@@ -221,11 +225,17 @@ class _Session:
         ]
 
     def _stretch(
-        self, name: str | None, stretch: PathStretch, problems: Sequence[Problem]
+        self,
+        name: str | None,
+        stretch: PathStretch,
+        problems: Sequence[Problem],
+        *,
+        is_cut: bool,
     ) -> Iterator[Conversation]:
         """Yields the conversation of a stretch, if it contains anything new.
 
         Before it, yields one for each new aborted answer. `name` is None for an abandoned branch.
+        `is_cut`: the entry before the first is not in the file.
         """
         nodes = stretch.nodes
         fresh = [node for node in nodes if node.id not in self.emitted]
@@ -234,6 +244,7 @@ class _Session:
         messages: list[Message] = []
         held: list[Message] = []
         missing = base = _missing(stretch)
+        missing |= {"history"} if is_cut else frozenset()
         model = self.model
         changes = Counter({"tools_added_later": int(stretch.tools_added)})
         has_new = False
@@ -245,6 +256,8 @@ class _Session:
                     held.append(patch)
                 continue
             message = self._message(node, stretch, changes)
+            if node.id in self.unknown:
+                message = unknown_message(node.role or node.entry.get("type"))
             if message is None or not message.parts:
                 continue
             if message.role != "tool":  # a patch among results is sent after them
