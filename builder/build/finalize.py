@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from sys import intern
+from types import MappingProxyType
 from typing import Any, cast
 
 from builder.build.preferences import Matched, match
@@ -34,6 +35,9 @@ from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
 from builder.select.table import ConversationRow, Table
 
+LOADER = "loader"
+"""Code of samples that `datasets` does not give back as written."""
+
 UNKNOWN = "unknown"
 """Placeholder for a model or a license that is not named."""
 
@@ -45,11 +49,13 @@ def finalize(
     config: Config,
     writer: Writer,
     review: Review | None = None,
+    changed: Mapping[str, str] = MappingProxyType({}),
 ) -> Built:
     """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
     `weights` are the shares of the results' conversations to select; `review` are the decisions in
-    the file named by `select.review`.
+    the file named by `select.review`. `changed` maps the ids of samples that are left out, since
+    `datasets` does not give them back, to what it changes.
     """
     built = Built(writer)
     in_pieces = (
@@ -59,6 +65,8 @@ def finalize(
     table = list(_table(results, weights, options, review))
     drops_near = config.audit.options.near_duplicates == "drop"
     choice = choose(table, options, partial(_near_duplicates, results) if drops_near else None)
+    if changed:
+        choice = _without_changed(choice, results, changed)
     _count_records(built, results, unreadable)
     _count_conversations(built, table, choice)
     built.ledger.check()
@@ -67,7 +75,7 @@ def finalize(
     ids = _write(results, choice, built, config, matched)
     built.without_secrets = _without_secrets(table, choice)
     built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
-    left_out = _left_out(results, choice, ids)
+    left_out = _left_out(results, choice, ids, changed)
     writer.write(REJECTS, chain(_rejects(results, unreadable), left_out))
     return built
 
@@ -148,6 +156,17 @@ def _row(
         pairs=tuple(item.pairs for item in entry.samples),
         without_secrets=entry.without_secrets,
     )
+
+
+def _without_changed(
+    choice: Choice, results: Sequence[ChunkResult], changed: Mapping[str, str]
+) -> Choice:
+    """Returns the choice without the samples that the loader changes."""
+    codes, splits = list(choice.codes), list(choice.splits)
+    for number, (_, meta) in enumerate(_samples(results)):
+        if codes[number] is None and _meta(meta).id in changed:
+            codes[number], splits[number] = LOADER, None
+    return replace(choice, codes=codes, splits=splits)
 
 
 def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> Mapping[int, int]:
@@ -302,7 +321,10 @@ def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> I
 
 
 def _left_out(
-    results: Sequence[ChunkResult], choice: Choice, ids: Mapping[int, str]
+    results: Sequence[ChunkResult],
+    choice: Choice,
+    ids: Mapping[int, str],
+    changed: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Yields the lines of rejects.jsonl for samples that were not selected, except duplicates."""
     if all(code in (None, DUPLICATE) for code in choice.codes):
@@ -316,6 +338,8 @@ def _left_out(
         if code == NEAR_DUPLICATE:
             detail = f"nearly equals sample {ids[choice.near[number]]} says"
         meta = _meta(line)
+        if code == LOADER:
+            detail = changed[meta.id]
         problem = Problem(code, "sample", detail, records=0)
         yield Reject.of(problem, meta.source, meta.format, meta.record).line
 

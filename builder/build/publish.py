@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from builder.audit.result import AuditFinding
+from builder.audit.result import Audit, AuditFinding
 from builder.audit.run import audit
 from builder.build.earlier import has_dataset
 from builder.build.finalize import finalize
 from builder.build.identity import versions
 from builder.build.preload import preloading
+from builder.build.reload import ROUNDS, can_load, changed_samples, culprits, sample_ids
 from builder.build.results import ChunkResult
 from builder.card.built import Built
 from builder.card.card import card, pictures
@@ -97,8 +98,9 @@ def publish(
 ) -> tuple[Built, bool]:
     """Makes the dataset; returns it, and whether it was published.
 
-    It is not published if a row does not load as it was proven (`Built.changed_by_loader`) or if
-    there is no sample (`Built.reasons`). Raises LedgerFault.
+    It is not published if there is no sample (`Built.reasons`). Samples that `datasets` does not
+    give back are left out, and the rest is written again (`builder.build.reload`). Raises
+    LedgerFault.
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
@@ -113,46 +115,93 @@ def publish(
     with in_background(preload, is_worthwhile=is_worthwhile) as start:
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
-        run.phase("write", None)
-        built = finalize(results, weights, unreadable, config, Writer(run.work), run.review)
-        if not _is_publishable(built, run.out):
-            built.reasons = _reasons(built.writer.folder)
-            return built, False
-        about = _about(built, run)
-        made = about.without_folders()
-        describe = partial(card, config, built, config.normalize, target, style=style(), made=made)
-        folder = built.writer.folder
-        found = surveyed = loaded = None
-        if built.data_files:
-            # The part of the card that loaders need does not depend on the findings of audits.
-            (folder / "README.md").write_bytes(describe(found=None).encode("utf-8", "replace"))
-            counted = start(partial(survey, str(folder)))
-            # Needed last: while it runs, the workers render the samples of the report.
-            loaded = start(partial(_loaded, folder, config.verify.target))
-            step = run.phase("audit", built.ledger.samples)
-            found = built.audit = audit(
-                str(folder),
-                config.audit_options,
-                step,
-                workers=workers,
-                open_pool=run.pool,
-                without_secrets=built.without_secrets,
+
+        def write(changed: Mapping[str, str], work: Path) -> Built:
+            """Writes the other samples, and the part of the card that loaders need."""
+            built = finalize(
+                results, weights, unreadable, config, Writer(work), run.review, changed
             )
-            surveyed = counted()
-            findings = tuple(map(_finding, found.findings))
-            about = replace(about, audit=AuditEntry(findings=findings))
-        run.phase("report", None)
-        page = report_html(str(folder), about, found, target, surveyed, render)
-        # Nothing is written to the folder while the loader reads it.
-        built.changed_by_loader = loaded() if loaded is not None else []
-        if built.changed_by_loader:
-            return built, False
+            if built.data_files:  # that part does not depend on the findings of audits
+                text = _card(built, run, style(), None)
+                (built.writer.folder / "README.md").write_bytes(text)
+            return built
+
+        changed: dict[str, str] = {}
+        for _ in range(ROUNDS):
+            run.phase("write", None)
+            built = write(changed, run.work)
+            folder = built.writer.folder
+            if not _is_publishable(built, run.out):
+                built.reasons = _reasons(folder)
+                return built, False
+            about = _about(built, run)
+            found = surveyed = loaded = None
+            if built.data_files:
+                counted = start(partial(survey, str(folder)))
+                # Needed last: while it runs, the workers render the samples of the report.
+                loaded = start(partial(_loaded, folder, config.verify.target))
+                step = run.phase("audit", built.ledger.samples)
+                found = built.audit = audit(
+                    str(folder),
+                    config.audit_options,
+                    step,
+                    workers=workers,
+                    open_pool=run.pool,
+                    without_secrets=built.without_secrets,
+                )
+                surveyed = counted()
+                findings = tuple(map(_finding, found.findings))
+                about = replace(about, audit=AuditEntry(findings=findings))
+            run.phase("report", None)
+            page = report_html(str(folder), about, found, target, surveyed, render)
+            # Nothing is written to the folder while the loader reads it.
+            built.changed_by_loader = loaded() if loaded is not None else []
+            more = _changed(built, changed, write, run)
+            if not more:
+                break
+            changed |= more
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
-        built.writer.write("README.md", [describe(found=found).encode("utf-8", "replace")])
+        built.writer.write("README.md", [_card(built, run, style(), found)])
         built.writer.write("report.html", [page])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True
+
+
+def _card(built: Built, run: Run, style: Style, found: Audit | None) -> bytes:
+    made = _about(built, run).without_folders()
+    text = card(
+        run.config, built, run.config.normalize, run.target, style=style, made=made, found=found
+    )
+    return text.encode("utf-8", "replace")
+
+
+def _changed(
+    built: Built,
+    known: Mapping[str, str],
+    write: Callable[[Mapping[str, str], Path], Built],
+    run: Run,
+) -> dict[str, str]:
+    """Returns {id of a sample to leave out: what the loader does with it}; {} if none is to blame.
+
+    If the loader fails as a whole, parts of the dataset are loaded to find the samples.
+    """
+    if not built.changed_by_loader:
+        return {}
+    if found := changed_samples(built.writer.folder, built.changed_by_loader):
+        return found
+    if not can_load(run.work, run.target):
+        return {}
+    ids = sample_ids(built.writer.folder)
+
+    def loads_only(chosen: Sequence[str]) -> bool:
+        others = dict.fromkeys(set(ids) - set(chosen), "")
+        probe = write({**known, **others}, run.work / "probe")
+        reports = _loaded(probe.writer.folder, run.config.verify.target)
+        return all(report.line for report in reports)
+
+    message = built.changed_by_loader[0].findings[0].message
+    return dict.fromkeys(culprits(ids, loads_only), message)
 
 
 def _about(built: Built, run: Run) -> Manifest:

@@ -31,6 +31,8 @@ class Built:
     is_weighted      whether some message in data/ has a weight
     audit            the results of the audits; None without samples
     reasons          why no output was put in place
+    changed_by_loader  what `datasets` still does not give back as written; empty in almost every
+                     build, since samples that it changes are left out
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret

@@ -85,20 +85,16 @@ def summarise(
     """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
-    if built.changed_by_loader:
-        for report in built.changed_by_loader[:20]:
-            place = f"{report.file}:{report.line}"
-            warn(f"{place} {report.findings[0].message}")
-        detail = "the written rows do not load as proven; nothing was put in place"
-        warn(f"{len(built.changed_by_loader)} rows: {detail}")
-        if as_json:
-            lost: dict[str, Json] = {"output": None, "as_loaded": len(built.changed_by_loader)}
-            print_json({**ledger.to_json(), **lost})
-        return 1
     if as_json:
-        print_json({**ledger.to_json(), "output": out if is_written else None})
+        result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
+        if built.changed_by_loader:
+            result["as_loaded"] = len(built.changed_by_loader)
+        print_json(result)
     elif not quiet:
         _print(built, out, config, here)
+    for report in built.changed_by_loader[:5]:
+        place = f"{report.file}:{report.line}" if report.line else report.file
+        warn(f"not as `datasets` loads it: {place} {report.findings[0].message}")
     if built.bugs:
         warn(
             f"{built.bugs} conversations or sources failed in a way that is a bug of this program:"
@@ -115,7 +111,7 @@ def summarise(
             warn(f"and {rejected - len(built.reasons)} more")
         warn(f"no sample could be built: {where}")
         return 1
-    return 1 if built.bugs or (strict and rejected) else 0
+    return 1 if built.bugs or (strict and (rejected or built.changed_by_loader)) else 0
 
 
 def _nothing_in(ledger: Ledger, config: Config) -> str:

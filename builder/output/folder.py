@@ -68,7 +68,8 @@ class Writer:
 
     def __init__(self, work: Path) -> None:
         self.folder = work / "new"
-        self.folder.mkdir()
+        shutil.rmtree(self.folder, ignore_errors=True)  # what an earlier writer left
+        self.folder.mkdir(parents=True)
         self.files: list[FileEntry] = []
 
     def write(self, path: str, pieces: Iterable[bytes]) -> None:

@@ -37,7 +37,7 @@ BATCH_ROWS = 64
 """Rows that are decoded at a time; decoding single rows is slower."""
 
 _ADVICE = (
-    "declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
+    "; declare the features in the dataset's README.md (tools: a list of json, datasets 4.7 or"
     " later), or keep tools as JSON text"
 )
 
@@ -56,18 +56,22 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
         yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
         return
     with quiet_datasets(), tempfile.TemporaryDirectory(dir=scratch) as cache:
+        advice = _ADVICE
         try:
             builders = _builders(dataset, cache)
+            if any(builder.info.features is not None for builder in builders):
+                advice = ""  # the features are declared already
             for builder in builders:
                 builder.download_and_prepare()
                 builder.as_dataset()  # like load_dataset; refuses a split without rows
         except Exception as error:  # any exception of the loader is a finding about the files
-            yield LineReport(dataset.name, 0, (_unloadable(error),))
+            yield LineReport(dataset.name, 0, (_unloadable(error, advice),))
             return
         for builder in builders:
             for split, paths in builder.config.data_files.items():
                 files = [Path(str(path)) for path in paths]
-                yield from _split(dataset, files, _rows(builder, str(split)), target)
+                rows = _caught(_rows(builder, str(split)))
+                yield from _split(dataset, files, rows, target, advice)
 
 
 def hub_as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
@@ -122,14 +126,28 @@ def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
             )
 
 
-def _unloadable(error: Exception) -> Finding:
+def _caught(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any] | Exception]:
+    """Yields the rows, and at the end the exception with which the loader fails, if any."""
+    try:
+        yield from rows
+    except Exception as error:  # any exception of the loader is a finding about the files
+        yield error
+
+
+def _unloadable(error: Exception, advice: str) -> Finding:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    return Finding(CODE, f"the loader fails: {reason(cause)}; {_ADVICE}")
+    return Finding(CODE, f"the loader fails: {reason(cause)}{advice}")
 
 
-def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> Iterator[LineReport]:
+def _split(
+    dataset: Path,
+    files: Sequence[Path],
+    rows: Iterator[dict[str, Any] | Exception],
+    target: Target,
+    advice: str,
+) -> Iterator[LineReport]:
     """Compares the rows of a split with the lines of its files."""
     # relpath: the loader's paths are absolute, ours may be relative
     names = [
@@ -141,6 +159,9 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
         (name, number, line) for name, path in named for number, line in _written_lines(path)
     )
     for item, row in zip_longest(written, rows):
+        if isinstance(row, Exception):
+            yield LineReport(dataset.name, 0, (_unloadable(row, advice),))
+            return
         if item is None:
             yield LineReport(dataset.name, 0, (Finding(CODE, "the loader gives more rows"),))
             return
@@ -152,7 +173,7 @@ def _split(dataset: Path, files: Sequence[Path], rows: Any, target: Target) -> I
             continue  # the usual case for files from `build`
         sample = read_sample(_decoded(line))
         if isinstance(sample, Sample):
-            finding = _changed(sample, row, target)
+            finding = _changed(sample, row, target, advice)
             if finding is not None:
                 yield LineReport(name, number, (finding,))
 
@@ -183,7 +204,7 @@ def _decoded(line: bytes | Problem) -> Json:
         return None
 
 
-def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | None:
+def _changed(sample: Sample, row: dict[str, Any], target: Target, advice: str) -> Finding | None:
     """Returns the finding if the loader has changed what the model would see, else None."""
     found = {"messages": row.get("messages"), "tools": row.get("tools")}
     if _is_same(sample, found["messages"], found["tools"]):
@@ -191,7 +212,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
     why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
-        return Finding(CODE, f"the loader no longer gives a sample ({why}); {_ADVICE}")
+        return Finding(CODE, f"the loader no longer gives a sample ({why}){advice}")
     _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
@@ -199,7 +220,7 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target) -> Finding | N
         return Finding(CODE, f"as loaded it does not render: {error}"[:200])
     if texts[0] == texts[1]:
         return None
-    return differ(CODE, f"the loader changes it ({why}); {_ADVICE}", *texts)
+    return differ(CODE, f"the loader changes it ({why}){advice}", *texts)
 
 
 def _is_same(sample: Sample, messages: Any, tools: Any) -> bool:

@@ -1,7 +1,8 @@
 """Predicts what `datasets.load_dataset` would change in a sample, before it is written.
 
 Measured with datasets 4.7 and 5.2 on files with the features that our card declares. Tool
-definitions pass through pandas' ujson, which writes ten decimals and supports neither negative zero
+definitions pass through pandas' ujson, which writes ten decimals, reads some short ones as their
+neighbours (0.7 as 0.7000000000000001, depending on its version), and supports neither negative zero
 nor integers beyond 64 bits. Arrow's JSON reader infers timestamps if all texts of a block look like
 one, so a single content that does not makes a sample safe.
 """
@@ -45,10 +46,10 @@ def _numbers(value: Json) -> Iterator[int | float]:
 
 
 def _is_plain(number: int | float) -> bool:
-    """Returns whether a number is a small integer or a short decimal, which the loader keeps."""
+    """Returns whether a number is a small integer, which the loader keeps; 1.0 is one too."""
     if isinstance(number, int):
         return -(2**53) < number < 2**53
-    return number == round(number, 6) and 1e-6 <= abs(number) < 1e9
+    return number.is_integer() and 1 <= abs(number) < 1e9
 
 
 @lru_cache(maxsize=1024)
