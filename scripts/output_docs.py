@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from builder.codes import code_texts
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of
@@ -20,10 +21,18 @@ def keys_table(kind: type) -> Iterator[str]:
         yield f"| `{item.name}` | {name} | {item.meaning} |\n"
 
 
+def codes_table() -> Iterator[str]:
+    yield "| code | meaning | example | what to do |\n|---|---|---|---|\n"
+    for code, found in code_texts().items():
+        cells = (found.meaning, found.example, found.remedy)
+        yield f"| `{code}` | {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
 TABLES = {
     "meta": "".join(keys_table(SampleMeta)),
     "preferences": "".join(keys_table(Preference)),
     "rejects": "".join(keys_table(Reject)),
+    "codes": "".join(codes_table()),
     "manifest": "".join(keys_table(Manifest)),
     "finding": "".join(keys_table(FindingEntry)),
     "run": "".join(keys_table(RunEntry)),

@@ -21,8 +21,8 @@ from builder.config import Config
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
-from builder.normalize.normalise import record_remedy, remedy
 from builder.normalize.options import NormalizeOptions, Unit
+from builder.normalize.remedies import record_remedy, remedy
 from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target

@@ -31,7 +31,7 @@ from builder.cli.terminal import (
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.ledger import Ledger, ranked
-from builder.normalize.normalise import record_remedy, remedy
+from builder.normalize.remedies import record_remedy, remedy
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers

@@ -10,8 +10,9 @@ from builder.build.prove import prove
 from builder.cli.formats import print_overview
 from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
-from builder.normalize.normalise import normalise, remedy
+from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.remedies import remedy
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import target_for

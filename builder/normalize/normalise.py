@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
@@ -25,7 +24,7 @@ from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
-from builder.normalize.targets import FOREIGN, cut, ends, mask, successive
+from builder.normalize.targets import cut, ends, mask, successive
 from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
@@ -59,55 +58,6 @@ class Normalised:
     contexts: tuple[Context, ...] = ()
     models: tuple[tuple[str | None, ...], ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
-
-
-_OPTIONS = MappingProxyType(
-    {
-        "schema": "verify.schema: report",
-        "secret": "audit.secrets: redact",
-        "personal_data": "audit.personal_data: pseudonymise",
-        "weight": "inputs[].weight: a larger share",
-        "mix": "mix: other shares",
-        "near_duplicate": "audit.near_duplicates: report",
-        "parity": "normalize.unit: turn, or verify.parity: report",
-        "max_tokens": "limits.max_tokens: a larger number, or limits.too_long: split",
-        "context": "verify.context: report, or a lower level",
-    }
-)
-"""{code: the option of another section that keeps what was rejected}."""
-
-_REMEDIES = MappingProxyType(
-    {
-        "control_tokens": ("control_tokens", "neutralise"),
-        "late_system": ("late_system", "user"),
-        "no_final_answer": ("end", "call"),
-        "server_tool": ("server_tools", "untrained"),
-        "media": ("media", "placeholder"),
-        "missing_tools": ("missing_tools", "infer"),
-        "parallel_calls": ("parallel_calls", "split"),
-        "unanswered": ("unanswered_calls", "trim"),
-        **dict.fromkeys(FOREIGN, ("untrained_turns", "weight")),
-    }
-)
-"""{code: (option of the normaliser, its value that keeps what was rejected)}."""
-
-
-def remedy(code: str, options: NormalizeOptions) -> str | None:
-    """Returns the option that keeps what was rejected under `code`; None if it is set already."""
-    if code == "evaluation_data":
-        return None if options.allow_eval else "--allow-eval"
-    if code in _REMEDIES:
-        name, value = _REMEDIES[code]
-        return None if getattr(options, name) == value else f"normalize.{name}: {value}"
-    return _OPTIONS.get(code) or record_remedy(code)
-
-
-def record_remedy(code: str) -> str | None:
-    """Returns the option that keeps records rejected under `code`, or None.
-
-    A record that cannot be read has no turns, so no option of the normaliser applies to it.
-    """
-    return "limits.max_record_mb: a larger number" if code == "too_large" else None
 
 
 Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN, benchmark_of, benchmark_summary
+from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import json_objects
 from builder.output.manifest import Manifest
@@ -24,18 +25,8 @@ SHOWN = 5
 
 NOT_AUDITED = "unaudited"
 UNKNOWN_LICENSE = "unknown-license"
-WITHOUT_RUNS = "select.where: {outcome.benchmark: {in: [null]}}"
-"""The configuration that builds a dataset without runs of benchmarks."""
-REMEDIES = {
-    "secrets": "build with audit.secrets: redact",
-    "personal_data": "build with audit.personal_data: pseudonymise",
-}
-"""Audits whose findings block a push, and the remedy."""
-SECRETS_LEFT = (
-    "audit.secrets leaves results of password generators in place (docs/audit.md): check them, and"
-    " reject the samples in builder view or allow them"
-)
-"""The remedy for secrets that the build left by design."""
+BLOCKING = ("secrets", "personal_data")
+"""Audits whose findings block a push."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +58,7 @@ def refusals(
         yield GateRefusal(
             NOT_AUDITED, "nothing was scanned for secrets or personal data; build it again"
         )
-    for audit, remedy in REMEDIES.items():
+    for audit in BLOCKING:
         findings = manifest.audit.findings if manifest.audit is not None else ()
         left = [item for item in findings if item.audit == audit and item.is_left]
         if left:
@@ -75,7 +66,10 @@ def refusals(
             found = [
                 f"{_short(item.code)} {item.count} times in {item.samples} samples" for item in left
             ]
-            yield GateRefusal(audit, f"{_some(found)}; {SECRETS_LEFT if by_design else remedy}")
+            remedy = f"build with {AUDIT_OPTIONS[audit]}"
+            if by_design:
+                remedy = SECRETS_LEFT.replace("`", "").removesuffix(".") + ", or allow them"
+            yield GateRefusal(audit, f"{_some(found)}; {remedy}")
     if not public:
         return
     runs = _benchmarks(folder)
@@ -83,7 +77,7 @@ def refusals(
         yield GateRefusal(
             EVALUATION_RUN,
             f"{runs.total()} samples are runs of public benchmarks, and the dataset would be"
-            f" public: {benchmark_summary(runs)}; {WITHOUT_RUNS} leaves them out",
+            f" public: {benchmark_summary(runs)}; {AUDIT_OPTIONS[EVALUATION_RUN]} leaves them out",
         )
     unknown = _without_license(folder)
     if unknown:

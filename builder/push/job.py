@@ -16,8 +16,8 @@ from builder.push import hub
 from builder.push.arrival import Arrival, read_back
 from builder.push.files import Overruled, as_published, listed_files, read_manifest
 from builder.push.gates import (
+    BLOCKING,
     NOT_AUDITED,
-    REMEDIES,
     UNKNOWN_LICENSE,
     GateRefusal,
     overrule,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OTHER_CONTENT = "other-content"
 STALE = "stale"
-GATES = (NOT_AUDITED, *REMEDIES, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
+GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 """The gates that `--allow` may overrule."""
 
 

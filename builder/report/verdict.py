@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
-from builder.normalize.normalise import remedy
+from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.remedies import remedy
 from builder.output.manifest import Manifest
-from builder.report.codes import meaning
 from builder.report.html import (
     EMPTY,
     Html,
@@ -31,17 +31,9 @@ ADVICE = 5
 """Number of recommendations shown; everything else is in the sections below."""
 
 _REMEDIES = {
-    "secrets": "`audit.secrets: redact`",
-    "personal_data": "`audit.personal_data: pseudonymise`",
-    "near_duplicate": "`audit.near_duplicates: drop`",
-    "evaluation_run": "`select.where: {outcome.benchmark: {in: [null]}}`",
+    **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
     "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
-_SECRETS_LEFT = (
-    "`audit.secrets` leaves results of password generators in place (docs/audit.md, “What stays”)."
-    " Check them, and reject the samples in `builder view` if they are real."
-)
-"""The remedy for secrets that the build left by design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +214,7 @@ def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advi
         return None
     share = finding.samples / max(samples, 1)
     if manifest.leaves_by_design(finding.audit, finding.code):
-        option = _SECRETS_LEFT
+        option = SECRETS_LEFT
     elif finding.audit == "secrets":
         share = 1.0
     where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"

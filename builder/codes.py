@@ -1,0 +1,74 @@
+"""Explains every code of a loss: what it means, an example, what to do, the option that keeps it.
+
+`codes.tsv` has a row for each, whose last cell may be missing: code, meaning, example, remedy,
+option. Backticks mark code. docs/output.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+SELECTED = "select_"
+"""Prefix of the codes of `select.where`: the rest is the user's field."""
+
+AUDIT_OPTIONS: Mapping[str, str] = {
+    "secrets": "audit.secrets: redact",
+    "personal_data": "audit.personal_data: pseudonymise",
+    "near_duplicate": "audit.near_duplicates: drop",
+    "evaluation_run": "select.where: {outcome.benchmark: {in: [null]}}",
+}
+"""The option that removes from the dataset what an audit finds, by audit or code."""
+
+SECRETS_LEFT = (
+    "`audit.secrets` leaves results of password generators in place (docs/audit.md). Check them,"
+    " and reject the samples in `builder view` if they are real."
+)
+"""What to do about secrets that a build left by design."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeText:
+    """A row of the table; `option` is "" if no option keeps what has the code."""
+
+    meaning: str
+    example: str
+    remedy: str
+    option: str = ""
+
+
+_CONDITION = CodeText(
+    "does not meet a condition of `select.where`",
+    "`select.where: {tokens: {max: 32768}}` and a longer sample",
+    "`select.where`: another condition",
+)
+
+
+@cache
+def code_texts() -> Mapping[str, CodeText]:
+    """Returns the table by code."""
+    table = (files("builder") / "codes.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in table.splitlines()[1:])
+    return {code: CodeText(*cells) for code, *cells in rows}
+
+
+def explain(code: str) -> CodeText | None:
+    """Returns the text of a code, or None, as for the name of a record type."""
+    found = code_texts().get(code)
+    if found is None and code.startswith(SELECTED):
+        return _CONDITION
+    return found
+
+
+def meaning(code: str) -> str:
+    """Returns the meaning of a code, or ""."""
+    found = explain(code)
+    return found.meaning if found is not None else ""
+
+
+def option_of(code: str) -> str | None:
+    """Returns the option that keeps what has the code, or None."""
+    found = explain(code)
+    return found.option or None if found is not None else None
