@@ -1,6 +1,6 @@
 """Recognises and rejects the logs of agents that are known only from third-party descriptions.
 
-Source: kimi-copilot-cursor-hermes.md (GitHub Copilot CLI, VS Code chat, Cursor), where each is
+Source: kimi-copilot-cursor-hermes.md (VS Code chat, Cursor), where each is
 marked unverified. Guessing at a format could produce samples that no model ever saw, so each record
 is a Problem `unverified_format`.
 """
@@ -12,18 +12,11 @@ from collections.abc import Iterator
 from builder.conversation import Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
 _CODE = "unverified_format"
-_COPILOT_EVENTS = frozenset(
-    {
-        "session.start", "session.model_change", "user.message", "assistant.message",
-        "assistant.turn_start", "assistant.turn_end", "assistant.reasoning",
-        "tool.execution_start", "tool.execution_complete",
-    }
-)  # fmt: skip
 
 
 def recognise(source: Source) -> str | None:
@@ -33,8 +26,6 @@ def recognise(source: Source) -> str | None:
             return "Cursor's database (cursorDiskKV)"
         return None
     for item in source.peek.objects:
-        if as_str(item.get("type")) in _COPILOT_EVENTS and isinstance(item.get("data"), dict):
-            return "events of GitHub Copilot CLI (type, data)"
         if _is_chat(item) or _is_chat(as_dict(item.get("v"))):
             return "a chat of VS Code (requests, responderUsername)"
     return None
@@ -73,9 +64,7 @@ def _cursor(source: Source) -> Iterator[Event]:
 
 READER = Reader(
     name="unverified",
-    summary=(
-        "GitHub Copilot CLI, VS Code chat, Cursor: recognised, but rejected (unverified_format)"
-    ),
+    summary="VS Code chat, Cursor: recognised, but rejected (unverified_format)",
     recognise=recognise,
     read=read,
 )

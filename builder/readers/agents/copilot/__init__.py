@@ -1,0 +1,1 @@
+"""GitHub Copilot: the CLI and the chat of VS Code."""

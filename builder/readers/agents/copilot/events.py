@@ -1,0 +1,328 @@
+"""Reads logs of events that Copilot CLI and the transcripts of VS Code's chat share.
+
+Source: docs/formats/copilot-cli.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Context,
+    Conversation,
+    Event,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
+from builder.problem import Problem
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_int,
+    as_str,
+    name_of,
+    name_or_none,
+    unknown_code,
+)
+from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Record
+
+CONVERSATION = frozenset({
+    "session.start", "system.message", "user.message", "assistant.message",
+    "tool.execution_complete", "skill.invoked", "system.notification", "session.resume",
+    "session.compaction_complete", "session.truncation", "session.context_cleared",
+    "session.snapshot_rewind",
+})  # fmt: skip
+"""Types of events that change the messages of the next request."""
+_OTHER = (
+    "abort", "assistant.", "auto_mode", "capabilities.", "command", "elicitation.", "exit_plan",
+    "external_tool.", "hook.", "mcp.", "model.", "pending_messages", "permission.", "sampling.",
+    "session.", "skill.", "subagent.", "system.", "tool.", "tool_search.", "user.", "user_input.",
+)  # fmt: skip
+"""Beginnings of types of events for the screen, and of accounting."""
+
+
+@dataclass(slots=True)
+class _Agent:
+    """The messages of the session, or of one sub-agent.
+
+    pending   ids of calls without a result; other messages wait for them
+    chunks    the parts of the last answer, by number of the chunk
+    has_gap   earlier messages are not in the log
+    reworded  a failed result was sent in another form, until the session is resumed
+    """
+
+    history: SessionHistory
+    system: str | None = None
+    answer: HistoryEntry | None = None
+    chunks: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    pending: set[str] = field(default_factory=set)
+    waiting: list[HistoryEntry] = field(default_factory=list)
+    has_gap: bool = False
+    reworded: bool = False
+    unseen: bool = False
+
+
+@dataclass(slots=True)
+class EventLog:
+    """The events of the sessions in a file. `renders`: user messages are logged as sent."""
+
+    format_name: str
+    scope: str
+    session: str
+    renders: bool = True
+    version: str | None = None
+    number: int = 0
+    is_damaged: bool = False
+    numbers: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, _Agent] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    names: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    logged: str = ""
+
+    def read(self, records: Iterable[Record | Problem]) -> Iterator[Event]:
+        """Yields a Problem for each damaged record, and the conversations of each session."""
+        for record in objects(records, "an event that is "):
+            if isinstance(record, Problem):
+                self.is_damaged = True
+                yield record
+                continue
+            where, value = record
+            kind, data = as_str(value.get("type")), as_dict(value.get("data"))
+            event_id = as_str(value.get("id"))
+            if event_id and event_id in self.numbers:
+                self.counts["repeated_event"] += 1
+                continue
+            self.number += 1
+            self.numbers[event_id] = self.number
+            if kind == "session.start":
+                logged = as_str(data.get("sessionId"))
+                if self.logged and logged != self.logged:
+                    yield from self.conversations()
+                self.logged = logged
+                self.session = logged or self.session
+                self.version = name_or_none(data.get("copilotVersion"))
+                self.records += 1
+            elif kind in CONVERSATION and value.get("ephemeral") is not True:
+                self.records += 1
+                name = as_str(value.get("agentId")) or as_str(data.get("parentToolCallId"))
+                self._take(self._agent(name), kind, data, where)
+            elif kind == "tool.user_requested":
+                self.counts["user_command"] += 1
+                self._agent("").unseen = True
+            else:
+                known = kind.startswith(_OTHER) and kind != ""
+                self.counts["ui_event" if known else unknown_code(value.get("type"))] += 1
+        yield from self.conversations()
+        yield from ignored(self.counts)
+
+    def _agent(self, name: str) -> _Agent:
+        if name not in self.agents:
+            session = f"{self.session}/{name}" if name else self.session
+            history = SessionHistory(self.format_name, session, f"{self.scope}/{session}")
+            self.agents[name] = _Agent(history)
+        return self.agents[name]
+
+    def conversations(self) -> Iterator[Event]:
+        """Yields the conversations of the session so far, and begins another one."""
+        records, self.records = self.records, 0
+        for agent in self.agents.values():
+            for entry in agent.waiting:
+                agent.history.entries.append(entry)
+        found = [
+            event
+            for agent in self.agents.values()
+            for event in agent.history.conversations(0, names=self.names, version=self.version)
+        ]
+        if found and isinstance(found[0], Conversation):
+            yield replace(found[0], records=records)
+            yield from found[1:]
+        elif records:
+            self.counts["no_messages"] += records
+        self.agents.clear()
+
+    def _take(self, agent: _Agent, kind: str, data: dict[str, Json], where: str) -> None:
+        history = agent.history
+        match kind:
+            case "system.message":
+                agent.system = name_or_none(data.get("content")) or agent.system
+            case "user.message":
+                self._append(agent, self._user_message(agent, data), where)
+            case "assistant.message":
+                self._answer(agent, data, where)
+            case "tool.execution_complete":
+                self._result(agent, data, where)
+            case "skill.invoked" | "system.notification":
+                if text := as_str(data.get("content")):
+                    self._append(agent, Message("user", (Text(text, harness=True),)), where)
+            case "session.resume":
+                agent.reworded = False  # the results are read from the log
+            case "session.truncation":
+                agent.has_gap = True
+            case "session.compaction_complete" if data.get("success") is not False:
+                summary = Text(as_str(data.get("summaryContent")), harness=True)
+                self._forget(agent)
+                history.replace([HistoryEntry(Message("user", (summary,)), where)])
+                agent.has_gap = True  # how the summary is worded in the request is not logged
+            case "session.context_cleared":
+                self._forget(agent)
+                agent.has_gap = agent.reworded = False
+                history.replace()
+            case "session.snapshot_rewind":
+                self._rewind(agent, as_str(data.get("upToEventId")))
+            case _:
+                pass
+
+    def _append(self, agent: _Agent, message: Message, where: str) -> None:
+        entry = HistoryEntry(message, where, kind=str(self.number))
+        (agent.waiting if agent.pending else agent.history.entries).append(entry)
+
+    @staticmethod
+    def _forget(agent: _Agent) -> None:
+        agent.answer = None
+        agent.pending.clear()
+        agent.waiting.clear()
+
+    def _user_message(self, agent: _Agent, data: dict[str, Json]) -> Message:
+        typed, sent = as_str(data.get("content")), data.get("transformedContent")
+        by_program = data.get("isAutopilotContinuation") is True or bool(data.get("source"))
+        if not isinstance(sent, str):
+            agent.unseen = agent.unseen or self.renders
+            parts: list[Part] = [Text(typed, harness=by_program)] if typed else []
+        elif by_program:
+            parts = [Text(sent, harness=True)]
+        else:
+            parts = list(_split(sent, typed))
+        kinds = [as_str(item.get("mimeType")) for item in as_dicts(data.get("attachments"))]
+        parts += [Media("image", kind) for kind in kinds if kind.startswith("image/")]
+        return Message("user", tuple(parts))
+
+    def _answer(self, agent: _Agent, data: dict[str, Json], where: str) -> None:
+        """Adds an answer, or a chunk of it: events with one request id are one answer."""
+        turn = name_of(data, "apiCallId")
+        if turn is None and data.get("turnId") is not None and data.get("interactionId"):
+            turn = f"{data.get('interactionId')} {data.get('turnId')}"
+        parts = tuple(_answer_parts(data))
+        calls = {part.id for part in parts if isinstance(part, ToolCall) and part.id}
+        if agent.answer is None or turn is None or agent.answer.message.turn != turn:
+            self._abandon(agent)
+            missing = ["tools"]
+            missing += ["system"] if agent.system is None else []
+            gap = self.is_damaged or agent.has_gap or agent.reworded
+            missing += ["history"] if gap else []
+            missing += ["reminders"] if agent.unseen or not self.renders else []
+            context = Context.lacking(missing)
+            head = RequestHead(agent.system, None, name_or_none(data.get("model")))
+            message = Message("assistant", (), turn, context=context)
+            agent.answer = agent.history.append(message, where, head, kind=str(self.number))
+            agent.chunks = {}
+        number = as_int(data.get("chunkIndex")) if "chunkIndex" in data else len(agent.chunks)
+        agent.chunks[number] = (*agent.chunks.get(number, ()), *parts)
+        whole = (part for at in sorted(agent.chunks) for part in agent.chunks[at])
+        agent.answer.message = replace(agent.answer.message, parts=_joined(whole))
+        agent.pending |= calls
+
+    def _abandon(self, agent: _Agent) -> None:
+        """Lets what waits for results of an earlier answer follow it."""
+        agent.pending.clear()
+        agent.history.entries += agent.waiting
+        agent.waiting.clear()
+
+    def _result(self, agent: _Agent, data: dict[str, Json], where: str) -> None:
+        call_id = as_str(data.get("toolCallId"))
+        result, error = as_dict(data.get("result")), as_dict(data.get("error"))
+        if data.get("isUserRequested") is True:
+            return
+        failed = data.get("success") is False
+        text = name_of(result, "content", "text_result_for_llm")
+        if text is None and failed:
+            text = name_or_none(error.get("message"))
+            sent = as_dict(as_dict(data.get("toolTelemetry")).get("metrics"))
+            agent.reworded = agent.reworded or sent.get("resultForLlmLength") != len(text or "")
+        if text is None and "content" not in result:
+            agent.pending.discard(call_id)  # the text of the result is not in the log
+            if not agent.pending:
+                self._abandon(agent)
+            return
+        contents = [Text(text)] if text else []
+        media = [
+            Media("image", as_str(item.get("mimeType")))
+            for item in as_dicts(result.get("binaryResultsForLlm"))
+        ]
+        code = as_str(error.get("code"))
+        part = ToolResult(
+            (*contents, *media),
+            call_id or None,
+            is_error=failed,
+            is_denied=failed and code in ("denied", "rejected"),
+        )
+        agent.history.append(Message("tool", (part,)), where, kind=str(self.number))
+        agent.pending.discard(call_id)
+        if not agent.pending:
+            self._abandon(agent)
+
+    def _rewind(self, agent: _Agent, event_id: str) -> None:
+        """Takes back an event and all that followed."""
+        number = self.numbers.get(event_id)
+        if number is None:
+            agent.has_gap = True
+            return
+        self._forget(agent)
+        kept = [item for item in agent.history.entries if int(item.kind or 0) < number]
+        agent.history.rewind(len(kept))
+
+
+def _split(sent: str, typed: str) -> Iterator[Text]:
+    """Yields a message as sent: the user's words, and what the program put around them."""
+    before, found, after = sent.partition(typed) if typed else (sent, "", "")
+    apart = (not before or before.endswith("\n\n")) and (not after or after.startswith("\n\n"))
+    if not found or not apart:
+        yield Text(sent)
+        return
+    if before:
+        yield Text(before[:-2], harness=True)
+    yield Text(typed)
+    if after:
+        yield Text(after[2:], harness=True)
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Returns the parts of all chunks; text that a chunk continues becomes one part again."""
+    found: list[Part] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            found[-1] = Text(last.text + part.text)
+        elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
+            found[-1] = Reasoning(last.text + part.text)
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
+    if thought := as_str(data.get("reasoningText")):
+        yield Reasoning(thought)
+    content = data.get("content")
+    if isinstance(content, str) and content:
+        yield Text(content)
+    elif content not in (None, ""):
+        yield unknown_part(type(content).__name__)
+    for call in as_dicts(data.get("toolRequests")):
+        arguments = call.get("arguments")
+        if call.get("type") == "custom":
+            arguments = {"input": arguments}  # free text becomes the only argument
+        call_id = name_or_none(call.get("toolCallId"))
+        yield ToolCall(as_str(call.get("name")), arguments, call_id)
