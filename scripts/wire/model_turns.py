@@ -44,6 +44,20 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "I'll look.", "calls": [read("dot.png"), read("app.py")]},
         {"text": "One pixel."},
     ],
+    "numbers": [
+        {"text": "Many.", "calls": [bash("seq 1 40000")]},
+        {"text": "More.", "calls": [bash("seq 50000 90000")]},
+        {"text": "Few.", "calls": [bash("echo 1")]},
+        {"text": "Counted."},
+    ],
+    "manager": [
+        {"text": "An agent does it.", "calls": [agent("[[S:parallel]] Change hello to goodbye.")]},
+        {"text": "It is done."},
+    ],
+    "halves": [
+        {"text": "The first half of a long", "stop": "length"},
+        {"text": " answer, and the rest."},
+    ],
     "submit": [
         {"text": "Look first.", "calls": [bash("cat app.py")]},
         {"text": "Two at once.", "calls": [bash("cat missing.txt"), bash("cat data.txt")]},

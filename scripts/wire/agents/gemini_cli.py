@@ -24,6 +24,12 @@ printf '# Project rules\\nAlways begin answers with AHOY.\\n' > GEMINI.md
 echo 'SUBDIR RULE 11.' > sub/GEMINI.md
 """
 
+_MASKS = """
+node -e 'const f = process.env.HOME + "/.gemini/settings.json", fs = require("fs");
+  const s = JSON.parse(fs.readFileSync(f)); s.tools = {truncateToolOutputThreshold: 0};
+  fs.writeFileSync(f, JSON.stringify(s))'
+"""
+
 AGENT = Agent(
     name="gemini-cli",
     versions=("0.61.0",),
@@ -39,6 +45,9 @@ AGENT = Agent(
         "interrupted": 'timeout -s INT -k 8 15 $P "[[S:sleep2]] Run two commands."; '
         '$P "[[S:second]] And data.txt?" -r latest',
         "files": '$P "[[S:files]] Write new.txt."',
+        "masked": _MASKS + '$P "[[S:numbers]] Count."; $P "[[S:second]] And data.txt?" -r latest',
+        "compress": '$P "[[S:plain]] What does app.py do?"; $P "/compress" -r latest; '
+        '$P "[[S:second]] And data.txt?" -r latest',
         "cut": 'timeout -s INT -k 8 15 $P "[[S:slow]] Think long."; '
         '$P "[[S:second]] And data.txt?" -r latest',
     },

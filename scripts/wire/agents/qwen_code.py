@@ -37,6 +37,9 @@ AGENT = Agent(
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P --continue -p "[[S:second]] And data.txt?"',
         "subagent": '$P -p "[[S:agent]] Count the lines with a sub-agent."',
+        "subagent-parallel": '$P -p "[[S:manager]] Change it with a sub-agent."',
+        "limit": '$P -p "[[S:halves]] Write a long answer."; '
+        '$P --continue -p "[[S:second]] And data.txt?"',
         "interrupted": 'timeout -s INT -k 8 15 $P -p "[[S:sleep2]] Run two commands."; '
         '$P --continue -p "[[S:second]] And data.txt?"',
         "files": '$P -p "[[S:files]] Write new.txt."',

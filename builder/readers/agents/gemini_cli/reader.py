@@ -4,8 +4,10 @@ Source: gemini-cli.md. A current session file is a log of changes to a list of m
 replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
 (start, resume, compression). If a change removes an answer, the list before it is a conversation of
 its own: a segment before a compression, `rewound` before a rewind or rollback. An answer in several
-of them is a target in one and a repeat in the others. System prompt and tools are not recorded.
-Only current versions record the opening `<session_context>`.
+of them is a target in one and a repeat in the others. When the program rewrites its history (masked
+outputs of tools, compressions), it first records all of it once more: these copies are not part of
+the list before, and an answer among them that the model did not give is `inserted`. System prompt
+and tools are not recorded. Only current versions record the opening `<session_context>`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from builder.readers import Reader
 from builder.readers.agents.gemini_cli.records import (
     NOT_RECORDED,
     call_ids,
+    copies_of,
     has_answer,
     starts_with,
     view_of,
@@ -147,6 +150,8 @@ class _Session:
     now: _State = field(default_factory=lambda: _State({}))
     ignored: Counter[str] = field(default_factory=Counter)
     fault: Problem | None = None
+    copied: dict[str, str | None] = field(default_factory=dict)
+    """For each answer that the program recorded itself: the id of the answer that it repeats."""
 
     def apply(self, where: str, item: dict[str, Json]) -> None:
         """Replays one record, with tests in the order of the program's own reader."""
@@ -199,6 +204,12 @@ class _Session:
             del self.now.messages[key]
 
     def _replace(self, where: str, items: list[Json]) -> None:
+        ids = [as_str(as_dict(value).get("id")) for value in items]
+        if copies := copies_of(self.now.messages, ids):
+            for key, answer in copies.items():
+                self.copied[key] = self.copied.get(answer, answer) if answer else None
+            for key in ids:
+                del self.now.messages[key]
         self._store(rewound=False)
         self._count(where)
         self.now.first = where
@@ -220,7 +231,7 @@ class _Session:
     def events(self, names: Counter[str]) -> Iterator[Event]:
         """Yields the last state, and each earlier state that no later one contains."""
         states = [*self.closed, self.now]
-        views = [view_of(state.messages.items(), self.id) for state in states]
+        views = [view_of(state.messages.items(), self.id, self.copied) for state in states]
         records, first = 0, ""
         found: list[Conversation] = []
         for at, (state, view) in enumerate(zip(states, views, strict=True)):

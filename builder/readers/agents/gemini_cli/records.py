@@ -7,8 +7,9 @@ which the program writes in two forms.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from builder.conversation import (
     REPEAT,
@@ -35,6 +36,8 @@ _DENIED = "User did not allow tool call"
 
 _SUMMARY = "<state_snapshot>"
 
+_NONE: Mapping[str, str | None] = MappingProxyType({})
+
 Comparable = Sequence[tuple[str, Part]]
 """Roles and parts in order, without thoughts, harness text and incidental fields."""
 
@@ -53,16 +56,25 @@ NOT_RECORDED = ("system", "tools")
 """The codes of `Context.missing` for what no version records."""
 
 
-def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> View:
-    """Returns the message records (id, record) of one session at one time as messages."""
+def view_of(
+    records: Iterable[tuple[str, dict[str, Json]]],
+    session: str,
+    copied: Mapping[str, str | None] = _NONE,
+) -> View:
+    """Returns the message records (id, record) of one session at one time as messages.
+
+    `copied`: answers that the program recorded itself, as `copies_of` returns them.
+    """
     keys = CallKeys(session)
     messages: list[Message] = []
     answered: set[str] = set()
     model: str | None = None
     doubled_from = sys.maxsize  # index of the first message after which results occur twice
     sent: set[str] = set()  # ids of calls with results in messages of the user
-    for key, item in records:
-        role, parts, results = _read_record(item, keys)
+    listed = [*records]
+    for at, (key, item) in enumerate(listed):
+        follows = listed[at + 1][1].get("type") if at + 1 < len(listed) else None
+        role, parts, results = _read_record(item, keys, is_answered=follows == "gemini")
         ids = {result.call_id for result in results if result.call_id}
         if role == "assistant":
             answered -= {part.id for part in parts if isinstance(part, ToolCall) and part.id}
@@ -76,7 +88,9 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
         new = tuple(result for result in results if result.call_id not in answered)
         answered |= ids
         name = name_or_none(item.get("model")) if role == "assistant" else None
-        own = [Message(role, tuple(parts), turn=key, model=name)] if parts else []
+        untrained = "inserted" if copied.get(key, key) is None else None
+        turn = copied.get(key) or key
+        own = [Message(role, tuple(parts), turn, untrained, model=name)] if parts else []
         tool = [Message("tool", new)] if new else []
         messages += [*own, *tool] if role == "assistant" else [*tool, *own]
     compared = tuple(
@@ -92,9 +106,12 @@ def view_of(records: Iterable[tuple[str, dict[str, Json]]], session: str) -> Vie
 
 
 def _read_record(
-    item: dict[str, Json], keys: CallKeys
+    item: dict[str, Json], keys: CallKeys, *, is_answered: bool
 ) -> tuple[str, list[Part], Sequence[ToolResult]]:
-    """Returns the role of a message record, its parts without results, and its results."""
+    """Returns the role of a message record, its parts without results, and its results.
+
+    `is_answered`: the record of an answer follows.
+    """
     if item.get("type") not in ("user", "gemini"):
         return "user", [*unknown_message(item.get("type")).parts], ()
     content = item.get("content")
@@ -103,7 +120,9 @@ def _read_record(
     if item.get("type") == "gemini":
         answer, recorded = _with_calls(item, mark_harness(rest, "assistant"), keys)
         return "assistant", answer, [*results, *recorded]
-    marked = _local_commands(mark_harness(rest, "user"))
+    marked: Iterable[Part] = mark_harness(rest, "user")
+    if not is_answered:  # a command that was sent as text is a prompt, as in headless mode
+        marked = _local_commands([*marked])
     return "user", [*map(_marked_summary, marked)], results
 
 
@@ -131,8 +150,10 @@ def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
     for at in sorted(range(len(found)), key=lambda at: (bool(found[at].problems), at)):
         messages = []
         for message in found[at].messages:
-            answer = repr((message.turn, [_bare(part) for part in message.parts]))
+            shown = [_bare(part) for part in message.parts if not isinstance(part, Reasoning)]
+            answer = repr((message.turn, shown))
             is_repeat = message.role == "assistant" and answer in targets
+            is_repeat = is_repeat and message.untrained is None
             messages.append(replace(message, untrained=REPEAT) if is_repeat else message)
             if message.role == "assistant":
                 targets.add(answer)
@@ -206,9 +227,42 @@ def _marked_summary(part: Part) -> Part:
 
 
 def _local_commands(parts: list[Part]) -> Iterable[Part]:
-    """Marks commands to the program (`/…`, `?`), which reach the model only in headless mode."""
+    """Marks commands to the program (`/…`, `?`) that no answer follows."""
     text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     return as_harness(parts) if text.startswith(("/", "?")) else parts
+
+
+def copies_of(messages: Mapping[str, dict[str, Json]], ids: Sequence[str]) -> dict[str, str | None]:
+    """Returns the answers that the program recorded once more before it replaced the list.
+
+    `ids` are those of the new list. They are copies if the records at the end of the list before
+    are exactly these and the model did not give any of them: its answers name the model. Maps the
+    id of each copy to that of the answer before, or to None if there is no such answer.
+    """
+    before = [*messages.items()][: -len(ids)] if ids else []
+    copies = [*messages.items()][len(before) :]
+    if not before or [key for key, _ in copies] != [*ids]:
+        return {}
+    if any(item.get("type") == "gemini" and item.get("model") for _, item in copies):
+        return {}
+    answers = [(_shown(item), key) for key, item in before if item.get("type") == "gemini"]
+    found: dict[str, str | None] = {}
+    for key, item in copies:
+        if item.get("type") != "gemini":
+            continue
+        shown = _shown(item)
+        at = next((at for at, (other, _) in enumerate(answers) if other == shown), None)
+        found[key] = None if at is None else answers[at][1]
+        answers = answers if at is None else answers[at + 1 :]
+    return found
+
+
+def _shown(item: dict[str, Json]) -> tuple[str, frozenset[str]]:
+    """Returns the text and the ids of the calls of an answer, in either form."""
+    content = item.get("content")
+    parts = [] if content is None else [as_dict(part) for part in part_list(content)]
+    text = "".join(as_str(part.get("text")) for part in parts if not part.get("thought"))
+    return text, frozenset(call_ids(item))
 
 
 def call_ids(item: dict[str, Json]) -> set[str]:
