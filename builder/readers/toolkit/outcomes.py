@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from builder.conversation import Json
+from builder.conversation import Conversation, Event, Json
 
 OUTCOME_KEYS = (
-    "benchmark",
-    "error",
-    "exit_status",
-    "feedback",
-    "labels",
-    "resolved",
-    "reward",
-    "score",
+    *("benchmark", "correct", "error", "exit_status", "feedback", "is_correct", "labels", "passed"),
+    *("resolved", "reward", "rewards", "score", "success"),
 )
 """Keys of an outcome that logs use as well."""
+
+_SCORES = frozenset({
+    "correct", "exit_status", "is_correct", "passed", "resolved", "reward", "rewards", "score",
+    "success",
+})  # fmt: skip
+"""Keys next to a conversation that say how it ended, whatever the format."""
+
+_NESTED = ("extra_info", "reward_model", "info", "metrics", "metadata", "verification", "result")
+"""Columns that may hold these keys (verl, verifiers, NeMo Gym)."""
 
 _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
@@ -34,6 +38,24 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
             if not has_content(found.get(key)) and key in place:
                 found[key] = place[key]
     return {key: value for key, value in sorted(found.items()) if has_content(value)} or None
+
+
+def outcome_beside(row: Json) -> dict[str, Json] | None:
+    """Returns the outcome next to a conversation in a row, or next to a request and response."""
+    if not isinstance(row, dict):
+        return None
+    places = [row, *(inner for key in _NESTED if isinstance(inner := row.get(key), dict))]
+    return logged_outcome(
+        *({key: place[key] for key in _SCORES & place.keys()} for place in places)
+    )
+
+
+def with_outcome(events: Iterable[Event], row: Json) -> Iterator[Event]:
+    """Yields the events of a row; conversations without an outcome get that of the row."""
+    for event in events:
+        if isinstance(event, Conversation) and event.outcome is None:
+            event = replace(event, outcome=outcome_beside(row))  # noqa: PLW2901 - completed
+        yield event
 
 
 def benchmark_of_image(image: Json) -> str | None:

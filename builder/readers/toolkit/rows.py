@@ -9,6 +9,7 @@ from typing import Protocol
 
 from builder.conversation import Event, Json
 from builder.problem import Problem
+from builder.readers.toolkit.outcomes import with_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.sources.source import Record, Source
 
@@ -32,7 +33,7 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
         elif not isinstance(record.value, dict):
             yield Problem("not_object", record.where, "the row is not a JSON object")
         else:
-            yield from row(record.where, record.value, names)
+            yield from with_outcome(row(record.where, record.value, names), record.value)
 
 
 def objects(

@@ -40,6 +40,7 @@ from builder.readers.api.openai_responses import rows as responses_rows
 from builder.readers.api.openai_responses.bodies import RESPONSES
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.outcomes import outcome_beside, with_outcome
 from builder.sources.once import once
 from builder.sources.source import Record, Source
 
@@ -230,11 +231,11 @@ def read_captures(source: Source, own: str) -> Iterator[Event]:
             yield item
             continue
         if (form := _form(item.value)) is not None:
-            yield from _read_row(form, item)
+            yield from with_outcome(_read_row(form, item), item.value)
             continue
         opened = open_exchange(item)
         if isinstance(opened, Exchange):
-            yield from logs.take(opened)
+            yield from logs.take(replace(opened, outcome=outcome_beside(item.value)))
         else:
             yield opened
     yield from logs.rest()

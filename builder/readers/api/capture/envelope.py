@@ -8,7 +8,7 @@ and cookies. All readers of captures use `Exchange.dialect`, so that no two clai
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -89,6 +89,7 @@ class Exchange:
     api       the API of the bodies, if the record names it or it is already known
     sent      if a server or SDK ran functions itself: the request without the turns that the
               response contains before its last answer; `request` includes them
+    outcome   as logged next to the exchange
     """
 
     where: str
@@ -103,6 +104,7 @@ class Exchange:
     log: str | None = None
     api: str | None = None
     sent: dict[str, Json] | None = None
+    outcome: Mapping[str, Json] | None = None
 
     def answer_body(self, whole: Callable[[tuple[Json, ...]], dict[str, Json]]) -> dict[str, Json]:
         """Returns the response's body, {} for an error; `whole` joins the events of a stream."""

@@ -67,6 +67,7 @@ class Log:
         else:
             yield from self._flush()
             history = _unbilled(self.api.history(exchange.request))
+            history = replace(history, outcome=history.outcome or exchange.outcome)
             sent = exchange.sent
             own = len(_unbilled(self.api.history(sent)).messages) if sent is not None else None
             yield from self._histories.take(exchange, history, self.api.answers(exchange), own=own)

@@ -27,8 +27,20 @@ from builder.readers.toolkit.chat_messages import assistant_parts, content, tool
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_int,
+    as_list,
+    as_str,
+    name_or_none,
+    tuple_or_none,
+)
 from builder.readers.toolkit.thoughts import read_thoughts
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, count_unknown
+
+TOOL_ROLES = frozenset({"tool_call", "tool_response"})
+"""Roles of ms-swift: the text of a call, and its result."""
 
 
 def history(body: dict[str, Json]) -> History:
@@ -48,10 +60,13 @@ def history(body: dict[str, Json]) -> History:
 
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
-    """Returns a request's definitions: `tools` (perhaps as JSON text) and the older `functions`."""
+    """Returns a request's definitions: `tools` (perhaps as JSON text) and the older `functions`.
+
+    Rows of verifiers and prime-rl have them in `tool_defs`, and may repeat them in `tools`.
+    """
     lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
     if not any(isinstance(value, list) for value in lists):
-        return None
+        return tuple_or_none(json_in_text(body.get("tool_defs")))
     return tuple(tool for value in lists for tool in as_list(value))
 
 
@@ -75,7 +90,8 @@ def _tools_in_text(
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
     """Returns whether calls and results are tags in the text, as in this project's own rows."""
     items = list(items)
-    if any(item.get("tool_calls") or item.get("role") in ("tool", "function") for item in items):
+    apart = {"tool", "function", *TOOL_ROLES}
+    if any(item.get("tool_calls") or item.get("role") in apart for item in items):
         return False
     marks = {"assistant": "<tool_call>", "user": "<tool_response>"}
     return any(
@@ -87,11 +103,17 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
     """Yields the messages of a logged message. `flat`: see `is_flat`."""
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
+    trained = trained and item.get("loss") is not False
+    count_unknown("unknown_key", item, MESSAGE_KEYS, changes)
     text = as_str(item.get("content"))
     if role == "assistant":
         parts = _assistant(item, changes, flat=flat)
         yield Message(role, tuple(parts), untrained=None if trained else "zero_weight")
-    elif role in ("tool", "function"):
+    elif role == "tool_call":
+        calls = text_tags.read_calls(text, changes)
+        found = [Unparsed(text, "bad_call")] if calls is None else calls
+        yield Message("assistant", tuple(found), untrained=None if trained else "zero_weight")
+    elif role in ("tool", "function", "tool_response"):
         yield Message("tool", (_result(item),))
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:
         yield Message("tool", tuple(ToolResult((Text(result),)) for result in results))

@@ -13,16 +13,10 @@ from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
-from builder.readers.api.openai_chat.bodies import history
+from builder.readers.api.openai_chat.bodies import TOOL_ROLES, history
+from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-
-_COLUMNS = frozenset({
-    "messages", "tools", "functions", "parallel_tool_calls", "tool_choice", "response_format",
-    "metadata", "logit_bias", "stop", "stream_options", "reasoning", "provider", "extra_body",
-    "modalities", "audio", "prediction", "web_search_options", "function_call", "thinking",
-    "chat_template_kwargs", "usage", "plugins", "models", "transforms",
-})  # fmt: skip
-"""Keys of a row or request whose values are lists or objects."""
+from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_unknown
 
 _KEYS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
@@ -35,16 +29,20 @@ _KEYS = frozenset({
 def is_chat(value: dict[str, Json]) -> bool:
     """Returns whether an object's `messages` are in the form of OpenAI chat."""
     messages = as_list(value.get("messages"))
-    if not messages:
-        return False
-    if any(isinstance(item, list | dict) and key not in _COLUMNS for key, item in value.items()):
-        return False
-    return all(_is_chat_message(as_dict(item)) for item in messages)
+    return bool(messages) and all(_is_chat_message(as_dict(item)) for item in messages)
+
+
+def _is_completion(value: dict[str, Json]) -> bool:
+    """Returns whether an object has the messages of a prompt and of its completion."""
+    lists = [as_list(value.get(key)) for key in ("prompt", "completion")]
+    return all(items and is_chat({"messages": items}) for items in lists)
 
 
 def _is_chat_message(message: dict[str, Json]) -> bool:
     body = message.get("content")
-    if as_str(message.get("role")) not in ROLES or not isinstance(body, str | list | None):
+    if as_str(message.get("role")) not in ROLES | TOOL_ROLES or not isinstance(
+        body, str | list | None
+    ):
         return False
     if isinstance(body, list):
         parts = [as_dict(part) for part in body]
@@ -70,6 +68,8 @@ def is_row(value: Json) -> bool:
         return False
     if "preferred_output" in value:
         return is_chat(as_dict(value.get("input")))
+    if _is_completion(value):
+        return True
     if not is_chat(value) or anthropic_rows.is_body(value):
         return False
     last = as_dict(as_list(value.get("messages"))[-1])
@@ -81,6 +81,11 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
 
     The other output becomes a rejected conversation (`dispreferred`).
     """
+    if _is_completion(row):
+        before = [_context(as_dict(item)) for item in as_list(row["prompt"])]
+        whole = _conversation(where, where, {**row, "messages": before}, as_list(row["completion"]))
+        yield replace(whole, recorded=True) if isinstance(whole, Conversation) else whole
+        return
     if "preferred_output" not in row:
         yield _conversation(where, where, row, ())
         return
@@ -93,6 +98,11 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
         yield replace(found, records=0, problems=(problem,))
 
 
+def _context(message: dict[str, Json]) -> Json:
+    """Returns a message of a prompt, whose answers are not trained."""
+    return {**message, "weight": 0} if message.get("role") == "assistant" else message
+
+
 def _conversation(
     name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
 ) -> Conversation | Problem:
@@ -100,4 +110,8 @@ def _conversation(
     system = as_str(body.get("system"))
     if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
         messages = [{"role": "system", "content": system}, *messages]
-    return row_conversation(name, where, history({**body, "messages": messages}))
+    read = history({**body, "messages": messages})
+    count_unknown("unknown_column", body, ROW_COLUMNS, read.changes)
+    return row_conversation(
+        name, where, replace(read, messages=tuple(with_media(read.messages, body)))
+    )

@@ -10,19 +10,18 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json, Media, Message, Part, Text, unknown_part
+from builder.conversation import Conversation, Event, Json, Message, Part, Text
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_unknown
 from builder.sources.source import Source
-
-_MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
-"""The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
 
 
 def recognise(source: Source) -> str | None:
@@ -77,11 +76,13 @@ def _conversation(
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
     messages = read_turns(turns, changes)
+    count_unknown("unknown_column", row, ROW_COLUMNS, changes)
     if system := as_str(row.get("system")):
         messages.insert(0, Message("system", (Text(system),)))
     messages, embedded = _without_tools(messages, changes, problems, where)
-    messages = _with_media(messages, row)
-    listed = _tools(row.get("tools"), changes, problems, where)
+    messages = with_media(messages, row)
+    columns = (row.get(key) for key in ("tools", "tool_defs"))
+    listed = _tools(next((it for it in columns if it is not None), None), changes, problems, where)
     if embedded is None:
         embedded = _tools(_typed_tools(turns), changes, problems, where)
     if not messages:
@@ -150,36 +151,6 @@ def _without_tools(
         if parts:
             kept.append(replace(message, parts=tuple(parts)))
     return kept, tools
-
-
-def _with_media(messages: list[Message], row: dict[str, Json]) -> list[Message]:
-    """Returns the messages with the media of the row's columns in place of the tags.
-
-    Media without a tag have no known position: they become an unknown part of the first user
-    message.
-    """
-    for kind, plural in _MEDIA:
-        media = row.get(plural) or row.get(kind)
-        left = len(media) if isinstance(media, list) else int(bool(media))
-        for index, message in enumerate(messages if left else ()):
-            if message.role != "user":
-                continue
-            parts: list[Part] = []
-            for part in message.parts:
-                texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) else []
-                left -= max(0, len(texts) - 1)
-                if len(texts) < 2:
-                    parts.append(part)
-                    continue
-                for number, text in enumerate(texts):
-                    parts += [Media(kind)] if number else []
-                    parts += [Text(text)] if text.strip() else []
-            messages[index] = replace(message, parts=tuple(parts))
-        asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
-        if left and asked is not None:
-            first = messages[asked]
-            messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
-    return messages
 
 
 READER = Reader(

@@ -29,6 +29,7 @@ from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, count_unknown
 
 ROLES = {
     "human": "user", "user": "user",
@@ -38,6 +39,7 @@ ROLES = {
     "function_call": "call", "function-call": "call",
     "observation": "result", "function-response": "result", "function_response": "result",
     "tool": "result", "ipython": "result",
+    "tool_call": "call", "tool_response": "result",
 }  # fmt: skip
 """Roles by a turn's `from` (or `role`); "call" is an assistant's turn with only calls."""
 
@@ -61,6 +63,7 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
         if not isinstance(item, dict):
             messages.append(Message("user", (unknown_part(type(item).__name__),)))
             continue
+        count_unknown("unknown_key", item, MESSAGE_KEYS, changes)
         source = as_str(item.get("from")) or as_str(item.get("role"))
         role = ROLES.get(source, source[:40] or "none")
         value = item["value"] if "value" in item else item.get("content")

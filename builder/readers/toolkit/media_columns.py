@@ -1,0 +1,45 @@
+"""Puts the media of a row's columns into its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from builder.conversation import Json, Media, Message, Part, Text, unknown_part
+
+_MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
+"""The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
+
+
+def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Message]:
+    """Returns the messages with the media of the row's columns in place of the tags.
+
+    Texts refer to media by `<image>`, `<video>` and `<audio>`. Media without a tag have no known
+    position: they become an unknown part of the first user message, unless the messages contain
+    media parts themselves, which the columns then hold.
+    """
+    messages = list(messages)
+    for kind, plural in _MEDIA:
+        media = row.get(plural) or row.get(kind)
+        left = len(media) if isinstance(media, list) else int(bool(media))
+        placed = (part for message in messages for part in message.parts)
+        left -= sum(isinstance(part, Media) and part.kind == kind for part in placed)
+        for index, message in enumerate(messages if left > 0 else ()):
+            if message.role != "user":
+                continue
+            parts: list[Part] = []
+            for part in message.parts:
+                texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) else []
+                left -= max(0, len(texts) - 1)
+                if len(texts) < 2:
+                    parts.append(part)
+                    continue
+                for number, text in enumerate(texts):
+                    parts += [Media(kind)] if number else []
+                    parts += [Text(text)] if text.strip() else []
+            messages[index] = replace(message, parts=tuple(parts))
+        asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
+        if left > 0 and asked is not None:
+            first = messages[asked]
+            messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
+    return messages
