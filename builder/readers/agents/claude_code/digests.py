@@ -14,13 +14,14 @@ Observed by running the program against a recording server (scripts/wire):
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from builder.conversation import Json
+from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
+from builder.readers.agents.claude_code.canonical import canonical, sha256
 from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -50,12 +51,12 @@ class SentMessage:
     @cached_property
     def canonical(self) -> str:
         """Returns the JSON text over which digests are computed."""
-        return _canonical(self.value)
+        return canonical(self.value)
 
     @cached_property
     def digest(self) -> str:
         """Returns the digest of the message."""
-        return _hash(self.canonical)
+        return sha256(self.canonical)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +70,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A request as logged; `proven`: all of its digests match."""
+    """A request as logged.
+
+    proven   all of its digests match
+    trimmed  it has a turn without an argument that the model wrote
+    """
 
     messages: tuple[SentMessage, ...]
     shape: Shape
     proven: bool
+    trimmed: bool
 
 
 def digest(value: Json) -> str:
     """Returns the digest of a JSON value; "" for text with a lone surrogate."""
-    return _hash(_canonical(value))
-
-
-def _canonical(value: Json) -> str:
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def _hash(text: str) -> str:
-    try:
-        return hashlib.sha256(text.encode()).hexdigest()
-    except UnicodeEncodeError:
-        return ""
-
-
-def _plain(value: Json) -> Json:
-    """Returns the value with whole floats as integers, as JavaScript writes them."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
+    return sha256(canonical(value))
 
 
 def without_cache_marks(message: Mapping[str, Json]) -> dict[str, Json]:
@@ -214,13 +198,26 @@ class Requests:
         proven = digest(logged) == name and all(item in self._known for item in hashes)
         if proven and (whole := as_str(record.get("requestDigest"))):
             proven = self._body_digest(record, logged, found) == whole
-        return Rebuilt(tuple(self._with_turns(found)), read_shape(logged), proven)
+        sent = tuple(self._with_turns(found))
+        trimmed = any(one.turn is not None and _is_trimmed(one) for one in sent)
+        return Rebuilt(sent, read_shape(logged), proven, trimmed)
+
+    def exact_shape(self, reference: str) -> Shape | None:
+        """Returns system and tools of the request with that id, if their digest matches."""
+        record = self._requests[reference][0] if reference in self else {}
+        name = as_str(record.get("shapeHash"))
+        logged = self._shapes.get(name)
+        return read_shape(logged) if logged is not None and digest(logged) == name else None
 
     def _with_turns(self, messages: Iterable[SentMessage]) -> Iterator[SentMessage]:
         """Yields the messages, the model's with their turns; equal answers in logged order."""
         taken: set[str] = set()
         for sent in messages:
             candidates = self._turns.get(sent.digest, {})
+            if not candidates and sent.value.get("role") == "assistant":
+                blocks = map(as_dict, as_list(sent.value.get("content")))
+                silent = without_cache_marks({"role": "assistant", "content": _silent(blocks)})
+                candidates = self._turns.get(digest(silent), {})
             turn = next((turn for key, turn in candidates.items() if key not in taken), None)
             if turn is None:
                 yield sent
@@ -253,24 +250,47 @@ class Requests:
                 case _:
                     return ""
         written = (
-            _canonical(marked[at]) if at in marked else message.canonical
+            canonical(marked[at]) if at in marked else message.canonical
             for at, message in enumerate(messages)
         )
         body: dict[str, Json] = {**shape, **as_dict(record.get("params"))}
         if "system" in shape:
             body["system"] = [*system]
-        texts = {key: _canonical(value) for key, value in body.items()}
+        texts = {key: canonical(value) for key, value in body.items()}
         texts["messages"] = f"[{','.join(written)}]"
         pairs = (f"{json.dumps(key, ensure_ascii=False)}:{texts[key]}" for key in sorted(texts))
-        return _hash(f"{{{','.join(pairs)}}}")
+        return sha256(f"{{{','.join(pairs)}}}")
 
 
 def _answer_forms(turn: SessionTurn) -> Iterator[list[Json]]:
-    """Yields the contents of a turn that a request may have: with and without its thoughts."""
-    yield [*turn.blocks]
-    silent = [b for b in turn.blocks if b.get("type") not in ("thinking", "redacted_thinking")]
-    if len(silent) < len(turn.blocks):
-        yield [*silent]
+    """Yields the contents of a turn that a request may have: with and without its thoughts.
+
+    The call that leaves plan mode is sent back without the plan that the model wrote.
+    """
+    for blocks in (turn.blocks, tuple(map(_without_plan, turn.blocks))):
+        silent = _silent(blocks)
+        yield [*blocks]
+        if len(silent) < len(blocks):
+            yield silent
+
+
+def _silent(blocks: Iterable[dict[str, Json]]) -> list[Json]:
+    """Returns the blocks without thoughts, which the program may move when it sends them again."""
+    return [b for b in blocks if b.get("type") not in ("thinking", "redacted_thinking")]
+
+
+def _without_plan(block: dict[str, Json]) -> dict[str, Json]:
+    leaves = block.get("type") == "tool_use" and block.get("name") == LEAVES_PLAN_MODE
+    return {**block, "input": {}} if leaves else block
+
+
+def _is_trimmed(sent: SentMessage) -> bool:
+    """Returns whether a message lacks the plan that its turn has."""
+    assert sent.turn is not None, "the caller looked"
+    written = [block for block in sent.turn.blocks if block != _without_plan(block)]
+    blocks = map(as_dict, as_list(sent.value.get("content")))
+    given = [as_str(block.get("id")) for block in blocks if block.get("input") == {}]
+    return any(as_str(block.get("id")) in given for block in written)
 
 
 def _call_order(turn: SessionTurn) -> Callable[[dict[str, Json]], int]:

@@ -135,11 +135,14 @@ def _view(
     reference = next((item for item in references if item), "")
     rebuilt = requests.rebuild(reference) if reference else None
     if rebuilt is not None:
-        context = Context("proven") if rebuilt.proven else Context("partial", (_ALTERED,))
+        missing = set() if rebuilt.proven else {_ALTERED}
+        missing |= {"history"} if rebuilt.trimmed else set()
+        context = Context.lacking(missing, "proven")
         return _View(rebuilt.messages, rebuilt.shape, context)
-    shape = snapshots.before(following)
+    exact = requests.exact_shape(reference)
+    shape = exact or snapshots.before(following)
     missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
-    if not snapshots.has_tools_of(turn):
+    if exact is None and not snapshots.has_tools_of(turn):
         missing.add("tools")
     if not renders:
         missing.add("reminders")

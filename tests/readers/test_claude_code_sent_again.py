@@ -1,0 +1,56 @@
+"""Claude Code's requests: digests of numbers, and turns that are sent again in another form."""
+
+import pytest
+from session_logs import SESSION, SessionLog, contexts, conversations, digest, text
+from test_claude_code import arguments, calling
+
+from builder.conversation import Context, Reasoning
+from builder.readers.agents.claude_code.canonical import canonical
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),  # by JSON.stringify(JSON.parse(…)) of Node 20
+    [
+        (1e-7, "1e-7"), (-1.5e-9, "-1.5e-9"), (1e-6, "0.000001"), (1e-05, "0.00001"),
+        (0.1, "0.1"), (123.456, "123.456"), (-0.0, "0"), (3.0, "3"), (10, "10"),
+        (1e16, "10000000000000000"), (1e20, "100000000000000000000"), (1e21, "1e+21"),
+        (12345678901234567890, "12345678901234567000"), (2**53 + 1, "9007199254740992"),
+        (1.5e300, "1.5e+300"), (5e-324, "5e-324"), ("number 1e-07", '"number 1e-07"'),
+    ],
+)  # fmt: skip
+def test_numbers_are_those_of_ecmascript(value, written):
+    assert canonical({"b": [value], "a": None}) == f'{{"a":null,"b":[{written}]}}'
+
+
+def test_a_turn_whose_thoughts_were_moved_is_the_same_turn():
+    log = SessionLog()
+    log.user("Do it.")
+    thought = {"type": "thinking", "thinking": "First I look.", "signature": "s"}
+    call = {"type": "tool_use", "id": "toolu_x", "name": "Read", "input": {"path": "a.txt"}}
+    log.answer(text("I look."), thought, call)
+    log.history[-1] = {"role": "assistant", "content": [thought, text("I look."), call]}
+    blob = {"type": "api-request-blob", "hash": digest(log.history[-1])}
+    log.lines.append({**blob, "message": log.history[-1], "sessionId": SESSION})
+    log.result(call, "Done.")
+    log.answer(text("Done."))
+    (found,) = conversations(log.lines)
+    answers = [message for message in found.messages if message.role == "assistant"]
+    assert [message.untrained for message in answers] == [None, None]
+    assert Reasoning("First I look.") in answers[0].parts
+    assert contexts(found) == [Context("proven")] * 2
+
+
+def test_a_plan_of_the_model_is_sent_back_empty_and_its_call_is_trained():
+    (found,) = conversations(calling("ExitPlanMode", {"plan": "Change a line."}, {}).lines)
+    assert arguments(found) == ([{"plan": "Change a line."}], [None, None])
+    assert contexts(found) == [Context("proven"), Context("partial", ("history",))]
+
+
+def test_tools_come_from_the_requests_shape_where_a_message_is_missing():
+    log = calling("Read", {"path": "a.txt"}, {"path": "b.txt"})
+    log.lines = [line for line in log.lines if line["type"] != "api-request-blob"]
+    log.attachment("A later reminder.")
+    first, *_ = conversations(log.lines)
+    assert first.tools
+    missing = {code for item in contexts(first) for code in item.missing}
+    assert not {"tools", "system"} & missing
