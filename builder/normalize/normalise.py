@@ -15,7 +15,7 @@ request stays in place (`harness: keep`); after tool results it is a separate us
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import Context, Conversation, ToolCall
@@ -24,7 +24,7 @@ from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
-from builder.normalize.targets import cut, ends, mask, successive
+from builder.normalize.targets import TOKENS, cut, ends, mark_tokens, mask, successive
 from builder.normalize.turns import begins, joins, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
@@ -69,7 +69,6 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         isinstance(part, ToolCall) for message in conversation.messages for part in message.parts
     )
     result: Draft | Problem
-    draft = Draft(())
     if conversation.evaluation and not options.allow_eval:
         detail = "a benchmark's own data, which must not be trained on"
         result = Problem("evaluation_data", conversation.record, detail, records=0)
@@ -81,11 +80,14 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         result = replace(problems[0], records=0)
     else:
         result = read_draft(conversation, options)
-    for step in STEPS:
-        if isinstance(result, Problem):
-            break
-        draft = result
-        result = step(draft, options)
+    began = result
+    draft, result = _after(STEPS, began, options)
+    if (
+        isinstance(result, Problem)
+        and result.code == TOKENS
+        and options.control_tokens == "context"
+    ):
+        draft, result = _after(_UP_TO_TOKENS, began, options)  # keeps the turns before them
     if isinstance(result, Problem):
         dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
         return Normalised(None, result, draft.changes, dropped=dropped)
@@ -125,6 +127,22 @@ STEPS: tuple[Step, ...] = (
     joins,
     characters,
 )
+
+
+_UP_TO_TOKENS = (*STEPS[: STEPS.index(cut)], mark_tokens, *STEPS[STEPS.index(cut) :])
+
+
+def _after(
+    steps: Sequence[Step], result: Draft | Problem, options: NormalizeOptions
+) -> tuple[Draft, Draft | Problem]:
+    """Returns the draft before the last step that was run, and the result of that step."""
+    draft = Draft(())
+    for step in steps:
+        if isinstance(result, Problem):
+            break
+        draft = result
+        result = step(draft, options)
+    return draft, result
 
 
 def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:

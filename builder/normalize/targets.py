@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from builder.conversation import REPEAT
+from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
+from builder.text import token_pattern
 
 SECOND_ANSWER = "second_answer"
+TOKENS = "control_tokens"
 
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
@@ -95,6 +98,25 @@ def _foreign(block: Block) -> str | None:
 
 def _last_target(blocks: Sequence[Block]) -> int:
     return max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
+
+
+def mark_tokens(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Marks targets that contain control tokens, so that `cut` ends the conversation before them.
+
+    Only for conversations in which trained text contains them (`control_tokens: context`).
+    """
+    pattern = token_pattern(options.added_tokens)
+
+    def is_affected(block: Block) -> bool:
+        thoughts = block.reasoning if options.reasoning == "keep" else ()
+        written = [text for call in block.calls for text in (call.name, dumps(call.arguments))]
+        return any(map(pattern.search, (*block.texts, *thoughts, *written)))
+
+    blocks = [
+        replace(block, fault=TOKENS) if _is_target(block) and is_affected(block) else block
+        for block in draft.blocks
+    ]
+    return draft.having(blocks)
 
 
 def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
