@@ -87,7 +87,9 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         and result.code == TOKENS
         and options.control_tokens == "context"
     ):
-        draft, result = _after(_UP_TO_TOKENS, began, options)  # keeps the turns before them
+        before, shorter = _after(_UP_TO_TOKENS, began, options)
+        if not isinstance(shorter, Problem):  # the turns before them are kept
+            draft, result = before, shorter
     if isinstance(result, Problem):
         dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
         return Normalised(None, result, draft.changes, dropped=dropped)

@@ -134,7 +134,7 @@ END = "<|im_end|>"
 CONTROL = (system(END), user(END), calls("f"), Message("tool", (ToolResult((Text(END),), "f"),)))
 
 
-def test_control_tokens_are_broken_in_context_and_reject_in_trained_text():
+def test_control_tokens_are_broken_in_context_and_end_the_conversation_in_trained_text():
     tool = {"name": "f", "description": END, "parameters": {}}
     broken = normalised(*CONTROL, reply("a"), tools=(tool,))
     assert visible(broken) == [
@@ -148,7 +148,10 @@ def test_control_tokens_are_broken_in_context_and_reject_in_trained_text():
         "arguments": Message("assistant", (ToolCall("g", {"a": END}),)),
     }
     for message in trained.values():
-        assert normalised(*CONTROL, message, reasoning="keep").problem.code == "control_tokens"
+        assert normalised(user("hi"), message, reasoning="keep").problem.code == "control_tokens"
+        ends = normalised(*CONTROL, message, reasoning="keep")
+        assert visible(ends) == ["s < |im_end|>", "u < |im_end|>", "a f()"]
+        assert {*dropped(ends)} <= {"control_tokens", "after_control_tokens"}
         assert (
             normalised(*CONTROL, message, reasoning="keep", control_tokens="neutralise").problem
             is None
