@@ -103,3 +103,10 @@ def without_folders(value: Json) -> Json:
     windows, posix = PureWindowsPath(value), PurePosixPath(value)
     is_here = value.startswith("~") or posix.is_absolute() or windows.is_absolute()
     return windows.name if is_here else value
+
+
+def number(value: float) -> str:
+    """Formats a number with grouped thousands; a fraction has three significant digits."""
+    if isinstance(value, int) or value.is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -14,7 +14,7 @@ ORDER = (
     "problem", "codes", "options", "credentials", "finding", "conversation", "jsonio", "keys",
     "sample", "ledger", "paths", "text", "parallel", "sources", "readers", "collect", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",
-    "select", "config", "card", "build", "push", "api", "testing", "cli", "__main__",
+    "view", "select", "config", "card", "build", "push", "api", "testing", "cli", "__main__",
 )  # fmt: skip
 """From the ground up: a room imports only rooms listed before it."""
 

@@ -5,11 +5,11 @@ import threading
 from pathlib import Path
 
 from builder.dataset.files import dataset_files
+from builder.dataset.store import Rows
 from builder.output.manifest import Manifest
-from builder.report.review_file import ReviewFile
-from builder.report.server import Server
-from builder.report.store import Rows
-from builder.report.viewer import Viewer
+from builder.view.review_file import ReviewFile
+from builder.view.server import Server
+from builder.view.viewer import Viewer
 
 
 def viewer_of(name, manifest, scratch, logs=None):

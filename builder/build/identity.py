@@ -49,6 +49,7 @@ OTHER_ROOMS = (
     "push",
     "report",
     "trainers",
+    "view",
 )
 """The rooms that no result depends on: a change in them keeps finished work.
 

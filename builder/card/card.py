@@ -27,9 +27,8 @@ from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description
-from builder.report.html import number
 from builder.report.pictures import bars_picture, histogram_picture
-from builder.text import without_folders
+from builder.text import number, without_folders
 from builder.trainers.record import Targets
 
 SHOWN = 50

@@ -10,7 +10,7 @@ from builder.card.markdown import Code, table
 from builder.conversation import LEVELS, MISSING
 from builder.ledger import ranked
 from builder.normalize.options import Unit
-from builder.report.html import number
+from builder.text import number
 
 _SHOWN = 50
 """Rows of the table of codes: inputs that are datasets may contain any codes."""

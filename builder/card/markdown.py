@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from builder.report.html import escape_invisible, number, shorten
+from builder.report.html import escape_invisible, shorten
+from builder.text import number
 
 Cell = str | int | float | None
 

@@ -10,7 +10,7 @@ from builder.audit.result import Audit
 from builder.card.markdown import table
 from builder.export.variants import VARIANTS
 from builder.qwen3.style import Style, Thoughts
-from builder.report.html import number
+from builder.text import number
 from builder.trainers import TRAINERS, configurations
 from builder.trainers.record import Targets
 

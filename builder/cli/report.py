@@ -12,6 +12,7 @@ from builder.audit.run import audit
 from builder.cli.manifest import tokenizer_of
 from builder.cli.terminal import INTERRUPTED, print_json
 from builder.dataset.files import dataset_files
+from builder.dataset.store import Rows
 from builder.output.aside import write_whole
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
@@ -20,10 +21,9 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.tokenizer import target_for
 from builder.report.report import report_html
-from builder.report.review_file import ReviewFile, review_path
-from builder.report.server import Server
-from builder.report.store import Rows
-from builder.report.viewer import Viewer
+from builder.view.review_file import ReviewFile, review_path
+from builder.view.server import Server
+from builder.view.viewer import Viewer
 
 
 def run_report(

@@ -1,1 +1,1 @@
-"""Makes the HTML report, one self-contained page, and the pages of the viewer."""
+"""Makes the HTML report, one self-contained page."""

@@ -11,17 +11,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from builder.audit.result import AuditTable, Histogram
-from builder.report.html import (
-    EMPTY,
-    Html,
-    escape_invisible,
-    join,
-    number,
-    plain,
-    shorten,
-    tag,
-    text,
-)
+from builder.report.html import EMPTY, Html, escape_invisible, join, plain, shorten, tag, text
+from builder.text import number
 
 MAX_ROWS = 60
 """Rows of a table on the page; the rest is counted in a line."""

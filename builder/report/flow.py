@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from builder.audit.result import AuditTable
 from builder.report.charts import figure, label, rect, table_html
 from builder.report.codes import codes_html
-from builder.report.html import Html, join, number, plain, shorten, tag, text
+from builder.report.html import Html, join, plain, shorten, tag, text
 from builder.report.ledger_stages import IGNORED, LedgerCounts, Loss, Stage
+from builder.text import number
 
 _WIDE, _NARROW = 960.0, 340.0
 _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from re import Pattern
 from typing import NewType
 
-from builder.text import escape_char
+from builder.text import escape_char, number
 
 Html = NewType("Html", str)
 
@@ -110,13 +110,6 @@ def shorten(value: str, limit: int) -> str:
     """Returns the text on one line, cut to `limit` characters with an ellipsis."""
     line = " ".join(value[: 4 * limit].split())
     return line if len(line) <= limit and len(value) <= 4 * limit else f"{line[: limit - 1]}…"
-
-
-def number(value: float) -> str:
-    """Formats a number with grouped thousands; a fraction has three significant digits."""
-    if isinstance(value, int) or value.is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def counted(count: int, noun: str) -> str:

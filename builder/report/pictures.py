@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from builder.audit.result import AuditTable, Histogram
 from builder.report.charts import histogram_drawing
-from builder.report.html import Html, number, plain, shorten, tag
+from builder.report.html import Html, plain, shorten, tag
+from builder.text import number
 
 _STYLE = Html(
     "<style>"

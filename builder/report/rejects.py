@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from builder.dataset.rejects import Reject, read_rejects
 from builder.paths import expand_home
 from builder.report.codes import explained
-from builder.report.html import Html, filter_form, join, number, shorten, tag, text
+from builder.report.html import Html, filter_form, join, shorten, tag, text
 from builder.report.page import fit
+from builder.text import number
 
 _CODES = 200
 _EXAMPLES = 5

@@ -14,7 +14,7 @@ from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import histogram_figure, is_wide, table_figure
 from builder.report.flow import ledger_figure
-from builder.report.html import EMPTY, Html, filter_form, join, number, plain, shorten, tag, text
+from builder.report.html import EMPTY, Html, filter_form, join, plain, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import findings, how_made, proof
 from builder.report.page import fit, page
@@ -23,6 +23,7 @@ from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
 from builder.report.survey import Survey, charts, fetch, survey
 from builder.report.verdict import verdict
+from builder.text import number
 
 MAX_BYTES = 4_800_000
 MAX_SAMPLES = 60

@@ -7,8 +7,9 @@ from types import MappingProxyType
 
 from builder.dataset.rows import DatasetRow
 from builder.report.codes import explained
-from builder.report.html import EMPTY, Html, join, number, shorten, statement, tag, text
+from builder.report.html import EMPTY, Html, join, shorten, statement, tag, text
 from builder.sample import Sample
+from builder.text import number
 
 _HOW: Mapping[str, str] = MappingProxyType(
     {

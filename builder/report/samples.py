@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from builder.conversation import Json
 from builder.dataset.rows import DatasetRow
+from builder.dataset.store import as_stored, content
 from builder.qwen3.parity import spans as trained_spans
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.html import Html, cut, facts_list, join, number, shorten, tag, text
+from builder.report.html import Html, cut, facts_list, join, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
-from builder.report.store import as_stored, content
 from builder.report.turns import IN_A_LIST, Reading, as_written, outline_html, turns_html
 from builder.sample import Sample
+from builder.text import number
 from builder.verify.verifier import MAX_CHARS
 
 _LIMITS = Limits()

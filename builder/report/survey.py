@@ -17,11 +17,10 @@ from builder.audit.result import AuditTable, Histogram, Pick
 from builder.dataset.files import dataset_files
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
+from builder.dataset.store import Rows, characters
 from builder.ledger import ranked
 from builder.report.html import shorten
-from builder.report.sample_facets import characters
 from builder.report.samples import Picked
-from builder.report.store import Rows
 from builder.trainers import DEFAULT_LENGTHS
 
 _NAMES = 400

@@ -14,9 +14,10 @@ from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parse import split_answer, split_responses
 from builder.qwen3.render import is_response
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.report.html import EMPTY, Html, cut, join, number, omission, shorten, tag, text
+from builder.report.html import EMPTY, Html, cut, join, omission, shorten, tag, text
 from builder.report.rendered import Limits
 from builder.sample import Sample
+from builder.text import number
 
 _DEEP = 40
 """Maximum depth of JSON that is indented."""

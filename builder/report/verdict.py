@@ -11,20 +11,10 @@ from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.manifest import Manifest
-from builder.report.html import (
-    EMPTY,
-    Html,
-    counted,
-    join,
-    number,
-    prose,
-    shorten,
-    statement,
-    tag,
-    text,
-)
+from builder.report.html import EMPTY, Html, counted, join, prose, shorten, statement, tag, text
 from builder.report.ledger_stages import LedgerCounts
 from builder.report.survey import Survey
+from builder.text import number
 from builder.verify.options import mode_named
 
 ADVICE = 5

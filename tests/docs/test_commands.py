@@ -27,8 +27,8 @@ from preference_logs import rewound
 from builder import cli
 from builder.cli.app import COMMANDS, app
 from builder.cli.each import run_each
-from builder.report.server import Server
 from builder.testing import assert_proven
+from builder.view.server import Server
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]

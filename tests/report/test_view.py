@@ -18,9 +18,9 @@ from viewing import served, viewer_of
 
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
-from builder.report.list_page import PAGE_ROWS
-from builder.report.query import Query
-from builder.report.store import Address, Rows
+from builder.dataset.store import Address, Rows
+from builder.view.list_page import PAGE_ROWS
+from builder.view.query import Query
 
 
 def ask(server, path, *, host=None, method="GET"):

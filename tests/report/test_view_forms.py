@@ -13,8 +13,8 @@ from viewing import viewer_of
 from builder import UsageError, cli
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows
+from builder.dataset.store import Address, Rows
 from builder.readers.toolkit.narrow import as_dict
-from builder.report.store import Address, Rows
 
 FUNCTION = {
     "name": "wc",
@@ -286,8 +286,8 @@ def test_the_report_names_the_conversion(tmp_path, capsys):
 def test_the_search_is_the_same_while_the_index_is_being_built(tmp_path):
     """A search during indexing waits for the rows that are not converted yet."""
     path = write(tmp_path / "rows.jsonl", [SHAREGPT] * 300)
-    from builder.report.index import SampleIndex
-    from builder.report.query import Query
+    from builder.view.index import SampleIndex
+    from builder.view.query import Query
 
     index = SampleIndex(Rows(dataset_files(str(path)), tmp_path))
     words = '"arguments": {"path": "notes/a.md"}'

@@ -17,8 +17,8 @@ from viewing import served, viewer_of
 
 from builder import cli
 from builder.dataset.review import Decision, read_review
-from builder.report.review_file import MAX_NOTE, ReviewFile, csv_bytes, review_path
-from builder.report.server import MAX_FORM
+from builder.view.review_file import MAX_NOTE, ReviewFile, csv_bytes, review_path
+from builder.view.server import MAX_FORM
 
 
 def post(server, fields, *, path="review", **headers):

@@ -9,11 +9,11 @@ from builder.conversation import Json
 from builder.dataset.rejects import Reject
 from builder.report.codes import explained
 from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
-from builder.report.index import REJECT_FACETS, RejectIndex, Result
-from builder.report.list_page import ListPage, step_links
-from builder.report.query import Query
-from builder.report.raw import raw_html, raw_records
 from builder.report.turns import as_written
+from builder.view.index import REJECT_FACETS, RejectIndex, Result
+from builder.view.list_page import ListPage, step_links
+from builder.view.query import Query
+from builder.view.raw import raw_html, raw_records
 
 _FIELDS = 20
 

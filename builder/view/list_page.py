@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from builder.report.html import EMPTY, Html, join, number, plain, shorten, tag, text
-from builder.report.index import Result
-from builder.report.query import MAX_TEXT, Query, whole_number
+from builder.report.html import EMPTY, Html, join, plain, shorten, tag, text
+from builder.text import number
+from builder.view.index import Result
+from builder.view.query import MAX_TEXT, Query, whole_number
 
 PAGE_ROWS = 50
 _SHOWN_VALUES = 7

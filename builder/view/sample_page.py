@@ -7,18 +7,19 @@ from pathlib import Path
 
 from builder.dataset.review import ACCEPT, REJECT, Decision
 from builder.dataset.rows import DatasetRow
+from builder.dataset.store import Address, Rows
 from builder.qwen3.tokenizer import Target
-from builder.report.html import Html, join, number, tag, text
-from builder.report.index import Result
-from builder.report.list_page import step_links
-from builder.report.query import Query
-from builder.report.raw import raw_html, raw_records, records_of_turns
+from builder.report.html import Html, join, tag, text
 from builder.report.rendered import Limits, legend
-from builder.report.review_file import MAX_NOTE
 from builder.report.samples import Picked, headline, sample_html
-from builder.report.store import Address, Rows
 from builder.report.turns import Reading
 from builder.sample import Sample
+from builder.text import number
+from builder.view.index import Result
+from builder.view.list_page import step_links
+from builder.view.query import Query
+from builder.view.raw import raw_html, raw_records, records_of_turns
+from builder.view.review_file import MAX_NOTE
 
 RECORDS = "records"
 """The value of `side` that shows the raw records next to the conversation."""

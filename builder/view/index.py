@@ -14,10 +14,11 @@ import numpy as np
 
 from builder.conversation import Json
 from builder.dataset.rejects import Reject
+from builder.dataset.store import Address, LineIndex, ParquetIndex, Rows, decoded
 from builder.readers.toolkit.narrow import as_dict
-from builder.report.columns import Columns, ColumnView, Mask, Numbers
-from builder.report.query import Query
-from builder.report.sample_facets import (
+from builder.view.columns import Columns, ColumnView, Mask, Numbers
+from builder.view.query import Query
+from builder.view.sample_facets import (
     FACETS,
     NUMBERS,
     SORTS,
@@ -25,8 +26,7 @@ from builder.report.sample_facets import (
     sample_numbers,
     sample_values,
 )
-from builder.report.search import Row, RowTexts, TextScan, reject_texts, sample_texts
-from builder.report.store import Address, LineIndex, ParquetIndex, Rows, decoded
+from builder.view.search import Row, RowTexts, TextScan, reject_texts, sample_texts
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from builder.conversation import Json
+from builder.dataset.store import decoded
 from builder.jsonio import dumps
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.report.columns import Mask
-from builder.report.store import decoded
+from builder.view.columns import Mask
 
 Row: TypeAlias = "bytes | Json"
 """A line that is not decoded yet, or the value of a row."""

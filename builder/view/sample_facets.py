@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 from builder.conversation import LEVELS, Json
 from builder.dataset.rows import DatasetRow
+from builder.dataset.store import as_stored, characters, content, messages
 from builder.jsonio import JsonFault, dumps, loads
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.report.html import number, shorten
-from builder.report.store import as_stored, content
+from builder.readers.toolkit.narrow import as_str
+from builder.report.html import shorten
 from builder.sample import Sample
+from builder.text import number
 
 FACETS = MappingProxyType(
     {
@@ -102,7 +103,7 @@ def facet_value(value: str) -> str:
 def sample_numbers(row: DatasetRow) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
-    answers = (message.get("role") == "assistant" for message in _messages(content(row)))
+    answers = (message.get("role") == "assistant" for message in messages(content(row)))
     found = {
         "length": meta.tokens or characters(row),
         "turns": meta.assistant_turns or sum(answers),
@@ -129,7 +130,7 @@ def id_digest(sample: str) -> int:
 
 def called_tools(value: Json) -> Iterator[str]:
     """Yields the names of the tools that the assistant turns of a row call."""
-    for message in _messages(value):
+    for message in messages(value):
         content = as_str(message.get("content"))
         if message.get("role") == "assistant" and "<tool_call>" in content:
             for found in _CALL.finditer(content):
@@ -137,15 +138,6 @@ def called_tools(value: Json) -> Iterator[str]:
                     yield as_str(loads(found[1].encode("utf-8", "surrogatepass")))
                 except JsonFault:
                     continue
-
-
-def _messages(value: Json) -> Iterator[dict[str, Json]]:
-    return map(as_dict, as_list(as_dict(value).get("messages")))
-
-
-def characters(row: DatasetRow) -> int:
-    """Returns the number of characters in the messages of a row."""
-    return sum(len(as_str(message.get("content"))) for message in _messages(content(row)))
 
 
 def _texts(value: str | None) -> list[str]:

@@ -21,12 +21,13 @@ from typing import IO, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
+from builder.dataset.conversions import Conversions
 from builder.dataset.files import DataFile
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
-from builder.report.conversions import Conversions
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
@@ -320,6 +321,16 @@ def as_stored(row: DatasetRow) -> Json:
 def content(row: DatasetRow) -> Json:
     """Returns the converted row; if no conversion was needed, the row as stored."""
     return row.converted or as_stored(row)
+
+
+def messages(value: Json) -> Iterator[dict[str, Json]]:
+    """Yields the messages of a stored row; {} for one that is not an object."""
+    return map(as_dict, as_list(as_dict(value).get("messages")))
+
+
+def characters(row: DatasetRow) -> int:
+    """Returns the number of characters in the messages of a row."""
+    return sum(len(as_str(message.get("content"))) for message in messages(content(row)))
 
 
 def decoded(line: bytes) -> Json:

@@ -15,11 +15,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
+from builder.dataset.store import Address
 from builder.problem import UsageError
 from builder.report.page import policy
-from builder.report.query import whole_number
-from builder.report.store import Address
-from builder.report.viewer import Viewer
+from builder.view.query import whole_number
+from builder.view.viewer import Viewer
 
 HOST = "127.0.0.1"
 

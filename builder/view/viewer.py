@@ -12,27 +12,28 @@ from builder.conversation import Json
 from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
 from builder.dataset.rows import DatasetRow
+from builder.dataset.store import Address, Rows, as_stored, content
 from builder.jsonio import dumps
 from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target, target_for
-from builder.report.columns import ColumnView, Mask
 from builder.report.flow import ledger_figure
-from builder.report.html import EMPTY, Html, join, marked, number, shorten, tag, text
-from builder.report.index import RejectIndex, Result, SampleIndex
+from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
-from builder.report.list_page import ListPage
 from builder.report.overview import how_made, proof
 from builder.report.page import page
-from builder.report.query import Query, whole_number
-from builder.report.reject_pages import reject_list, reject_page
-from builder.report.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
-from builder.report.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
-from builder.report.sample_page import SamplePage
 from builder.report.samples import Picked, headline
-from builder.report.search import sample_texts
-from builder.report.store import Address, Rows, as_stored, content
 from builder.report.survey import Survey
 from builder.report.verdict import verdict
+from builder.text import number
+from builder.view.columns import ColumnView, Mask
+from builder.view.index import RejectIndex, Result, SampleIndex
+from builder.view.list_page import ListPage
+from builder.view.query import Query, whole_number
+from builder.view.reject_pages import reject_list, reject_page
+from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
+from builder.view.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
+from builder.view.sample_page import SamplePage
+from builder.view.search import sample_texts
 
 KEYS = (
     ("j or →", "next sample, or next row of a list"),
