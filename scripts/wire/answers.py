@@ -121,7 +121,7 @@ def _chat(body: Body, answer: Answer) -> tuple[Body, list[Event]]:
     base = {"id": _id("chatcmpl-"), "created": int(time.time()), "model": body.get("model")}
     tokens = answer.tokens
     usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
-    finish = "tool_calls" if calls else "stop"
+    finish = answer.stop or ("tool_calls" if calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     full = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
 

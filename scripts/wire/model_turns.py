@@ -51,7 +51,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Counted."},
     ],
     "manager": [
-        {"text": "An agent does it.", "calls": [agent("[[S:parallel]] Change hello to goodbye.")]},
+        {"text": "An agent does it.", "calls": [agent("parallel", background=False)]},
         {"text": "It is done."},
     ],
     "halves": [

@@ -113,6 +113,8 @@ class _Segment:
     model: str | None = None
     problems: tuple[Problem, ...] = ()
     hidden: set[str] = field(default_factory=set)
+    answer: str | None = None
+    """The record with which the answer began that the last record belongs to."""
 
     def add(self, content: Json, turn: str | None) -> None:
         """Adds the messages of a Content."""
@@ -227,7 +229,7 @@ def _path(entries: dict[str, _Entry], leaf: str, until: Container[str] = ()) -> 
 def _emit(
     entries: dict[str, _Entry], segment: _Segment, found: Counter[str]
 ) -> Iterator[Conversation]:
-    if not segment.messages:
+    if not segment.messages or not segment.uuids:  # only records of unknown types
         return
     inside = [entries[uuid] for uuid in segment.uuids]
     seen = {uuid for uuid in segment.uuids if entries[uuid].used}
@@ -281,7 +283,8 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     parts = as_dict(entry.item["message"]).get("parts")
     start = len(segment.messages)
     role = "model" if kind == "assistant" else "user"
-    segment.add({"role": role, "parts": parts}, uuid)
+    segment.answer = _answer_of(segment, uuid, entry) if kind == "assistant" else None
+    segment.add({"role": role, "parts": parts}, segment.answer or uuid)
     added = segment.messages[start:]
     if kind == "assistant":
         model = name_or_none(entry.item.get("model"))
@@ -293,6 +296,21 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     elif subtype not in _TYPED:
         added = [_by_program(message) for message in added]
     segment.messages[start:] = added
+
+
+def _answer_of(segment: _Segment, uuid: str, entry: _Entry) -> str:
+    """Returns the first record of the answer to which a record of the model belongs.
+
+    In the files of sub-agents each call of an answer has a record of its own; the first record of
+    an answer has its usage. Two answers in a row have an unlogged prompt between them (a retry
+    after the output limit), and later requests join their texts: `history` is missing.
+    """
+    if segment.answer is None:
+        return uuid
+    if entry.item.get("isSidechain") and "usageMetadata" not in entry.item:
+        return segment.answer
+    segment.hidden.add("history")
+    return uuid
 
 
 def _by_program(message: Message) -> Message:
