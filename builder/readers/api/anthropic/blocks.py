@@ -115,6 +115,9 @@ def _call(block: Block) -> ToolCall | Unparsed:
     return ToolCall(name, block.get("input"), name_or_none(block.get("id")))
 
 
+_RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control", "id"})
+
+
 def _result(block: Block) -> ToolResult:
     content: list[Content] = []
     value = block.get("content")
@@ -130,6 +133,9 @@ def _result(block: Block) -> ToolResult:
                 content.append(Data(inner))
     if not isinstance(value, str | list | None):
         content.append(Data(value))
+    if value is None:  # a program's own block of this name, whose result is under another key
+        unread = sorted(key for key in block.keys() - _RESULT_KEYS if block[key])
+        content += [unknown_part(f"tool_result.{key}") for key in unread]
     return ToolResult(
         tuple(content),
         name_or_none(block.get("tool_use_id")),
