@@ -218,6 +218,7 @@ class Conversation:
               log contains, so it is kept whatever precedes it (docs/context.md)
     outcome   how it ended, exactly as logged: reward, score, resolved, exit_status, error, labels,
               feedback, evaluator, and `benchmark`, the public benchmark that was run
+    padded    it is from a table, whose structs may have nulls that no log contains
     """
 
     id: str
@@ -237,6 +238,7 @@ class Conversation:
     context: Context | None = None
     recorded: bool = False
     outcome: Mapping[str, Json] | None = None
+    padded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
 from builder.jsonio import JsonFault, loads
+from builder.normalize import padding
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
@@ -109,11 +110,13 @@ def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> 
     return "\n".join(part_text(part) for part in parts)
 
 
-def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
+def arguments(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Decodes the arguments; the step `cut` handles those that are not a JSON object.
 
     "" and null become {} (`empty_arguments`); doubly encoded ones are decoded (`double_encoded`).
+    The padding of Arrow is removed from definitions and arguments (`null_padding`).
     """
+    draft = _unpadded(draft, options)
     if not any(block.calls for block in draft.blocks):
         return draft
     counts: Counter[str] = Counter()
@@ -124,6 +127,51 @@ def arguments(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
         if isinstance(call.arguments, dict) and call_fault(call) is None
     )
     return replace(draft, blocks=blocks, called=called).counting(**counts)
+
+
+def _unpadded(draft: Draft, options: NormalizeOptions) -> Draft:
+    """Removes nulls that only fill the structs of a table, if there is a sign that some do.
+
+    Signs: the rows are from a table, a property has no schema, or a null has no property. Arguments
+    that the log has as JSON text are the model's own.
+    """
+    counts: Counter[str] = Counter()
+    tools = draft.tools
+    is_padded = draft.padded or (tools is not None and padding.is_padded(list(tools)))
+    if is_padded and tools is not None:
+        cleaned = tuple(map(padding.unpadded_tools, tools))
+        if cleaned != tools:
+            counts["null_padding"] += 1
+            tools = cleaned
+    calls = [call for call in calls_in(draft.blocks) if padding.has_null(call.arguments)]
+    if calls:
+        listed = options.supplied_tools if tools is None else tools
+        known = padding.schemas(listed or ())
+        is_padded = is_padded or not all(
+            padding.declares(call.arguments, known.get(call.name))
+            for call in calls
+            if isinstance(call.arguments, dict)
+        )
+    if not is_padded:
+        return draft
+    nulls = {call.ordinal for call in calls}
+    blocks = [
+        replace(
+            block,
+            calls=tuple(
+                replace(
+                    call, arguments=padding.unpadded(call.arguments, known.get(call.name), counts)
+                )
+                if call.ordinal in nulls
+                else call
+                for call in block.calls
+            ),
+        )
+        if any(call.ordinal in nulls for call in block.calls)
+        else block
+        for block in draft.blocks
+    ]
+    return replace(draft, tools=tools).having(blocks, counts)
 
 
 def _decoded_block(block: Block, counts: Counter[str]) -> Block:

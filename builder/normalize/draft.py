@@ -84,8 +84,9 @@ class Draft:
     `called` has name and arguments of all readable calls, including calls that are dropped later:
     definitions are inferred from them. `changes` counts changes by code. `dropped` maps the
     ordinals of dropped calls to codes. `cut` is why turns were cut, if any were. `tools_source`
-    describes the logged `tools` until the step `tools` sets it for all definitions. `context`
-    applies to turns whose block has none.
+    describes the logged `tools` until the step `tools` sets it for all definitions. `padded`: nulls
+    may be those of a table (`Conversation.padded`). `context` applies to turns whose block has
+    none.
     """
 
     blocks: tuple[Block, ...]
@@ -100,6 +101,7 @@ class Draft:
     complete: bool = False
     recorded: bool = False
     version: str | None = None
+    padded: bool = False
     context: Context = UNKNOWN
 
     def counting(self, **codes: int) -> Draft:

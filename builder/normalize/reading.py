@@ -53,6 +53,7 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
         complete=conversation.complete,
         recorded=conversation.recorded,
         version=conversation.version,
+        padded=conversation.padded,
         context=conversation.context or derived_context(conversation, bool(reader.system)),
     )
     return draft.counting(**reader.counts).dropping(reader.misplaced, "not_by_assistant")

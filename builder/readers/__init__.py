@@ -141,6 +141,8 @@ def read_events(reader: Reader, source: Source) -> Iterator[Event]:
     Elsewhere in a record, for example in a score, these numbers do no harm.
     """
     for event in reader.read(source):
+        if source.table is not None and isinstance(event, Conversation):
+            event = replace(event, padded=True)  # noqa: PLW2901 - completed
         if isinstance(event, Conversation) and _has_invalid_number(source, event):
             detail = "it contains a number that is not valid JSON"
             problem = Problem("number", event.record, detail, records=0)

@@ -1,7 +1,8 @@
 """Reads rows of tables (Parquet and Arrow files, datasets on the Hub) as JSON values.
 
 In Arrow all structs of a column have the same fields, and nulls fill the missing ones. So a null
-inside a struct carries no information and is left out. Columns of JSON (Arrow's extension type, or
+inside a struct carries no information and is left out, except in the arguments of calls, where the
+tool's schema decides (builder.normalize.padding). Columns of JSON (Arrow's extension type, or
 `Json` of `datasets` ≥ 4.7) keep their nulls (library-measurements.md "Files").
 """
 
@@ -210,8 +211,22 @@ def _parsed(value: Any) -> Json:
     return loads_text(value) if isinstance(value, str) else _plain(value)
 
 
+def _with_nulls(value: Any) -> Json:
+    """Returns the arguments of a call with their nulls, which its tool's schema may require."""
+    if isinstance(value, dict):
+        return {str(name): _with_nulls(item) for name, item in value.items()}
+    if isinstance(value, list) and not any(isinstance(item, tuple) for item in value):
+        return [_with_nulls(item) for item in value]
+    return _plain(value)
+
+
 def _plain(value: Any) -> Json:
     if isinstance(value, dict):
+        arguments = value.get("arguments")
+        if isinstance(arguments, dict) and "name" in value and "description" not in value:
+            rest = _plain({**value, "arguments": None})
+            assert isinstance(rest, dict), "it is an object"
+            return {**rest, "arguments": _with_nulls(arguments)}
         return {str(name): _plain(item) for name, item in value.items() if item is not None}
     if isinstance(value, list):
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
