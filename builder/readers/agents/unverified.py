@@ -1,6 +1,6 @@
 """Recognises and rejects the logs of agents that are known only from third-party descriptions.
 
-Source: kimi-copilot-cursor-hermes.md (VS Code chat, Cursor), where each is
+Source: kimi-copilot-cursor-hermes.md (exports of VS Code's chat debug view, Cursor), where each is
 marked unverified. Guessing at a format could produce samples that no model ever saw, so each record
 is a Problem `unverified_format`.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from builder.conversation import Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dicts, as_list
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
@@ -26,24 +26,25 @@ def recognise(source: Source) -> str | None:
             return "Cursor's database (cursorDiskKV)"
         return None
     for item in source.peek.objects:
-        if _is_chat(item) or _is_chat(as_dict(item.get("v"))):
-            return "a chat of VS Code (requests, responderUsername)"
+        if _is_replay(item):
+            return "an export of VS Code's chat debug view (prompts with logs)"
     return None
 
 
-def _is_chat(item: dict[str, Json]) -> bool:
-    return "responderUsername" in item and isinstance(item.get("requests"), list)
+def _is_replay(item: dict[str, Json]) -> bool:
+    prompts = as_dicts(item.get("prompts"))
+    return any(isinstance(prompt.get("logs"), list) for prompt in prompts)
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields a Problem for each event, request or row of a conversation."""
+    """Yields a Problem for each prompt or row of a conversation."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _cursor(source))
         return
     document = source.document() if source.peek.kind == "json" else None
-    if isinstance(document, dict) and _is_chat(document):
-        for record in source.counted(as_list(document["requests"])):
-            yield Problem(_CODE, record.where, "a request of VS Code's chat")
+    if isinstance(document, dict):
+        for record in source.counted(as_list(document.get("prompts"))):
+            yield Problem(_CODE, record.where, "a prompt of VS Code's debug view")
         return
     detail = "a format known only from third-party descriptions"
     for item in source.records():
@@ -64,7 +65,9 @@ def _cursor(source: Source) -> Iterator[Event]:
 
 READER = Reader(
     name="unverified",
-    summary="VS Code chat, Cursor: recognised, but rejected (unverified_format)",
+    summary=(
+        "exports of VS Code's chat debug view, Cursor: recognised, but rejected (unverified_format)"
+    ),
     recognise=recognise,
     read=read,
 )

@@ -214,6 +214,7 @@ class EventLog:
         turn = name_of(data, "apiCallId")
         if turn is None and data.get("turnId") is not None and data.get("interactionId"):
             turn = f"{data.get('interactionId')} {data.get('turnId')}"
+        turn = turn or name_of(data, "messageId")
         parts = tuple(_answer_parts(data))
         calls = {part.id for part in parts if isinstance(part, ToolCall) and part.id}
         if agent.answer is None or turn is None or agent.answer.message.turn != turn:
