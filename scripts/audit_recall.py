@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from builder.scrub.secrets import find_secrets, scanned_secrets
+from builder.secrets.secrets import find_secrets, scanned_secrets
 
 LOWER, UPPER, DIGIT = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGIT

@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from regex_samples import samples

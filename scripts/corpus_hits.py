@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from builder.jsonio import JsonFault, loads
-from builder.scrub.secrets import named_secret, secrets_in
 from builder.scrub.texts import value_strings
+from builder.secrets.secrets import named_secret, secrets_in
 
 LIST = Path(__file__).resolve().parents[1] / "tests" / "scrub" / "corpus_hits.txt"
 

@@ -1,4 +1,4 @@
-"""Writes builder/scrub/letter_pairs.txt: how often one character follows another in names.
+"""Writes builder/secrets/letter_pairs.txt: how often one character follows another in names.
 
 The names and words are those of CPython's standard library, read from its source code, without
 hexadecimal numbers. Run with CPython 3.11, as the file was.
@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "builder" / "scrub" / "letter_pairs.txt"
+TARGET = Path(__file__).parent.parent / "builder" / "secrets" / "letter_pairs.txt"
 ALPHABET = f"{string.ascii_uppercase}{string.ascii_lowercase}0"
 LEAST, MOST = -12, 8
 WORD = re.compile("[A-Za-z0-9]{3,40}")

@@ -1,6 +1,6 @@
 """Forms of secrets as other scanners and vendors describe them, for scripts/audit_outside.py.
 
-None of them comes from the tables of `builder.scrub`. Tokens follow the rules of gitleaks, the
+None of them comes from the tables of `builder.secrets`. Tokens follow the rules of gitleaks, the
 detectors of trufflehog, GitHub's list of partner patterns and the issuers' documentation; places
 follow the examples of noseyparker and kingfisher and the manuals of the tools. Values are drawn
 when a template is expanded (`draw`), so this file contains no secret.

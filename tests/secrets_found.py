@@ -1,6 +1,6 @@
 """Asks for the secrets in a text, as the tests compare them."""
 
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 
 def found(text):

@@ -11,7 +11,8 @@ import pytest
 from places import ROOT
 
 ORDER = (
-    "problem", "codes", "options", "credentials", "finding", "conversation", "jsonio", "keys",
+    "secrets", "problem", "codes", "options", "credentials", "finding", "conversation", "jsonio",
+    "keys",
     "sample", "ledger", "paths", "text", "parallel", "sources", "readers", "collect", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",
     "view", "select", "config", "card", "build", "push", "api", "testing", "cli", "__main__",
@@ -75,6 +76,12 @@ def test_rooms_import_only_rooms_below_them():
         if ORDER.index(room(other)) > ORDER.index(room(name))
     )
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_room_of_secrets_imports_nothing_of_the_house():
+    own = {name for name in modules() if room(name) == "secrets"}
+    assert own
+    assert not {other for name in own for other in imports(name)} - own
 
 
 def test_no_module_imports_itself_through_others():

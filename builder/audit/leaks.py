@@ -10,8 +10,8 @@ from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.rejects import REJECTS, Reject
 from builder.scrub.personal import KINDS, find_personal, personal_in
-from builder.scrub.secrets import KINDS as SECRET_KINDS
-from builder.scrub.secrets import (
+from builder.secrets.secrets import KINDS as SECRET_KINDS
+from builder.secrets.secrets import (
     MARK,
     find_secrets,
     mask_pieces,

@@ -1,1 +1,1 @@
-"""Finds and replaces what must not be written: secrets and personal data."""
+"""Replaces what must not be written: secrets (`builder.secrets`) and personal data."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from builder.scrub.hits import Hit
-from builder.scrub.prefilter import necessary
-from builder.scrub.rules import after_none_of, anywhere
+from builder.secrets.hits import Hit
+from builder.secrets.prefilter import necessary
+from builder.secrets.rules import after_none_of, anywhere
 
 _HOST = after_none_of(
     r"\w.\\-",

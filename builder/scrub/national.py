@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from builder.scrub.hits import Hit
-from builder.scrub.prefilter import necessary
+from builder.secrets.hits import Hit
+from builder.secrets.prefilter import necessary
 
 IDENTITY_NUMBERS = (
     # (module of stdnum, words before it, form)

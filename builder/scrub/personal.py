@@ -13,7 +13,6 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from builder.scrub.hits import Hit, Joined, apart, remembering
 from builder.scrub.hosts import HOST_RULES, NO_HOST, contains
 from builder.scrub.national import (
     IDENTITY_CONDITION,
@@ -21,8 +20,9 @@ from builder.scrub.national import (
     find_identity_numbers,
     find_national_phones,
 )
-from builder.scrub.prefilter import LinePrefilter, Prefilter
-from builder.scrub.rules import after_none_of, anywhere
+from builder.secrets.hits import Hit, Joined, apart, remembering
+from builder.secrets.prefilter import LinePrefilter, Prefilter
+from builder.secrets.rules import after_none_of, anywhere
 
 KINDS = ("mail", "phone", "ip", "iban", "card", "user_name", "host_name", "national_id")
 

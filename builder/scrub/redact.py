@@ -23,11 +23,12 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
 from builder.scrub.answers import find_answers
-from builder.scrub.escapes import outside_escapes
-from builder.scrub.hits import Hit, apart
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal, personal_in, pseudonym
-from builder.scrub.secrets import (
+from builder.scrub.texts import dialogue_strings, map_dialogue
+from builder.secrets.escapes import outside_escapes
+from builder.secrets.hits import Hit, apart
+from builder.secrets.secrets import (
     MARK,
     find_secrets,
     mask_pieces,
@@ -35,7 +36,6 @@ from builder.scrub.secrets import (
     scanned_secrets,
     secrets_in,
 )
-from builder.scrub.texts import dialogue_strings, map_dialogue
 from builder.sources.copies import beginnings
 from builder.sources.source import Source
 from builder.text import token_pattern

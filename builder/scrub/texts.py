@@ -10,7 +10,7 @@ from itertools import pairwise
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.sample import Call, Dialogue, Turn
-from builder.scrub.cookies import is_session
+from builder.secrets.cookies import is_session
 from builder.text import escape_tokens
 
 

@@ -16,8 +16,8 @@ from builder.qwen3.flatten import flatten
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal
 from builder.scrub.redact import Scrubber
-from builder.scrub.secrets import find_secrets
 from builder.scrub.texts import dialogue_strings
+from builder.secrets.secrets import find_secrets
 
 PLANTS = {
     GITHUB: f" {GITHUB} ",

@@ -9,8 +9,8 @@ from planted import invented
 from secrets_found import check_lines, found
 from strategies import MANY
 
-from builder.scrub import aligned
-from builder.scrub.secrets import find_secrets
+from builder.secrets import aligned
+from builder.secrets.secrets import find_secrets
 
 TOKEN = invented(40)
 TABLES = {

@@ -9,7 +9,7 @@ from planted import scrubber
 from secret_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 ANSWERS = lines(Path(__file__).parent / "answers.jsonl")
 """Calls and their results; `«` and `»` enclose the secrets in a result, which may have none."""

@@ -3,8 +3,8 @@
 import pytest
 from secret_examples import expand
 
-from builder.scrub.secrets import find_secrets
-from builder.scrub.values import has_random_case, is_salted
+from builder.secrets.secrets import find_secrets
+from builder.secrets.values import has_random_case, is_salted
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from planted import scrubber
 from secret_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
-from builder.scrub.secrets import find_secrets, named_secret
+from builder.secrets.secrets import find_secrets, named_secret
 
 FOUND = [
     # Declarations

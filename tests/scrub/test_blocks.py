@@ -6,7 +6,7 @@ import pytest
 from planted import invented
 from secrets_found import found
 
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 VALUE = invented(40)
 ROWS = f"75\t72576\t{VALUE}\t7200\t2024-03-12 10:47:40\n76\t1\t\\N\t7200\t2024-03-13\n\\."

@@ -3,7 +3,7 @@
 import pytest
 from secret_examples import expand
 
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 FOUND = [
     # Words

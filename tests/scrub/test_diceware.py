@@ -2,8 +2,8 @@
 
 import pytest
 
-from builder.scrub.diceware import is_camel_phrase, is_diceware, is_run_together
-from builder.scrub.secrets import find_secrets
+from builder.secrets.diceware import is_camel_phrase, is_diceware, is_run_together
+from builder.secrets.secrets import find_secrets
 
 WORDS = "marble-thunder-badger-walnut"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planted import scrubber
 from secret_examples import expand
 
-from builder.scrub.secrets import RULES, find_secrets
+from builder.secrets.secrets import RULES, find_secrets
 
 EXAMPLES = [template for rule in RULES for template in rule.hits]
 TABLES = [

@@ -4,8 +4,8 @@ import pytest
 from planted import invented
 from secrets_found import found
 
-from builder.scrub.open_values import is_open
-from builder.scrub.quotes import straight
+from builder.secrets.open_values import is_open
+from builder.secrets.quotes import straight
 
 VALUE = invented(24)
 

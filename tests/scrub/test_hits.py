@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.scrub import hits
-from builder.scrub.hits import SHORT, Hit, Joined, remembering
+from builder.secrets import hits
+from builder.secrets.hits import SHORT, Hit, Joined, remembering
 
 LONG = "long " * SHORT
 

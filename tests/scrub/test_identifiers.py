@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.scrub.secrets import find_secrets
+from builder.secrets.secrets import find_secrets
 
 BLOCKS = Path(__file__).with_name("identifiers.txt").read_text(encoding="utf-8").split("\n---\n")
 

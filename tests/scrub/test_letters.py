@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.scrub.letters import has_drawn_letters
-from builder.scrub.values import is_drawn
+from builder.secrets.letters import has_drawn_letters
+from builder.secrets.values import is_drawn
 
 WORDS = ("kestrel", "bramble", "Tundra", "saffron", "Lantern", "pewter", "Glacier", "Juniper")
 

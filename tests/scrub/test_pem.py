@@ -9,8 +9,8 @@ from planted import GITHUB, PEM, PEM_LINES, invented
 from secrets_found import check_lines, found
 from strategies import MANY
 
-from builder.scrub import pem
-from builder.scrub.secrets import find_secrets
+from builder.secrets import pem
+from builder.secrets.secrets import find_secrets
 
 BEGIN, END = PEM.split("\n")[0], PEM.split("\n")[-1]
 TAIL = "\n".join([*PEM_LINES[2:], END])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from secrets_found import check_lines, found
 from strategies import MANY
 
-from builder.scrub import phrases
-from builder.scrub.secrets import find_secrets
+from builder.secrets import phrases
+from builder.secrets.secrets import find_secrets
 
 PHRASE = "motor gravel arena kiwi"
 

@@ -16,11 +16,12 @@ from regex_samples import samples
 from secret_examples import expand
 from strategies import MANY
 
-from builder.scrub import answers, assignments, personal, rules, secrets
-from builder.scrub import prefilter as gates
-from builder.scrub.hits import SHORT
-from builder.scrub.names import BEFORE_KEY, KEYWORDS
-from builder.scrub.prefilter import (
+from builder.scrub import personal
+from builder.secrets import answers, assignments, rules, secrets
+from builder.secrets import prefilter as gates
+from builder.secrets.hits import SHORT
+from builder.secrets.names import BEFORE_KEY, KEYWORDS
+from builder.secrets.prefilter import (
     LinePrefilter,
     Prefilter,
     ascii_lower,

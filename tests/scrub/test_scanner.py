@@ -7,7 +7,7 @@ from builds import build
 from planted import every_byte, row
 
 from builder import cli
-from builder.scrub.secrets import find_secrets, scanned_secrets
+from builder.secrets.secrets import find_secrets, scanned_secrets
 
 betterleaks = pytest.importorskip("betterleaks", reason="the extra `secrets` is not installed")
 

@@ -7,9 +7,9 @@ import pytest
 import regex
 from secret_examples import expand
 
-from builder.scrub.secret_rule import context_rule
-from builder.scrub.secrets import RULES, find_secrets
-from builder.scrub.values import is_wordlike, looks_random
+from builder.secrets.secret_rule import context_rule
+from builder.secrets.secrets import RULES, find_secrets
+from builder.secrets.values import is_wordlike, looks_random
 
 NUMBERS = {id(rule): number for number, rule in enumerate(RULES)}
 

@@ -26,7 +26,7 @@ from planted import (
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
 from builder.scrub.redact import derive_key
-from builder.scrub.secrets import find_secrets, named_secret
+from builder.secrets.secrets import find_secrets, named_secret
 from builder.sources.source import Source
 
 

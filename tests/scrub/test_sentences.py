@@ -3,8 +3,8 @@
 import pytest
 from secret_examples import expand
 
-from builder.scrub.secrets import find_secrets
-from builder.scrub.sentences import LINES, find_in_sentences
+from builder.secrets.secrets import find_secrets
+from builder.secrets.sentences import LINES, find_in_sentences
 
 FOUND = (
     "You can log in as admin with the password «kWqXzVbTnJpLd».",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.scrub.hits import Hit
-from builder.scrub.secrets import find_secrets
-from builder.scrub.unescaped import unescaped
+from builder.secrets.hits import Hit
+from builder.secrets.secrets import find_secrets
+from builder.secrets.unescaped import unescaped
 
 PROSE = (
     ("La contraseña de la base de datos es ", "xLpOwJZ7mNxMC"),

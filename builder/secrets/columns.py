@@ -1,0 +1,206 @@
+"""Finds secrets in the columns of plain-text tables: CSV, TSV, Markdown, psql.
+
+A line is a header if all its cells are names and one of them is the name of a secret as in
+`builder.secrets.assignments`; the rows below it have as many cells. Source code has such lines too
+(`user, password, host`), so below a header with commas a value that could be a variable does not
+count. Lines may be those of a diff, have numbers before them, or be in a string of JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+
+from builder.secrets.assignments import named_secret, names_secret
+from builder.secrets.escapes import string_end
+from builder.secrets.expressions import is_variable
+from builder.secrets.hits import Hit
+from builder.secrets.named_values import PASSWORDS, TOKENS
+from builder.secrets.names import BEFORE_KEY
+from builder.secrets.prefilter import LinePrefilter, Lines, necessary
+from builder.secrets.values import is_joined, is_unpronounceable
+
+MAX_ROWS = 1000
+"""Rows below a header that are examined."""
+MAX_LINE = 4000
+"""Code points of a line; longer lines are not rows of such a table."""
+MAX_TABLES = 50
+
+NAMES = rf"(?:{'|'.join((*PASSWORDS, *TOKENS))}|(?:{BEFORE_KEY})[_ -]?key)"
+"""The names of columns of secrets, or how they end."""
+_CELL = rf"[\w .-]{{0,8}}{NAMES}[\"']?[ ]{{0,8}}"
+_CELL_NAME = necessary(_CELL, ignore_case=True)
+LINES = LinePrefilter(
+    rf"(?:[,;|\t]|\\t)[ ]*[\"']?{_CELL_NAME}(?:[,;|\t\r\n\\]|$)"
+    rf"|(?:^|\n|\\n)[+-]?[\"']?{_CELL_NAME}(?:[,;|\t]|\\+t)"
+)
+"""Finds the lines that may be headers, or that contain one in a string of JSON."""
+_NAMES = re.compile(r"[\w .|,;\t\"'-]+")
+_NUMBER = re.compile(
+    r"[ \t]{0,12}\d{1,6}(?:[ \t]?\u2192"
+    r"|\t(?=[^\t\n]*[,;|]|[ +-]{1,80}--)|\t(?=[^\t\n]+\t[^\t\n]))|[\w./-]{1,100}:\d{1,6}:"
+)
+_SIGN = re.compile(r"[+-](?![+-])")
+"""Before the lines of a diff, and not the border of a table."""
+_ESCAPED = re.compile(r"\\{1,8}n")
+MAX_ESCAPED = 400
+"""Lines of a string that may be headers."""
+_STRING_START = re.compile(r".*:[ ]?\\{0,7}\"")
+_RULE = re.compile(r"[\s|:+-]*")
+_HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
+_LONG_NUMBER = re.compile("[0-9]{3}")
+_VERSION = re.compile(r"v?\d+(?:[._-][\w.-]*)?")
+_EDGES = " \t\r\"'`"
+
+
+@cache  # compiling it takes longer than importing the other rules, and few texts need it
+def _escaped_headers() -> re.Pattern[str]:
+    return re.compile(LINES.condition)
+
+
+def find_in_columns(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the secrets below column names in lines of `LINES`."""
+    tables = done = 0
+    for begin, end, line_break in _header_lines(text, lines):
+        start = _content(text, begin, end)
+        header = text[start:end].replace(_tab(line_break), "\t")
+        if start < done or not _NAMES.fullmatch(header):
+            continue
+        table = _Table(text, line_break, end)
+        if header.startswith("  ") and not table.has_rule():
+            continue  # source code
+        if "|" in header and not table.has_rule() and _has_row_above(text, begin, line_break):
+            continue  # a table of settings, one of which is a password
+        hits, done = table.secrets(header)
+        yield from hits
+        tables += bool(hits)
+        if tables == MAX_TABLES:
+            return
+
+
+def _header_lines(text: str, lines: Lines) -> Iterator[tuple[int, int, str]]:
+    """Yields [start, end) of the lines that may be headers, and the line breaks after them."""
+    for start, end in lines:
+        at = start
+        while at < end:
+            stop = text.find("\n", at, end)
+            stop = end if stop < 0 else stop
+            yield from _escaped_lines(text, at, stop)
+            if stop - at <= MAX_LINE:
+                yield at, stop, "\n"
+            at = stop + 1
+
+
+def _escaped_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Yields the lines of strings of JSON on a line, as `_header_lines` does."""
+    if text.find("\\n", start, end) < 0:
+        return
+    done = start
+    for header in islice(_escaped_headers().finditer(text, start, end), MAX_ESCAPED):
+        line_break = _ESCAPED.search(text, header.end() - 1, min(end, header.end() + MAX_LINE))
+        if header.start() < done or line_break is None:
+            continue
+        done = line_break.end()
+        first = max(start, header.start() - MAX_LINE)
+        before = text.rfind(line_break[0], first, header.start() + len(line_break[0]))
+        begin = before + len(line_break[0]) if before >= 0 else first
+        if quote := _STRING_START.match(text, begin, line_break.start()):
+            begin = quote.end()
+        yield begin, line_break.start(), line_break[0]
+
+
+def _has_row_above(text: str, begin: int, line_break: str) -> bool:
+    """Returns whether the line before the one at `begin` is part of a table with bars."""
+    end = max(0, begin - len(line_break))
+    above = text.rfind(line_break, max(0, end - MAX_LINE), end)
+    return "|" in text[above + len(line_break) : end] if above >= 0 else "|" in text[:end]
+
+
+def _tab(line_break: str) -> str:
+    """Returns a tab as it is written in a text with such line breaks."""
+    return f"{line_break[:-1]}t" if line_break != "\n" else "\t"
+
+
+def _content(text: str, start: int, end: int) -> int:
+    """Returns where a line begins behind what a viewer, grep or a diff put before it."""
+    number = _NUMBER.match(text, start, end)
+    start = number.end() if number is not None else start
+    sign = _SIGN.match(text, start, end)
+    return sign.end() if sign is not None else start
+
+
+class _Table:
+    """The rows below a header that ends at `end`, with the line breaks of its text."""
+
+    def __init__(self, text: str, line_break: str, end: int) -> None:
+        self.text = text
+        self.line_break = line_break
+        self.end = end
+        self.last = string_end(text, line_break, end, len(text))
+
+    def lines(self) -> Iterator[tuple[int, int]]:
+        """Yields [start, end) of the lines; an empty or overlong one is the last."""
+        end = self.end
+        while end < self.last:
+            start = end + len(self.line_break)
+            end = self.text.find(self.line_break, start, self.last)
+            end = self.last if end < 0 else end
+            begin = _content(self.text, start, end)
+            if begin >= end or end - begin > MAX_LINE:
+                return
+            yield begin, end
+
+    def has_rule(self) -> bool:
+        """Returns whether the first line separates a header from its rows, as psql prints it."""
+        for start, end in self.lines():
+            line = self.text[start:end]
+            return "--" in line and _RULE.fullmatch(line) is not None
+        return False
+
+    def secrets(self, header: str) -> tuple[list[Hit], int]:
+        """Returns the secrets in the rows below a header, and the end of the rows."""
+        sign = next((sign for sign in ("\t", "||", "|", ";", ",") if sign in header), "")
+        cells = [cell.strip(_EDGES).replace(" ", "_") for cell in header.split(sign or None)]
+        sign = sign[:1]  # Jira doubles those of a header
+        columns = [number for number, name in enumerate(cells) if name and names_secret(name)]
+        hits: list[Hit] = []
+        done = self.end
+        if not sign or not columns or sum(map(bool, cells)) < 2 or any(map(_is_number, cells)):
+            return hits, done
+        separator = sign if sign != "\t" else _tab(self.line_break)
+        edges = _EDGES if self.line_break == "\n" else f"{_EDGES}\\"
+        is_tight = f"{sign} " not in header  # source code has a space after a comma
+        for start, end in islice(self.lines(), MAX_ROWS):
+            line = self.text[start:end]
+            done = end
+            if _RULE.fullmatch(line):
+                continue
+            row = line.removesuffix(f"{self.line_break[:-1]}r").split(separator)
+            if len(row) != len(cells):
+                break
+            is_tight = is_tight and " " not in line.strip()
+            for column in columns:
+                cell = row[column]
+                value = cell.strip(edges)
+                may_be_code = (
+                    sign in ",;"
+                    and not is_tight
+                    and is_variable(value)
+                    and _LONG_NUMBER.search(value) is None
+                )
+                if (
+                    not may_be_code
+                    and (_HAS_SIGN.search(value) or is_unpronounceable(value) or is_joined(value))
+                    and named_secret(cells[column], value)
+                ):
+                    at = start + sum(map(len, row[:column])) + column * len(separator)
+                    at += cell.index(value)
+                    hits.append(Hit(at, at + len(value), "secret", certain=False))
+        return hits, done
+
+
+def _is_number(cell: str) -> bool:
+    """Returns whether a cell is a number or a version, which no column is named."""
+    return _VERSION.fullmatch(cell) is not None

@@ -1,0 +1,140 @@
+"""Tells expressions of source code, also minified, from values: `password = form.password.data`."""
+
+from __future__ import annotations
+
+import re
+
+from builder.secrets.between import sign_of
+from builder.secrets.values import is_leet, is_titled, is_wordlike
+
+_CODE_NAME = re.compile(r"[A-Za-z_]\w*")
+_ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
+"""The name of the next attribute: `v-model="newPassword" :rules="…"`."""
+_CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]| [|+*-] \d")
+"""The rest of a call, of an indexed value or of a sum."""
+_EXPRESSION = re.compile(
+    r"!![A-Za-z_$][\w$.]*|return\b.+|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
+    r"|[\w$.]+(?:\.length\b|[!=]==).*|[a-z]+=\$\w+\.\w+|[\w$]+\.[\w$.]+=[\w$.=]+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
+)
+"""Code, minified or not: `!!e.password`, `t.tokens.length-1`, `creds?.password`."""
+_BETWEEN = re.compile(
+    r"[ ,;:?+=.)}][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*|\+[\w$]+[\[(.].*", re.DOTALL
+)
+"""Code between two strings, which then seems to be one."""
+_ESCAPED_LETTER = re.compile(r"\\{1,7}u(?!00[0-7])[0-9a-fA-F]{4}")
+_NAME = re.compile(r"[\w-]+")
+_NO_LETTER = re.compile("[^a-z0-9]")
+_LOCALE = re.compile(r"[a-z]{2,3}[_-](?:[A-Z][a-z]{3}[_-])?PW")
+"""A language in Palau."""
+_FAULT = re.compile(r"invalid|errcode|(?:^|_)err(?:or)?_", re.IGNORECASE)
+"""Codes of errors: `ERRCODE_INVALID_PASSWORD`."""
+_PATH = re.compile(r"\w+(?:::\w+)+")
+_NULLABLE = re.compile(r"[A-Z][A-Za-z]*\?")
+_TYPE = re.compile(r"(?:[A-Z][a-z]+){2,}[A-Z]{0,3}\d{0,4}")
+"""The type of a member of an interface: `apiKey: SensitiveString2048;`."""
+_OPTIONAL = re.compile(r"[\w$]+(?:\??\.[\w$]+)+\??")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}")
+_CONDITION = re.compile(r" (?:&&|\|\||\?\?) ")
+_DOTTED_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_LAST_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_LOGIN = re.compile("user|login|mail|auth|host|smtp|account", re.IGNORECASE)
+_MIXED = re.compile(r"[a-z]+_[A-Z][a-z]{2,}\d{2,}")
+"""No style of names has such parts."""
+_NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
+_NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0,7}\d)\w{1,8})?)")
+
+
+def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
+    """Returns whether a value is an expression of code.
+
+    `match` is that of `builder.secrets.between.NAMED`, whose text follows `name`.
+    """
+    sep = sign_of(match)
+    letters, named = (_NO_LETTER.sub("", part.lower()) for part in (value, name + match["plural"]))
+    if len(letters) >= 6 and named.endswith(letters) and _NAME.fullmatch(value):
+        return True  # "bind-pw": "bindpw", DB_PASSWORD = "dbPassword"
+    if _LOCALE.fullmatch(name) or _FAULT.search(name):
+        return True
+    if match["quote"] is not None:
+        return _is_code_in_quotes(match, text, value, name, sep)
+    return _is_bare_code(match, text, value, name, sep)
+
+
+def _is_code_in_quotes(match: re.Match[str], text: str, value: str, name: str, sep: str) -> bool:
+    if _ESCAPED_LETTER.match(text, match.end("quoted")):
+        return True  # the label of a field in another language
+    is_name = "_" in value and is_variable(value)
+    is_word = value.isalpha() and "PSK" in value
+    is_mode = name.lower().endswith("psk") and (sep == "," or is_word)
+    if is_mode or (
+        sep == "," and (value.startswith("--") or is_name or _is_name_like(value, name))
+    ):
+        return True  # ["--disabled-password", "--group"], ("password1", "password2"), "psk", "open"
+    if sep == "==" and value.isalpha() and value == value.lower():
+        return True  # if self.update_password == "always"
+    is_open = sep == ":" and text[match.start("sep") - 1] not in "\"'`"
+    start = match.start() - len(name)
+    if sep == ":" and not is_open and text[start - 2 : start - 1] == "?":
+        return True  # type ? "password" : "text"
+    if is_open and name == "pass" and value.isalpha():
+        return _LOGIN.search(text, max(0, start - 160), start) is None  # pass: "shadow"
+    return (sep in (",", "") or is_open) and _BETWEEN.fullmatch(value) is not None
+
+
+def _is_bare_code(match: re.Match[str], text: str, value: str, name: str, sep: str) -> bool:
+    end = match.end("bare")
+    if _ATTRIBUTE.fullmatch(value) and text.startswith(('"', "'"), end):
+        return True
+    if value.startswith("=") or (sep == ">" and value[0] in "@:"):
+        return True  # ===, <password>@host
+    is_declared = sep == ":" and text[end : end + 2] in (";", ";\n", ";\r", ";\\")
+    if _PATH.fullmatch(value) or (is_declared and _TYPE.fullmatch(value)):
+        return True
+    if sep == ":" and _NULLABLE.fullmatch(value):
+        return True  # password: SecureString?
+    is_member = text[match.start("sep") - 1] in "\"'" and text.startswith((",", "}", ")"), end)
+    if sep == "==" and (is_variable(value) or _OPTIONAL.fullmatch(value)):
+        return True
+    if sep == ":" and is_member and (is_variable(value) or _is_name_like(value, name)):
+        return True
+    is_spaced = sep == ":" or text[match.start("sep") - 1] in " \t"
+    if is_spaced and (_CONSTANT.fullmatch(value) or _is_name_of(value, name)):
+        return True
+    if sep in ("=", ":", "=>", "==") and name != name.upper():
+        if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(text, end):
+            return True
+        if sep == "=" and is_spaced and _CONDITION.match(text, end):
+            return True
+        is_name = _CODE_NAME.fullmatch(value) is not None
+        is_attribute = text[match.start() - len(name) - 1 : match.start() - len(name)] == "."
+        if is_name and sep == "=" and is_attribute and text.startswith("}", end):
+            return True  # this.password=value}
+        lower = value.lower()
+        is_like = lower.endswith(name.lower()) or _NAMED_PASSWORD.fullmatch(lower) is not None
+        return is_name and sep != ":" and is_like
+    return False
+
+
+def _is_name_of(value: str, name: str) -> bool:
+    """Returns whether it is a name that ends like a name of several words before it."""
+    words, last = (re.sub("[_-]", "", part.lower()) for part in (value, name))
+    has_words = "_" in name.strip("_") or name[1:] != name[1:].lower()
+    return has_words and words.endswith(last) and _DOTTED_NAME.fullmatch(value) is not None
+
+
+def _is_name_like(value: str, name: str) -> bool:
+    """Returns whether the value is a name that ends like the one before it."""
+    last = _LAST_PART.findall(name)[-1].lower()
+    return _CODE_NAME.fullmatch(value) is not None and value.lower().rstrip("12345").endswith(last)
+
+
+def is_variable(value: str) -> bool:
+    """Returns whether it is the name of a variable, not a value.
+
+    Names are short or made of words.
+    """
+    if is_leet(value) or is_titled(value, 2) or _MIXED.fullmatch(value):
+        return False
+    if _CODE_NAME.fullmatch(value) is None or (len(value) > 12 and _NUMBERED.fullmatch(value)):
+        return False
+    return len(value) < 10 or is_wordlike(value)

@@ -1,0 +1,94 @@
+"""Recognises the names of secrets: `api_key`, `DB_PASSWORD`, `stripeKey`, `client-secret`.
+
+A name ends with a keyword. Some keywords need a certain word before them, and after some words a
+keyword names something else: `primary_key`, `next_page_token`, `bypass`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from builder.secrets.named_values import PASSWORDS, TOKENS
+from builder.secrets.prefilter import necessary
+from builder.secrets.rules import by_first
+
+NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
+_INSIDE = re.compile(
+    r"(?:^|[^a-z])(?:remote|local|db|database|root|user|my|smtp|imap|pop3?|ftp|sftp|mail|email|admin"
+    r"|ssh|key|store|trust|keystore|truststore|ldap|bind|http|https|proxy|wifi|wlan|vnc|rdp|vpn|auth|mysql|pg|postgres|sql"
+    r"|redis|mongo|login|svn|git|cert|rpc|rcon|sudo|become|srv|server|client|sys|app|web|api|nas|smb"
+    r"|default|wpa|psk|enc|zip|pdf|backup|sa|new|old|master|service|account|basic|sasl|jks|p12|pfx)$",
+    re.IGNORECASE,
+)
+"""Prefixes with which `pass` and `pw` name a password: `remotepass`, `rootpw`."""
+BEFORE_KEY = (
+    r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
+    r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
+    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write|mqtt|wifi|wpa|device|vpn"
+    r"|smtp|stripe|openai|anthropic|sendgrid|mailgun|twilio|maps|github|gitlab|slack|datadog|groq|mistral"
+    r"|gemini|deepl|mapbox|etherscan|infura|alchemy|weather|supabase|algolia|grafana|sentry"
+    r"|backup|recovery|activation|enrollment|enrolment|registration|provisioning|unlock|salt"
+)
+"""Prefixes with which `key` is the name of a secret; so are environment variables, except those of
+`_NO_KEY_BEFORE`.
+"""
+_KEY_BEFORE = re.compile(rf"(?:{BEFORE_KEY})[_-]?$")
+KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{BEFORE_KEY})[ .]$", re.IGNORECASE)
+"""As in `API key: …` and `pagerduty.api.key=…`."""
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
+_NO_KEY_BEFORE = re.compile(
+    r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
+    r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER|REQUIRED|VALID|ALLOWED|KNOWN|SUPPORTED|OPTIONAL"
+    r"|IGNORED|EXTRA|EXPECTED|RESERVED)_$"
+)
+_NOT_SECRET_BEFORE = re.compile(
+    r"(?:page|next|forward|backward|starting|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
+    r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|output|first|image|start|(?<!back)(?<!front)end)"
+    r"[_-]?$"
+)
+"""Tokens that are not secrets: those of pagination and of language models."""
+KEYWORDS = (*PASSWORDS, *TOKENS, "key")
+
+SUFFIX = (
+    r"[_-]?(?:[pP]rivate|PRIVATE|[sS]tring|STRING|[vV]alue|VALUE|[pP]rod|PROD|[sS]taging|STAGING|[dD]ev|DEV|[lL]ive|LIVE"
+    r"|[tT]est|TEST|[pP]roduction|PRODUCTION|[bB]ase64|BASE64|[bB]64|B64|[sS]andbox|SANDBOX|[pP]rimary|PRIMARY"
+    r"|[sS]econdary|SECONDARY|[oO]ld|OLD|[nN]ew|NEW|[vV]?\d{1,2})|__"
+)
+"""What may follow the keyword in a name: `api_key_prod`, `SecretString`."""
+_NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{SUFFIX})$")
+KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
+NAME = "|".join((
+    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{BEFORE_KEY})[_ .-]?key")), ignore_case=True),
+    necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
+))  # fmt: skip
+"""A condition for RE2: the end of a name."""
+
+
+@lru_cache(maxsize=1 << 12)  # a dataset has few names, but many members
+def keyword_of(name: str) -> str | None:
+    """Returns the keyword with which the name of a secret ends; None for other names."""
+    if name.endswith(("s", "S")) and not name.lower().endswith("pass"):
+        name = name[:-1]  # a list of them
+    name = _NAME_SUFFIX.sub("", name)
+    lower = name.lower()
+    if not lower.endswith(KEYWORDS) or len(lower) != len(name):
+        return None
+    keyword = max((word for word in KEYWORDS if lower.endswith(word)), key=len)
+    return keyword if is_named(keyword, name[: -len(keyword)]) else None
+
+
+def is_named(keyword: str, before: str) -> bool:
+    """Returns whether the text before a keyword and the keyword together name a secret."""
+    if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
+        return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
+    if keyword in NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
+        return keyword in ("pass", "pw") and _INSIDE.search(before) is not None  # not bypass
+    if keyword == "token" and before.endswith("Client"):
+        return False  # AWS's names of requests, which are safe to repeat
+    return keyword in (*PASSWORDS, "key") or _NOT_SECRET_BEFORE.search(before.lower()) is None
+
+
+def is_qualified(before: str) -> bool:
+    """Returns whether the text before `pass` says whose it is: `ADMIN_`, `redis_`, `store`."""
+    return before.isupper() or _INSIDE.search(before.rstrip("_-")) is not None

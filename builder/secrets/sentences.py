@@ -1,0 +1,264 @@
+"""Finds passwords in sentences: "the admin password on ci01 is …", "log in with me / …".
+
+A sentence has a word for passwords or for logging in. The password follows it on the line: after a
+verb or a sign, straight after the word, or after the name of a user. No syntax marks it, so it must
+look like a password by itself (`looks_chosen`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from builder.secrets.chosen import looks_chosen
+from builder.secrets.diceware import is_simple
+from builder.secrets.hits import Hit
+from builder.secrets.prefilter import LinePrefilter, Lines, Matches
+
+REACH = 100
+"""Maximum code points between the word and the password."""
+NEXT_TO = 40
+"""Code points before the password within which a verb or a sign ends."""
+
+_FOR_PASSWORDS = (
+    "passwords?|passwd|passphrase|passcode|passwort|passord|pass|pwd|pw|mdp|mot de passe|kennwort"
+    "|senha|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
+    "|parola d'ordine|salasana|parola|sifre|geslo|kata sandi"
+)
+"""A longer word comes before its beginning."""
+_FOR_LOGIN = (
+    "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|zugangsdaten|anmeldedaten|logindaten"
+    "|identifiants|credenciales|credenziali|inloggegevens|credenciais"
+)
+_TAKES = (
+    "takes?|accepts?|wants?|expects?|answers?|works|nimmt|akzeptiert|verlangt|accepte|acepta"
+    "|accetta|aceita|accepteert|przyjmuje"
+)
+"""Verbs after which `me / …` counts if the sentence speaks of a machine."""
+_MACHINES = (
+    "switch|router|firewall|nas|printer|telnet|gateway|ilo|idrac|ipmi|bmc|pdu|modem|camera|esxi"
+    "|vcenter|proxmox|vpn"
+)
+_ACCOUNTS = "admin|administrator|root|sysadmin|netadmin|ubnt|ec2-user"
+"""Users of machines: straight after one `/ …` counts, as after a verb."""
+_MORE_ACCOUNTS = (
+    "operator|support|cisco|pi|ubuntu|debian|sa|postgres|mysql|oracle|backup|deploy|ops|guest"
+    "|service"
+)
+"""Users that count after the word for a machine."""
+_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+_WEAK = f"user(?:name)?|ssh|use|account|connect|{_TAKES}|{_MACHINES}|{_ADDRESS}"
+"""Words after which only `me / …` counts, after a machine only for accounts that many have."""
+_FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
+"""Words after which only a value in backticks with a digit counts."""
+_CONTRASENA = "contrase"
+_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_ACCOUNTS}|{_CONTRASENA}")
+_COMPOUND = re.compile("passwort|kennwort|wachtwoord|passord|adgangskode")
+"""Words that languages write together with others: `Einmalpasswort`."""
+_LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}|{_ACCOUNTS}", re.IGNORECASE)
+_KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
+_WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
+_VERB = re.compile(_TAKES, re.IGNORECASE)
+_MACHINE = re.compile(rf"{_MACHINES}|{_ADDRESS}", re.IGNORECASE)
+_OF_MACHINES = re.compile(
+    rf"(?<![A-Za-z])(?:{_MACHINES}|ssh|rdp|vnc|winrm|server|host|box|vm|db|database|console|panel|portal|appliance"
+    r"|controller|login|cluster|node|hypervisor)\d{0,4}(?![A-Za-z]|[ \t]?\()"
+    rf"|{_ADDRESS}|[\w-]{{2,40}}\.[\w.-]{{1,60}}\.?[a-z]{{2}}",
+    re.IGNORECASE,
+)
+"""A machine, its address, or how to reach one."""
+_ACCOUNT = re.compile(
+    rf"(?<![\w.@+-])(?:{_ACCOUNTS}|{_MORE_ACCOUNTS})[\"'`*)]{{0,3}}[ \t]/[ \t]", re.IGNORECASE
+)
+_IS_ACCOUNT = re.compile(_ACCOUNTS, re.IGNORECASE)
+_OPENS = r"[ \t\"'`*\[|]"
+_BETWEEN = r"[^\n;{}()=<>]"
+_WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
+_AND = "and|with|und|et|y|e|&"
+LINES = LinePrefilter(
+    "|".join((
+        rf"(?i:{_FOR_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
+        rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
+        rf"(?i:{_FOR_KEYS}){_WORD_END}{_BETWEEN}*`[^\s\"'`|]{{8}}",
+        rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
+        rf"(?i:{_ACCOUNTS})[\"'`*)]*[ \t]/[ \t]",
+        rf"(?i:{_TAKES})[ \t]+[\"'`*]*[A-Za-z0-9_.@+-]+[\"'`*]*(?:[ \t]:[ \t]|/[^ \t/]{{7}})",
+    ))
+)  # fmt: skip
+"""Finds the lines with such a password."""
+
+_REST = re.compile(rf"{_BETWEEN}{{0,{REACH}}}")
+_TOKEN = re.compile(rf"(?<={_OPENS})(?!\*)[^\s\"'`|]{{8,80}}")
+_QUOTES = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}$"
+_LINK = re.compile(
+    r"(?:(?<![a-z])(?:is|it's|its|was|be|to|as|type|typed|enter|use|try|says|ist|lautet|est|es|\u00e8|\u00e9|jest|je"
+    r"|er|\u00e4r|este)"
+    r"(?:[ \t](?:now|still|currently|just|simply|always|again|jetzt|noch|nun|maintenant|ahora))?"
+    rf"|:|->|=>|\u2192|\u2014|-):?{_QUOTES}",
+    re.IGNORECASE,
+)
+"""A verb or a sign before the password."""
+_STRAIGHT = re.compile(rf"[ \t]{{1,2}}(?:\\{{0,7}}[\"'`*(\[]){{0,3}}$|{_QUOTES}")
+_INTRODUCED = re.compile(
+    r"(?:with|and|using|use|the|my|our|new|old|typed|enter|wrong|right|,|\d|/|;"
+    r"|(?:user(?:name)?|login)[ \t:]{1,3}[\w.@-]{2,40})[ \t]{1,2}$",
+    re.IGNORECASE,
+)
+"""The text before a word that the password follows straight: "with password …"."""
+_USER_NAME = (
+    r"(?:^|[ \t])[\"'`*(]{0,3}(?!(?:use|used|along|together|in|on|up|out|back)[ \t])"
+    r"[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
+)
+_USER = re.compile(
+    rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:{_AND})[ \t]){_QUOTES}",
+    re.IGNORECASE,
+)
+_USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
+"""The name of a user before the password."""
+_SLASH = re.compile(r"[\"'`*)]{0,3}[ \t]/[ \t]{1,2}(?:\\{0,7}[\"'`*(\[]){0,3}")
+_USER_OF_MACHINE = re.compile(rf"{_USER_NAME}[ \t][/:][ \t]{_QUOTES}")
+_PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
+"""The same without spaces: `me:…`."""
+_SIGNED_PAIR = re.compile(r"[\w.@+-]{2,60}/(?=[^\s/]{8})(?=\S{0,60}\d)(?=\S{0,60}[!#$%^*@~])")
+"""The same, and no path."""
+_MAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}[\"'`*)]{0,3}[ \t]{1,2}/[ \t]\S{0,3}\Z")
+"""The address of a user straight before the password."""
+_MIXED = re.compile(r"(?=.*\d.*\d)(?=.*[A-Za-z])[A-Za-z0-9]{8,64}")
+_NOT_AFTER = re.compile(
+    r"[ _-](?:polic|rule|strength|hash|format|length|manager|store|field|input|prompt|reset|generat"
+    r"|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page"
+    r"|types?\b(?![ \t][`'\"]))",
+    re.IGNORECASE,
+)
+"""A noun that makes a password the attribute of another thing."""
+_DIGIT = re.compile("[0-9]")
+_NOUN_END = re.compile(r"[\"'`*)\]]{0,3}[ \t]{0,2}(?:[=\u2014-]|:(?!\w+:)|->|=>|(?:is|was)\b)")
+"""The text after `pass` if it means a password."""
+_QUALIFIED = re.compile(
+    r"\b(?:the|my|our|your|this|that|new|old)[ \t][\w.-]{1,20}[ \t]$", re.IGNORECASE
+)
+"""The text before it: "the db pass"."""
+_COMMIT = re.compile("[0-9a-f]{40}")
+"""The hash of a commit, which nobody chooses as a password."""
+_LINE_END = re.compile(r"\\{1,8}[nrt]")
+_URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
+
+
+def find_in_sentences(text: str, lines: Lines) -> Iterator[Hit]:
+    """Yields the passwords in sentences, in lines of `LINES`, in order of the words before them."""
+    for line, line_end in lines:
+        done = 0
+        for start, end in _WORDS(text, line, line_end):
+            if start < done or not _is_word(text, start, end):
+                continue
+            found = _after(text, start, end)
+            if found is not None:
+                done = found.end
+                yield found
+
+
+def _is_word(text: str, start: int, end: int) -> bool:
+    """Returns whether it is a whole word: no part of a name, and no attribute of a thing."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before == "_" and text[start:end].isupper() and after in "`'\"":
+        return True  # set `ADMIN_PASSWORD` to …
+    if before == "-" and not text[start].isupper():
+        return False  # but LUKS-Passphrase
+    if before.isalnum() and not (before.islower() and _COMPOUND.fullmatch(text, start, end)):
+        return False
+    if before in ("_", ".", "/", "$"):
+        return False
+    if text[start:end].lower() == _CONTRASENA and after.isalpha():
+        return True
+    in_name = after in ("_", "/", "-") or (after == "." and text[end + 1 : end + 2].isalnum())
+    return not after.isalnum() and not in_name and not _NOT_AFTER.match(text, end)
+
+
+def _after(text: str, start: int, end: int) -> Hit | None:
+    """Returns the password after the word at [start, end), or None."""
+    rest = _REST.match(text, end)
+    stop = rest.end() if rest is not None else end
+    is_login = _LOGIN_WORD.fullmatch(text, start, end) is not None
+    needs_quote = _KEY_WORD.fullmatch(text, start, end) is not None
+    is_pass = text[start:end].lower() == "pass"
+    if is_pass and not _is_noun(text, start, end):
+        return None  # pass the :class:`~Context`
+    for token in _TOKEN.finditer(text, end, stop + 60):
+        if token.start() > stop:
+            return None
+        if needs_quote and (text[token.start() - 1] != "`" or not _DIGIT.search(token[0])):
+            continue
+        begins = _after_login if is_login else _after_name
+        at = begins(text, start, end, token)
+        if at is None:
+            continue
+        value = _trimmed(text[at : token.end()])
+        if is_pass and not _DIGIT.search(value):
+            continue  # and pass kind+how
+        is_likely = (
+            looks_chosen(value)
+            or (is_simple(value) and not needs_quote)
+            or (is_login and _MAIL.search(text, end, at) is not None and _MIXED.fullmatch(value))
+        )
+        if not _URL.search(token[0]) and is_likely and not _COMMIT.fullmatch(value):
+            return Hit(at, at + len(value), "secret", certain=False)
+    return None
+
+
+def _is_noun(text: str, start: int, end: int) -> bool:
+    """Returns whether the word at [start, end) is no verb, which takes an object."""
+    return (
+        _INTRODUCED.search(text, max(0, start - 60), start) is not None
+        or _QUALIFIED.search(text, max(0, start - 60), start) is not None
+        or _NOUN_END.match(text, end) is not None
+    )
+
+
+def _after_name(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns where a password begins in the token if a verb, a sign or the word introduces it."""
+    between = text[end : token.start()]
+    if _LINK.search(between[-NEXT_TO:]) is not None:
+        return token.start()
+    is_introduced = _INTRODUCED.search(text, max(0, start - 60), start) is not None
+    return token.start() if is_introduced and _STRAIGHT.fullmatch(between) is not None else None
+
+
+def _after_login(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns where a password begins in the token if the name of a user introduces it."""
+    is_weak = _WEAK_WORD.fullmatch(text, start, end) is not None
+    if _IS_ACCOUNT.fullmatch(text, start, end) is not None:
+        is_next = _SLASH.fullmatch(text, end, token.start()) is not None
+        return token.start() if is_next and _is_of_machine(text, start, token.end()) else None
+    if is_weak and _VERB.fullmatch(text, start, end) is not None:
+        return _after_verb(text, start, end, token)
+    pair = None if is_weak else _PAIR.match(token[0])
+    if pair is not None:
+        return token.start() + pair.end()
+    between = text[max(end, token.start() - 2 * NEXT_TO) : token.start()]
+    named = (_USER_SLASH if is_weak else _USER).search(between)
+    if _MACHINE.fullmatch(text, start, end) is not None and not _ACCOUNT.search(between):
+        return None
+    return token.start() if named is not None else None
+
+
+def _is_of_machine(text: str, start: int, end: int) -> bool:
+    """Returns whether the sentence around [start, end) speaks of a machine."""
+    before = text[max(0, start - REACH) : start].rpartition("\n")[2]
+    after = text[end : end + NEXT_TO].partition("\n")[0]
+    return any(_OF_MACHINES.search(part) is not None for part in (before, after))
+
+
+def _after_verb(text: str, start: int, end: int, token: re.Match[str]) -> int | None:
+    """Returns the same after a verb, if its sentence speaks of a machine."""
+    if not _is_of_machine(text, start, token.end()):
+        return None
+    between = text[end : token.start()]
+    if (pair := _SIGNED_PAIR.match(token[0])) is not None and not between.strip(" \t\"'`*"):
+        return token.start() + pair.end()
+    return token.start() if _USER_OF_MACHINE.search(between) is not None else None
+
+
+def _trimmed(token: str) -> str:
+    """Returns the token without an escaped line end and punctuation of the sentence."""
+    value = _LINE_END.split(token, 1)[0].rstrip(".,:;)]\\")
+    return value.removesuffix("**").rstrip(".,:;)]\\")
