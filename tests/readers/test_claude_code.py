@@ -19,6 +19,7 @@ from session_logs import (
 from builder.conversation import Context, Conversation, Ignored, ToolCall
 from builder.readers import recognise
 from builder.readers.agents.claude_code.reader import READER
+from builder.readers.agents.gemini_cli.reader import READER as GEMINI
 from builder.sources.source import Source
 
 
@@ -241,12 +242,24 @@ def test_a_sub_agents_prompt_is_found_in_the_parents_call(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["p/s/subagents/agent-a1.meta.json", "p/s/tool-results/toolu_1.txt"]
+    "name",
+    [
+        "p/s/subagents/agent-a1.meta.json",
+        "p/s/tool-results/toolu_1.txt",
+        "p/s/custom-title.json",
+    ],
 )
 def test_files_next_to_a_session_are_known_by_name(name):
     source = Source(name, data=b'{"agentType": "general"}')
     assert list(recognise(source)) == ["claude-code"]
     assert list(READER.read(source)) == [Ignored("session_file", source.records_read)]
+
+
+@pytest.mark.parametrize("name", ["tmp/h/.project_root", "tmp/h/tool-outputs/s/run_1.txt"])
+def test_files_next_to_sessions_of_gemini_cli_are_known_by_name(name):
+    source = Source(name, data=b"/home/me/project\n")
+    assert list(recognise(source)) == ["gemini-cli"]
+    assert list(GEMINI.read(source)) == [Ignored("session_file", source.records_read)]
 
 
 def calling(name, logged, sent):

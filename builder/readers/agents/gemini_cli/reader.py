@@ -52,6 +52,8 @@ _UI_TYPES = frozenset({"info", "error", "warning"})
 
 def recognise(source: Source) -> str | None:
     """Claims sessions by their metadata or messages, saved chats and restore points by shape."""
+    if _is_companion(source.name):
+        return "a file that gemini-cli keeps next to its sessions"
     peek = source.peek
     if peek.kind == "jsonl":
         for item in peek.objects:
@@ -65,6 +67,12 @@ def recognise(source: Source) -> str | None:
         is_list = source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
         return _document_kind(list(peek.records) if is_list else peek.records[0])
     return None
+
+
+def _is_companion(name: str) -> bool:
+    """Returns whether a file belongs to the sessions: their project's path, or a large output."""
+    folders, _, file = name.rpartition("/")
+    return file == ".project_root" or "tool-outputs" in folders.split("/")
 
 
 def _is_metadata(item: dict[str, Json]) -> bool:
@@ -104,6 +112,10 @@ def _is_prompt(value: Json) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session: its last state and each abandoned one."""
+    if _is_companion(source.name):
+        source.count_records()
+        yield Ignored("session_file", source.records_read)
+        return
     if source.peek.kind != "json":
         yield from _event_log(source)
         return
