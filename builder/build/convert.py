@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
 from builder.build.prefixes import digested_definitions, prefix_digests
-from builder.build.prove import Proof, prepare, prove
+from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
@@ -238,7 +238,7 @@ def _conversation(
 
 def _write_sample(
     converted: _Converted,
-    proof: Proof,
+    proof: VerifiedExample,
     prefixes: Sequence[bytes],
     pairs: Corrected,
     scrubber: Scrubber,
@@ -313,7 +313,7 @@ class _Converted:
 
 
 def _meta(
-    converted: _Converted, proof: Proof, summary: ResultSummary, scrubber: Scrubber
+    converted: _Converted, proof: VerifiedExample, summary: ResultSummary, scrubber: Scrubber
 ) -> SampleMeta:
     """Returns the sample's line in meta/, without preference pairs.
 

@@ -17,7 +17,7 @@ from builder.build.engine import Done, Engine
 from builder.build.estimate import LARGE, unit_cost
 from builder.build.identity import job_identity
 from builder.build.plan import plan
-from builder.build.publish import Phase, Run, no_phase, publish
+from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.remote_results import prune_results
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job
@@ -100,7 +100,7 @@ def build(
             found = run_all(list(again.values()), partial(_count_finished, first, done), {})
             for index, result in zip(again, found, strict=True):
                 results[index] = result
-        run = Run(
+        run = PublishContext(
             config,
             target,
             Manifest(inputs=tuple(_inputs(tasks, results, scrubber))),

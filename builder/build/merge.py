@@ -16,7 +16,7 @@ from pathlib import Path
 
 from builder.audit.run import evaluation_sets
 from builder.build.prefixes import digested_definitions, prefix_digests
-from builder.build.publish import Phase, Run, no_phase, publish
+from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.results import (
     ChunkResult,
     ConversationEntry,
@@ -90,7 +90,9 @@ def merge(
             inputs=tuple(item for folder in folders for item in folder.manifest.inputs),
             merged=tuple(MergedEntry(name=item.name, sha256=item.sha256) for item in folders),
         )
-        run = Run(chosen, target, origin, str, work, out, "merge", workers, started, phase, review)
+        run = PublishContext(
+            chosen, target, origin, str, work, out, "merge", workers, started, phase, review
+        )
         built, _ = publish(results, [1.0] * len(results), [], run)
     return built
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from builder.build.prove import Proof, prepare
+from builder.build.prove import VerifiedExample, prepare
 from builder.conversation import Conversation
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.samples import read_sample, targets
@@ -87,7 +87,7 @@ class Corrected:
     left_out: Counter[str] = field(default_factory=Counter)
     _done: set[int] = field(default_factory=set)
 
-    def of(self, proof: Proof, normalised: Normalised, record: str) -> list[Preference]:
+    def of(self, proof: VerifiedExample, normalised: Normalised, record: str) -> list[Preference]:
         """Returns the pairs of a proven sample; `record` contains the rejected answers."""
         example = proof.example
         dialogue = example.dialogue

@@ -23,7 +23,7 @@ from builder.verify.verifier import Verdict, Verifier
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class VerifiedExample:
     """An example as a sample, with its verdict and the contexts and models of its targets.
 
     `models` has each name once, in the order of the targets; None: not logged. `problem` is why it
@@ -67,7 +67,7 @@ def prepare(
 
 def prove(
     normalised: Normalised, options: NormalizeOptions, limits: LengthOptions, verifier: Verifier
-) -> Iterator[Proof]:
+) -> Iterator[VerifiedExample]:
     """Flattens and verifies the examples of a dialogue; yields a proof for each.
 
     An example that is too long is divided into windows (`too_long: split`) or cut to its beginning
@@ -98,7 +98,7 @@ def _proof(
     options: NormalizeOptions,
     limits: LengthOptions,
     verifier: Verifier,
-) -> Proof:
+) -> VerifiedExample:
     sample = flatten(item.dialogue)
     late_system = options.late_system == "keep"
     verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
@@ -113,11 +113,11 @@ def _proof(
         problem = Problem("loader", "sample", fault, records=0)
     if problem is None:
         problem = _context_problem(contexts, verifier.options.context)
-    return Proof(item, sample, verdict, contexts, tuple(models), problem)
+    return VerifiedExample(item, sample, verdict, contexts, tuple(models), problem)
 
 
 def _shorter(
-    proof: Proof, options: NormalizeOptions, limit: int, too_long: str, verifier: Verifier
+    proof: VerifiedExample, options: NormalizeOptions, limit: int, too_long: str, verifier: Verifier
 ) -> tuple[list[TrainingExample], int]:
     """Returns examples of at most `limit` tokens, and the number of targets in none of them."""
     whole = proof.example

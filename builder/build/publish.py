@@ -64,7 +64,7 @@ def no_phase(name: str, total: int | None) -> Callable[[int], object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PublishContext:
     """The facts about a run that publishing needs.
 
     origin   the part of the manifest on the origin of the samples
@@ -94,7 +94,7 @@ def publish(
     results: Sequence[ChunkResult],
     weights: Sequence[float],
     unreadable: Sequence[Problem],
-    run: Run,
+    run: PublishContext,
 ) -> tuple[Built, bool]:
     """Makes the dataset; returns it, and whether it was published.
 
@@ -168,7 +168,7 @@ def publish(
     return built, True
 
 
-def _card(built: Built, run: Run, style: Style, found: Audit | None) -> bytes:
+def _card(built: Built, run: PublishContext, style: Style, found: Audit | None) -> bytes:
     made = _about(built, run).without_folders()
     text = card(
         run.config, built, run.config.normalize, run.target, style=style, made=made, found=found
@@ -180,7 +180,7 @@ def _changed(
     built: Built,
     known: Mapping[str, str],
     write: Callable[[Mapping[str, str], Path], Built],
-    run: Run,
+    run: PublishContext,
 ) -> dict[str, str]:
     """Returns {id of a sample to leave out: what the loader does with it}; {} if none is to blame.
 
@@ -204,7 +204,7 @@ def _changed(
     return dict.fromkeys(culprits(ids, loads_only), message)
 
 
-def _about(built: Built, run: Run) -> Manifest:
+def _about(built: Built, run: PublishContext) -> Manifest:
     """Returns the part of the manifest that is known before the audits."""
     return replace(
         run.origin,
@@ -219,7 +219,7 @@ def _about(built: Built, run: Run) -> Manifest:
     )
 
 
-def _manifest(about: Manifest, built: Built, run: Run) -> Manifest:
+def _manifest(about: Manifest, built: Built, run: PublishContext) -> Manifest:
     """Returns the manifest. Only its part `run` differs between equal runs."""
     return replace(
         about,

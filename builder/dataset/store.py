@@ -173,7 +173,7 @@ class Address:
         return f"{self.file}.{self.row}"
 
 
-class Opened:
+class DatasetFile:
     """A file of rows with its meta/, opened on first use.
 
     reader     converts the rows of another format; None if none is needed
@@ -278,7 +278,7 @@ class Rows:
 
     def __init__(self, files: Sequence[DataFile], scratch: Path) -> None:
         """Recognises every file. Raises UsageError for a log, and for rows of an unknown form."""
-        self.files = [Opened(file, scratch) for file in files]
+        self.files = [DatasetFile(file, scratch) for file in files]
 
     def locate(self, number: int) -> Address | None:
         """Returns the address of the row with this number in the dataset, or None."""

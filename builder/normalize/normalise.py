@@ -24,8 +24,8 @@ from builder.normalize.content import characters, reasoning, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
-from builder.normalize.targets import TOKENS, cut, ends, mark_tokens, mask, successive
-from builder.normalize.turns import begins, joins, system, turns
+from builder.normalize.targets import TOKENS, cut, end_with_target, mark_tokens, mask, successive
+from builder.normalize.turns import cut_before_user, join_texts, system, turns
 from builder.problem import Problem
 from builder.sample import Call, Dialogue, Turn
 from builder.text import escape_tokens, token_pattern
@@ -116,17 +116,17 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
 STEPS: tuple[Step, ...] = (
     system,
     turns,
-    begins,
+    cut_before_user,
     pair,
     arguments,
     mask,
     successive,
     cut,
-    ends,
+    end_with_target,
     parallel,
     reasoning,
     tools,
-    joins,
+    join_texts,
     characters,
 )
 

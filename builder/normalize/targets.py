@@ -207,7 +207,7 @@ def _ended(
     return replace(draft, blocks=tuple(blocks[:at]), cut=problem)
 
 
-def ends(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Ends the conversation with its last target, without the results of its calls.
 
     Cuts trailing user turns, results and turns that are not targets (`trailing_cut`). `end: answer`

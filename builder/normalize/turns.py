@@ -78,7 +78,7 @@ def _is_empty(block: Block, options: NormalizeOptions) -> bool:
     return block.untrained != "server_tool" or options.server_tools == "untrained"
 
 
-def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
+def cut_before_user(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     """Cuts the turns before the first user turn (`leading_cut`).
 
     Their calls are dropped with the code `before_user`.
@@ -93,7 +93,7 @@ def begins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     return draft.having(draft.blocks[first:])
 
 
-def joins(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
+def join_texts(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     """Joins the texts of a turn to one text before its calls, without leading newlines.
 
     Counts `text_joined`, `text_after_call` (moved before the call), `leading_newlines`.

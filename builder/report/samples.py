@@ -15,7 +15,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.report.html import Html, cut, facts_list, join, shorten, tag, text
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
-from builder.report.turns import IN_A_LIST, Reading, as_written, outline_html, turns_html
+from builder.report.turns import IN_A_LIST, DisplayOptions, as_written, outline_html, turns_html
 from builder.sample import Sample
 from builder.text import number
 from builder.verify.verifier import MAX_CHARS
@@ -45,7 +45,7 @@ def sample_html(
     target: Target,
     most: int,
     limits: Limits = _LIMITS,
-    reading: Reading = IN_A_LIST,
+    reading: DisplayOptions = IN_A_LIST,
 ) -> Html:
     """Returns origin, conversation and rendering of a sample, in at most `most` bytes.
 
@@ -103,7 +103,7 @@ def _body(
     rendered: Rendered | None,
     note: str,
     limits: Limits,
-    reading: Reading,
+    reading: DisplayOptions,
 ) -> Html:
     parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
     if not isinstance(sample, Sample):

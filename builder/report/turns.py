@@ -27,7 +27,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DisplayOptions:
     """Options for displaying a sample.
 
     hits       matches to mark in the turns
@@ -44,11 +44,13 @@ class Reading:
     above: Html = EMPTY
 
 
-IN_A_LIST = Reading()
+IN_A_LIST = DisplayOptions()
 """Options for a page with many samples."""
 
 
-def turns_html(sample: Sample, trained: int, limits: Limits, reading: Reading = IN_A_LIST) -> Html:
+def turns_html(
+    sample: Sample, trained: int, limits: Limits, reading: DisplayOptions = IN_A_LIST
+) -> Html:
     """Returns the tool definitions and the turns, with the trained turns marked.
 
     The trained turns are those of a weight other than 0; without weights, the last `trained` ones.
@@ -114,7 +116,9 @@ def _summary(role: str, content: str) -> str:
     return shorten(content, 60)
 
 
-def _turn(sample: Sample, at: int, limits: Limits, reading: Reading, *, is_trained: bool) -> Html:
+def _turn(
+    sample: Sample, at: int, limits: Limits, reading: DisplayOptions, *, is_trained: bool
+) -> Html:
     role, content = sample.messages[at]
     name = _role_name(role, content)
     body = tuple(_body(role, content, name, limits, reading.hits))

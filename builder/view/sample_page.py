@@ -12,7 +12,7 @@ from builder.qwen3.tokenizer import Target
 from builder.report.html import Html, join, tag, text
 from builder.report.rendered import Limits, legend
 from builder.report.samples import Picked, headline, sample_html
-from builder.report.turns import Reading
+from builder.report.turns import DisplayOptions
 from builder.sample import Sample
 from builder.text import number
 from builder.view.index import Result
@@ -90,10 +90,10 @@ class SamplePage:
     def _url(self, to: Address, side: str) -> str:
         return self.query.url("row", at=to, side=side)
 
-    def _reading(self) -> Reading:
+    def _reading(self) -> DisplayOptions:
         """Returns the display options: marked matches, and what the right side shows."""
         if self.logs is None:
-            return Reading(self.query.pattern, outline=True)
+            return DisplayOptions(self.query.pattern, outline=True)
         tabs = [
             tag("a", text(name), href=self._url(self.address, value),
                 aria_current="true" if self.side == value else None)
@@ -101,14 +101,14 @@ class SamplePage:
         ]  # fmt: skip
         choice = tag("nav", *tabs, class_="pages tabs", aria_label="At the side")
         if self.side != RECORDS:
-            return Reading(self.query.pattern, outline=True, above=choice)
+            return DisplayOptions(self.query.pattern, outline=True, above=choice)
         meta, sample = self.row.meta, self.row.sample
         records = raw_records(self.logs, meta.source, meta.record)
         found: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
             found = records_of_turns(sample.messages, records)
         raw = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
-        return Reading(self.query.pattern, True, found, raw, choice)
+        return DisplayOptions(self.query.pattern, True, found, raw, choice)
 
     def _review(self) -> Html:
         """Returns the form with the buttons of the review and the note."""
