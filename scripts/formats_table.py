@@ -11,8 +11,12 @@ END = "<!-- end of formats -->\n"
 
 
 def table() -> str:
-    rows = [f"| `{name}` | {reader.summary} |\n" for name, reader in readers().items()]
-    return "| format | what it reads, and how it is recognised |\n|---|---|\n" + "".join(rows)
+    rows = [
+        f"| `{name}` | {reader.summary} | {reader.checked or ''} |\n"
+        for name, reader in readers().items()
+    ]
+    head = "| format | what it reads, and how it is recognised | checked with |\n|---|---|---|\n"
+    return head + "".join(rows)
 
 
 def main() -> None:

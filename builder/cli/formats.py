@@ -10,14 +10,15 @@ from builder.sources.source import Source
 
 
 def list_formats(*, as_json: bool, quiet: bool) -> int:
-    """Prints the readers, with the format that each recognises."""
-    summaries = {name: reader.summary for name, reader in readers().items()}
+    """Prints the readers: the format that each recognises, and the version it was checked with."""
+    found = readers()
     if as_json:
-        print_json(summaries)
+        print_json({name: reader.summary for name, reader in found.items()})
     elif not quiet:
-        width = max(map(len, summaries), default=0)
-        for name, summary in summaries.items():
-            print(f"{name:{width}}  {summary}")
+        width = max(map(len, found), default=0)
+        for name, reader in found.items():
+            checked = f" (checked with {reader.checked})" if reader.checked else ""
+            print(f"{name:{width}}  {reader.summary}{checked}")
     return 0
 
 

@@ -48,7 +48,8 @@ class ToolUse:
         """Counts a conversation; returns whether it lacks definitions that others may supply."""
         listed = conversation.tools if conversation.tools is not None else supplied
         known = {tool_name(tool): tool for tool in convert(listed or (), Counter())}
-        if conversation.tools and conversation.version:
+        incomplete = conversation.context is not None and "tools" in conversation.context.missing
+        if conversation.tools and conversation.version and not incomplete:
             names = {name: {dumps(tool): 1} for name, tool in known.items()}
             logged = {conversation.version: {"lists": 1, "tools": names}}
             self.add({"logged": logged})

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
@@ -32,6 +33,7 @@ from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
 
 ENTRY_POINT_GROUP = "builder.readers"
+_NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){1,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Reader:
                 provider's API, rows of chat messages), False for the format of one program or
                 dataset. A specific claim beats generic ones, so a generic reader need not know
                 which other formats share its shape.
+    checked     the newest version of the agent whose logs were compared with its recorded requests;
+                conversations of newer ones are counted as `newer_version` (docs/context.md)
     is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
                 tool definitions may use those of its other sessions
     homes       where the agents keep these logs on their users' machines
@@ -82,6 +86,7 @@ class Reader:
     read: Callable[[Source], Iterator[Event]]
     generic: bool = False
     is_agent: bool = False
+    checked: str | None = None
     homes: tuple[Home, ...] = ()
     is_store: Callable[[Listing], bool] | None = None
     holds: Callable[[str], bool] | None = None
@@ -147,7 +152,18 @@ def read_events(reader: Reader, source: Source) -> Iterator[Event]:
             detail = "it contains a number that is not valid JSON"
             problem = Problem("number", event.record, detail, records=0)
             event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
+        if isinstance(event, Conversation) and is_newer(event.version, reader.checked):
+            changes = {**event.changes, "newer_version": 1}
+            event = replace(event, changes=changes)  # noqa: PLW2901 - completed
         yield event
+
+
+def is_newer(version: str | None, checked: str | None) -> bool:
+    """Returns whether a version is newer than another; False if either has no number."""
+    found, known = (_NUMBERS.match(text or "") for text in (version, checked))
+    if found is None or known is None:
+        return False
+    return [*map(int, found[0].split("."))] > [*map(int, known[0].split("."))]
 
 
 def _has_invalid_number(source: Source, conversation: Conversation) -> bool:

@@ -26,6 +26,7 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
+    Unparsed,
     Used,
 )
 from builder.problem import Problem
@@ -242,6 +243,7 @@ def _emit(
         id=unique_name(session, found),
         record=span(inside[0].where, inside[-1].where),
         messages=tuple(mark_repeats(messages, seen)),
+        version=name_or_none(inside[-1].item.get("version")),
         model=segment.model,
         records=len(fresh),
         problems=segment.problems,
@@ -303,13 +305,17 @@ def _answer_of(segment: _Segment, uuid: str, entry: _Entry) -> str:
 
     In the files of sub-agents each call of an answer has a record of its own; the first record of
     an answer has its usage. Two answers in a row have an unlogged prompt between them (a retry
-    after the output limit), and later requests join their texts: `history` is missing.
+    after the output limit): the first was cut off, and later requests join their texts (`history`).
     """
     if segment.answer is None:
         return uuid
     if entry.item.get("isSidechain") and "usageMetadata" not in entry.item:
         return segment.answer
     segment.hidden.add("history")
+    before = segment.messages[-1] if segment.messages else None
+    if before is not None and before.role == "assistant":
+        cut = Unparsed("", "truncated_answer")
+        segment.messages[-1] = replace(before, parts=(*before.parts, cut))
     return uuid
 
 
@@ -359,6 +365,7 @@ READER = Reader(
     summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
     recognise=recognise,
     is_agent=True,
+    checked="0.24.4",
     homes=(Home("Qwen Code", "~/.qwen/projects"),),
     read=read,
 )

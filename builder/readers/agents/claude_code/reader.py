@@ -383,6 +383,7 @@ READER = Reader(
     summary="Claude Code sessions (JSONL): lines with type, message and uuid, sub-agents too",
     recognise=recognise,
     is_agent=True,
+    checked="2.1.332",
     homes=(Home("Claude Code", "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"),),
     read=read,
 )

@@ -74,6 +74,7 @@ READER = Reader(
     summary="OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or the old bare items",
     recognise=recognise,
     is_agent=True,
+    checked="0.171.0",
     homes=(
         Home("Codex", "${CODEX_HOME:-~/.codex}/sessions"),
         Home("Codex", "${CODEX_HOME:-~/.codex}/archived_sessions"),

@@ -58,6 +58,7 @@ class Rollout:
         self.missing = frozenset({"system", "tools"})
         self.tools: list[Json] = []
         self.model: str | None = None
+        self.version: str | None = None
         self.ignored: Counter[str] = Counter()
         self.emitted = 0
         self.abandoned = 0
@@ -133,6 +134,7 @@ class Rollout:
         self.has_meta = True
         self.id = name_or_none(meta.get("id")) or self.id
         self.scope = name_or_none(meta.get("id")) or self.scope
+        self.version = name_or_none(meta.get("cli_version"))
         base = meta.get("base_instructions")
         prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
         if prompt and "provenance" in as_dict(base):
@@ -338,4 +340,5 @@ class Rollout:
             problems=problems,
             changes=dict(+changes),
             context=Context.lacking(self.missing),
+            version=self.version,
         )

@@ -357,6 +357,7 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    checked="0.61.0",
     homes=(
         Home("Gemini CLI", "~/.gemini/tmp"),
         Home("Qwen Code", "~/.qwen/tmp"),

@@ -314,6 +314,7 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    checked="1.18.33",
     homes=(
         Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/storage"),
         Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/opencode*.db"),

@@ -100,7 +100,12 @@ def conversations(
             reading.take(row)
         context = Context.lacking(_MISSING)
         empty = Conversation(
-            id=session_id, record=where, messages=(), model=reading.model, context=context
+            id=session_id,
+            record=where,
+            messages=(),
+            model=reading.model,
+            context=context,
+            version=name_or_none(session.get("version")),
         )
         for number, failed in enumerate(reading.failed, start=1):
             name = f"{session_id}#{found + 1}~{number}"

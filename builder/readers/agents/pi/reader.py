@@ -364,6 +364,7 @@ READER = Reader(
     ),
     recognise=recognise,
     is_agent=True,
+    checked="1.5.2",
     homes=(
         Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),
         Home("OpenClaw", "~/.openclaw/agents/*/sessions"),
