@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from builder.api import Progress as Progress
     from builder.api import audit_dataset as audit_dataset
     from builder.api import build_dataset as build_dataset
+    from builder.api import diff_datasets as diff_datasets
     from builder.api import export_dataset as export_dataset
     from builder.api import find_sources as find_sources
+    from builder.api import merge_datasets as merge_datasets
     from builder.api import push_dataset as push_dataset
     from builder.api import read as read
+    from builder.api import report_dataset as report_dataset
     from builder.api import verify_dataset as verify_dataset
     from builder.api import verify_sample as verify_sample
+    from builder.api import view_dataset as view_dataset
     from builder.audit.options import AuditOptions as AuditOptions
     from builder.audit.result import Audit as Audit
     from builder.audit.result import AuditFinding as AuditFinding
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from builder.qwen3.flatten import flatten as flatten
     from builder.readers import Reader as Reader
     from builder.readers import recognise as recognise
+    from builder.report.compare import DatasetDifference as DatasetDifference
     from builder.sample import Call as Call
     from builder.sample import Dialogue as Dialogue
     from builder.sample import Sample as Sample
@@ -65,11 +70,12 @@ if TYPE_CHECKING:
     from builder.verify.dataset import Summary as Summary
     from builder.verify.options import VerifyOptions as VerifyOptions
     from builder.verify.verifier import Verdict as Verdict
+    from builder.view.serving import DatasetView as DatasetView
 
 _ROOMS = {
     "api": (
-        "OnProgress Progress audit_dataset build_dataset export_dataset find_sources push_dataset"
-        " read verify_dataset verify_sample"
+        "OnProgress Progress audit_dataset build_dataset diff_datasets export_dataset find_sources"
+        " merge_datasets push_dataset read report_dataset verify_dataset verify_sample view_dataset"
     ),
     "audit.options": "AuditOptions",
     "audit.result": "Audit AuditFinding",
@@ -88,6 +94,8 @@ _ROOMS = {
     "push.job": "PushOptions PushReport",
     "qwen3.flatten": "flatten",
     "readers": "Reader recognise",
+    "report.compare": "DatasetDifference",
+    "view.serving": "DatasetView",
     "sample": "Call Dialogue Sample Turn",
     "sources.source": "Record Source",
     "verify.dataset": "LineReport Summary",
@@ -101,6 +109,13 @@ __all__ = sorted(_PLACES)  # noqa: PLE0605 - a list of strings, computed
 
 def __getattr__(name: str) -> Any:
     """Imports a public name from its room on first use."""
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 20 ms
+
+        try:
+            return version("toolcall-dataset-builder")
+        except PackageNotFoundError:
+            return "unknown"
     if name not in _PLACES:
         raise AttributeError(f"module 'builder' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - see above

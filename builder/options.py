@@ -8,9 +8,13 @@ from it. Field metadata expresses what a type cannot.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
-from dataclasses import Field
-from typing import Any, NewType
+from dataclasses import Field, fields
+from functools import cache
+from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
 
@@ -55,3 +59,55 @@ def is_inline(item: Field[Any]) -> bool:
 def is_key(item: Field[Any]) -> bool:
     """Returns whether a user may set the field."""
     return not item.metadata.get("supplied")
+
+
+def check_values(options: Any) -> None:
+    """Raises UsageError for a choice, flag or number that the type of its field does not have.
+
+    Option types call it when they are made, so that a caller's mistake is reported where it is.
+    """
+    kind: Any = type(options)
+    for name, hint in _checked(kind):
+        value = getattr(options, name)
+        if not _is_valid(hint, value):
+            kind = f"{type(options).__name__}.{name}"
+            raise UsageError(
+                f"{kind}: must be {_expected(hint)}, found {value!r}{_hint(hint, value)}"
+            )
+
+
+@cache
+def _checked(kind: Any) -> tuple[tuple[str, Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((item.name, hints[item.name]) for item in fields(kind) if is_key(item))
+
+
+def _is_valid(hint: Any, value: object) -> bool:
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_is_valid(item, value) for item in get_args(hint))
+    if hint is bool or hint is types.NoneType:
+        return isinstance(value, hint)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint is str:
+        return isinstance(value, str)
+    return True
+
+
+def _expected(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(get_args(hint))}"
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(map(_expected, get_args(hint)))
+    names = {bool: "True or False", int: "a whole number", str: "text", types.NoneType: "None"}
+    return names.get(hint, str(hint))
+
+
+def _hint(hint: Any, value: object) -> str:
+    """Returns the nearest choice, where there is one."""
+    if get_origin(hint) is not Literal or not isinstance(value, str):
+        return ""
+    hint_text = nearest(value, get_args(hint))
+    return hint_text if "did you mean" in hint_text else ""

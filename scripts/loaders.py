@@ -24,6 +24,7 @@ from itertools import groupby
 from pathlib import Path
 
 from builder.cli.export import run_export
+from builder.cli.output import Output
 from builder.dataset.rows import dataset_rows
 from builder.qwen3.tokenizer import Target, load
 from builder.sample import Sample
@@ -196,8 +197,8 @@ def main() -> int:
             export = here / variant
             if not export.exists():
                 run_export(
-                    options.dataset, to=variant, out=export, tokenizer="qwen3", as_json=False,
-                    quiet=True,
+                    options.dataset, to=variant, out=export, tokenizer="qwen3", fresh=False,
+                    output=Output(quiet=True),
                 )  # fmt: skip
             out = here / f"{trainer}-{variant}.jsonl"
             probe = Path(__file__).with_name("loaders_probe.py")

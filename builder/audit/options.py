@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from builder.options import SUPPLIED
+from builder.options import SUPPLIED, check_values
 from builder.paths import UserPath
 
 
@@ -24,6 +24,10 @@ class AuditOptions:
     contamination: tuple[UserPath, ...] = ()
     mix: Mapping[str, float] = field(default_factory=dict, metadata=SUPPLIED)
     tokenizer: str = field(default="qwen3", metadata=SUPPLIED)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)
 
     @property
     def sets(self) -> tuple[str, ...]:

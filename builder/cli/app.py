@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from builder.api import EngineName
+from builder.cli.output import Output
 from builder.normalize.options import Unit
 from builder.problem import UsageError
 from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
@@ -38,10 +40,9 @@ def common(
         raise typer.Exit
 
 
-EngineName = Literal["local", "ray"]
-"""The engines that can run a build."""
-
-Dataset = Annotated[str, typer.Argument(help="A file, a folder or a Hub id (docs/verify.md).")]
+Dataset = Annotated[
+    str, typer.Argument(help="A file, a folder or hf://OWNER/NAME (docs/verify.md).")
+]
 ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")]
 Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
@@ -118,20 +119,21 @@ def build(
         chosen = chosen.with_review(UserPath(review))
     if out and engine == "local":
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
-    from builder.cli.build import list_stores, run_build, start
+    from builder.cli.build import list_stores, run_build
 
     if not chosen.inputs:
-        return list_stores(as_json=as_json)
+        return list_stores(Output(as_json))
     if not out:
         raise UsageError("build: -o OUT is missing: where should the dataset go?")
     return run_build(
         chosen,
         out,
-        engine=start(engine, workers=workers, ray_address=ray_address),
+        engine=engine,
+        workers=workers,
+        ray_address=ray_address,
         fresh=fresh,
         strict=strict,
-        as_json=as_json,
-        quiet=quiet,
+        output=Output(as_json, quiet),
     )
 
 
@@ -165,7 +167,7 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
-    from builder.cli.verify import OutputStyle, run_verify
+    from builder.cli.verify import run_verify
 
     return run_verify(
         dataset,
@@ -175,7 +177,8 @@ def verify(
         unit=unit,
         loaded=loaded,
         workers=workers,
-        style=OutputStyle(as_json, quiet, show_all),
+        show_all=show_all,
+        output=Output(as_json, quiet),
     )
 
 
@@ -204,7 +207,7 @@ def inspect(
         format=format,
         options=replace(chosen.normalize, train=chosen.train),
         tokenizer=tokenizer or chosen.verify.target,
-        as_json=as_json,
+        output=Output(as_json),
     )
 
 
@@ -214,13 +217,18 @@ def export(
     to: Annotated[str, typer.Option(metavar="VARIANT", help="The variant (docs/export.md).")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
     tokenizer: Tokenizer = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
+    ] = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
     from builder.cli.export import run_export
 
-    return run_export(dataset, to=to, out=out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
+    return run_export(
+        dataset, to=to, out=out, tokenizer=tokenizer, fresh=fresh, output=Output(as_json, quiet)
+    )
 
 
 @app.command()
@@ -262,12 +270,12 @@ def push(
         tokenizer=tokenizer,
         dry_run=dry_run,
     )
-    return run_push(dataset, repo, options, as_json=as_json, quiet=quiet)
+    return run_push(dataset, repo, options, output=Output(as_json, quiet))
 
 
 @app.command()
 def report(
-    dataset: Annotated[str, typer.Argument(help="A built folder, a file, a Hub id.")],
+    dataset: Annotated[str, typer.Argument(help="A built folder, a file, hf://OWNER/NAME.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
     tokenizer: Tokenizer = None,
     as_json: Json_ = False,
@@ -276,7 +284,7 @@ def report(
     """Write a report of a dataset as one HTML file that can be read offline."""
     from builder.cli.report import run_report
 
-    return run_report(dataset, out, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
+    return run_report(dataset, out, tokenizer=tokenizer, output=Output(as_json, quiet))
 
 
 @app.command()
@@ -302,7 +310,14 @@ def view(
 
     del quiet  # the address is the requested output
     return run_view(
-        dataset, logs, review, review_csv, port, opens=opens, tokenizer=tokenizer, as_json=as_json
+        dataset,
+        logs,
+        review,
+        review_csv,
+        port,
+        opens=opens,
+        tokenizer=tokenizer,
+        output=Output(as_json),
     )
 
 
@@ -315,7 +330,7 @@ def audit(
     ] = None,
     contamination: Annotated[
         list[str] | None,
-        typer.Option(metavar="SET", help="An evaluation set to look for: a file or a Hub id."),
+        typer.Option(metavar="SET", help="An evaluation set: a file or hf://OWNER/NAME."),
     ] = None,
     config: ConfigFile = None,
     tokenizer: Tokenizer = None,
@@ -334,8 +349,7 @@ def audit(
         contamination=contamination or (),
         tokenizer=tokenizer,
         workers=workers,
-        as_json=as_json,
-        quiet=quiet,
+        output=Output(as_json, quiet),
     )
 
 
@@ -353,8 +367,8 @@ def formats(
     from builder.cli.formats import list_formats
 
     if explain is not None:
-        return explain_path(explain, as_json=as_json, quiet=quiet)
-    return list_formats(as_json=as_json, quiet=quiet)
+        return explain_path(explain, output=Output(as_json, quiet))
+    return list_formats(output=Output(as_json, quiet))
 
 
 @app.command()
@@ -394,7 +408,7 @@ def merge(
 
     chosen = load_config(config)
     return run_merge(
-        datasets, chosen, out, workers=workers, strict=strict, as_json=as_json, quiet=quiet
+        datasets, chosen, out, workers=workers, strict=strict, output=Output(as_json, quiet)
     )
 
 
@@ -408,7 +422,7 @@ def diff(
     """Compare two datasets: samples added, removed or changed, and other differences."""
     from builder.cli.diff import run_diff
 
-    return run_diff(before, after, as_json=as_json, quiet=quiet)
+    return run_diff(before, after, output=Output(as_json, quiet))
 
 
 COMMANDS = tuple(

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from builder.api import Progress, audit_dataset
 from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
-from builder.audit.run import CODES, audit
+from builder.audit.run import CODES
+from builder.cli.output import Output
 from builder.cli.terminal import aligned, conversion_lines, counted, escaped, print_json, warn
 from builder.config import Config
 from builder.parallel.pool import default_workers
@@ -30,8 +32,7 @@ def run_audit(
     contamination: Sequence[str],
     tokenizer: str | None,
     workers: int | None,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Audits and prints; returns 1 if a gate fails or the dataset has no samples, else 0.
 
@@ -44,13 +45,15 @@ def run_audit(
         tokenizer=tokenizer or options.tokenizer,
     )
     gates = _gates(fail_on, options)
-    step, end = _progress(quiet=quiet or as_json)
-    found = audit(dataset, options, step, workers=workers or default_workers())
+    step, end = _progress(quiet=not output.in_words)
+    found = audit_dataset(
+        dataset, options=options, workers=workers or default_workers(), on_progress=step
+    )
     end()
     fired = [item.code for item in found.findings if _fires(item, gates)]
-    if as_json:
+    if output.as_json:
         print_json({"dataset": dataset, **found.as_json(), "failed": fired})
-    elif not quiet:
+    elif not output.quiet:
         _print(dataset, found)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
@@ -95,14 +98,14 @@ def _fires(finding: AuditFinding, gates: set[str]) -> bool:
     return finding.audit in gates and finding.gate is GateAction.report
 
 
-def _progress(*, quiet: bool) -> tuple[Callable[[int], object], Callable[[], object]]:
-    """Returns callbacks for rows done and for the end; they show a counter on a terminal."""
+def _progress(*, quiet: bool) -> tuple[Callable[[Progress], object], Callable[[], object]]:
+    """Returns callbacks for progress and for the end; they show a counter on a terminal."""
     if quiet or not sys.stderr.isatty():
         return (lambda _: None), (lambda: None)
     from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
     bar = tqdm(unit=" samples", file=sys.stderr, leave=False)
-    return bar.update, bar.close
+    return (lambda progress: bar.update(progress.done - bar.n)), bar.close
 
 
 def _print(dataset: str, found: Audit) -> None:

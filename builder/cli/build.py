@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from builder.api import EngineName, build_dataset
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
-from builder.build.engine import Engine, local
-from builder.build.job import build, no_warning
 from builder.card.built import Built
+from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import (
     BOLD,
@@ -37,7 +35,6 @@ from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
-from builder.problem import UsageError
 from builder.readers import installed_logs
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.sources.store import is_url, local_path
@@ -47,50 +44,51 @@ def run_build(
     config: Config,
     out: str,
     *,
-    engine: contextlib.AbstractContextManager[Engine],
+    engine: EngineName,
+    workers: int | None,
+    ray_address: str | None,
     fresh: bool,
     strict: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Builds and prints a summary; returns the exit code. Raises UsageError."""
     interrupt_on_sigterm()
-    progress = BuildProgress(visible=not (quiet or as_json))
+    progress = BuildProgress(visible=output.in_words)
     out = local_path(out)
-    remote = RemoteOutput(out) if is_url(out) else None
-    here = remote.local_folder if remote is not None else Path(out)
-    with engine as running:
-        if remote is not None:
-            remote = replace(remote, shares=running.name == "ray")
-            remote.check()
-        try:
-            built = build(
-                config,
-                here,
-                engine=running,
-                fresh=fresh,
-                progress=progress.read,
-                phase=progress.phase,
-                warn=no_warning if quiet else warn,
-                remote=remote,
-            )
-        finally:
-            progress.close()
-    return summarise(built, config, out, here, strict=strict, as_json=as_json, quiet=quiet)
+    try:
+        built = build_dataset(
+            [],
+            out,
+            config=config,
+            workers=workers or (0 if engine == "ray" else default_workers()),
+            engine=engine,
+            ray_address=ray_address,
+            fresh=fresh,
+            on_progress=progress,
+            on_message=_ignore if output.quiet else warn,
+        )
+    finally:
+        progress.close()
+    here = RemoteOutput(out).local_folder if is_url(out) else Path(out)
+    return summarise(built, config, out, here, strict=strict, output=output)
+
+
+def _ignore(_: str) -> None:
+    """Prints no message."""
 
 
 def summarise(
-    built: Built, config: Config, out: str, here: Path, *, strict: bool, as_json: bool, quiet: bool
+    built: Built, config: Config, out: str, here: Path, *, strict: bool, output: Output
 ) -> int:
     """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
-    if as_json:
+    if output.as_json:
         result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
         if built.changed_by_loader:
             result["as_loaded"] = len(built.changed_by_loader)
         print_json(result)
-    elif not quiet:
+    elif not output.quiet:
         _print(built, out, config, here)
     for report in built.changed_by_loader[:5]:
         place = f"{report.file}:{report.line}" if report.line else report.file
@@ -127,19 +125,6 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
     names = ", ".join(item.path.written for item in config.inputs[:5])
     what = "is empty" if empty == 1 else f"{empty:,} files, all of them empty"
     return escaped(f"{names}: {what}")
-
-
-def start(
-    name: str, *, workers: int | None, ray_address: str | None
-) -> contextlib.AbstractContextManager[Engine]:
-    """Returns the engine, which starts on entry. Raises UsageError for conflicting options."""
-    if name == "ray":
-        from builder.build.ray_engine import RayOptions, on_ray  # noqa: PLC0415 - an optional extra
-
-        return on_ray(RayOptions(ray_address, workers))
-    if ray_address is not None:
-        raise UsageError("--ray-address: requires --engine ray")
-    return contextlib.nullcontext(local(workers or default_workers()))
 
 
 def _print(built: Built, out: str, config: Config, here: Path) -> None:
@@ -272,12 +257,12 @@ def _parity(built: Built, config: Config) -> Iterator[str]:
         yield text
 
 
-def list_stores(*, as_json: bool) -> int:
+def list_stores(output: Output) -> int:
     """Lists the logs that agents keep on this machine, with a command for each agent."""
     stores: dict[str, list[str]] = {}
     for agent, place in installed_logs():
         stores.setdefault(agent, []).append(UserPath(str(place)).published)
-    if as_json:
+    if output.as_json:
         rows = [{"name": name, "path": path} for name, paths in stores.items() for path in paths]
         print_json({"stores": rows})
         return 0

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from builder.api import diff_datasets
+from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json
-from builder.report.compare import DatasetDifference, compare
+from builder.report.compare import DatasetDifference
 
 ROWS = 20
 """Rows of a table that are printed; `--json` contains all."""
 
 
-def run_diff(before: str, after: str, *, as_json: bool, quiet: bool) -> int:
+def run_diff(before: str, after: str, *, output: Output) -> int:
     """Compares and prints; returns 0 if the samples are equal, else 1. Raises UsageError."""
-    found = compare(before, after)
-    if as_json:
+    found = diff_datasets(before, after)
+    if output.as_json:
         print_json(found.to_json())
-    elif not quiet:
+    elif not output.quiet:
         _print(found)
     return 1 if found.added or found.removed or found.changed else 0
 

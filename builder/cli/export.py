@@ -4,42 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builder.cli.manifest import tokenizer_of
+from builder.api import export_dataset
+from builder.cli.output import Output
 from builder.cli.terminal import print_json, warn
-from builder.export.trace import TRACES, export_traces
 from builder.export.variants import VARIANTS
-from builder.export.write import Exported, export, result
+from builder.export.write import Exported, result
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
-from builder.problem import UsageError, nearest
-from builder.qwen3.tokenizer import target_for
-from builder.verify.options import VerifyOptions, mode_named
-from builder.verify.verifier import Verifier
 
 
 def run_export(
-    dataset: str, *, to: str, out: Path, tokenizer: str | None, as_json: bool, quiet: bool
+    dataset: str, *, to: str, out: Path, tokenizer: str | None, fresh: bool, output: Output
 ) -> int:
     """Exports and prints; returns 0 if all rows load as the proven text. Raises UsageError."""
-    if to not in VARIANTS and to not in TRACES:
-        raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
-    manifest = Manifest.of(expand_home(dataset))
-    options = VerifyOptions(mode=mode_named(manifest.mode))
-    verifier = Verifier(target_for(tokenizer_of(manifest, tokenizer)), options)
-    if to in TRACES:
-        exported = export_traces(dataset, to, out, verifier)
-    else:
-        exported = export(dataset, VARIANTS[to], out, verifier)
-    if as_json:
+    exported = export_dataset(dataset, to, out, tokenizer=tokenizer, fresh=fresh)
+    if output.as_json:
         print_json({**result(exported), "variant": to})
-    elif not quiet:
+    elif not output.quiet:
         _print(exported, to, out)
     for problem in exported.problems[:20]:
         warn(problem)
     if exported.problems:
         warn("nothing was put in place")
     if not exported.rows:
-        warn(_why_empty(to, manifest))
+        warn(_why_empty(to, Manifest.of(expand_home(dataset))))
     return 1 if exported.problems or not exported.rows else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builder.cli.output import Output
 from builder.cli.terminal import aligned, escaped, print_json, warn
 from builder.readers import readers, recognise
 from builder.readers.discovery import find_sources
@@ -9,12 +10,12 @@ from builder.sources.copies import local_copy
 from builder.sources.source import Source
 
 
-def list_formats(*, as_json: bool, quiet: bool) -> int:
+def list_formats(*, output: Output) -> int:
     """Prints the readers: the format that each recognises, and the version it was checked with."""
     found = readers()
-    if as_json:
+    if output.as_json:
         print_json({name: reader.summary for name, reader in found.items()})
-    elif not quiet:
+    elif not output.quiet:
         width = max(map(len, found), default=0)
         for name, reader in found.items():
             checked = f" (checked with {reader.checked})" if reader.checked else ""
@@ -22,7 +23,7 @@ def list_formats(*, as_json: bool, quiet: bool) -> int:
     return 0
 
 
-def explain(path: str, *, as_json: bool, quiet: bool) -> int:
+def explain(path: str, *, output: Output) -> int:
     """Prints which readers claim each source of a path, and why. Raises UsageError."""
     found: dict[str, dict[str, str]] = {}
     for source in find_sources(path):
@@ -31,9 +32,9 @@ def explain(path: str, *, as_json: bool, quiet: bool) -> int:
                 found[source.name] = dict(recognise(copy))
         else:
             warn(f"{source.where}: {source.code}: {source.detail}")
-    if as_json:
+    if output.as_json:
         print_json(found)
-    elif not quiet:
+    elif not output.quiet:
         for name, claims in found.items():
             text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
             print(escaped(f"{name}: {text or 'no reader recognises it'}"))

@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 
 from builder.build.prove import prove
 from builder.cli.formats import print_overview
+from builder.cli.output import Output
 from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize.normalise import normalise
@@ -45,7 +46,7 @@ def run_inspect(
     format: str | None,  # noqa: A002 - the option's name
     options: NormalizeOptions,
     tokenizer: str,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Prints the format of a file and one conversation; returns 0.
 
@@ -76,16 +77,16 @@ def run_inspect(
     }
     if overview is not None:
         result["files"] = {"formats": {**overview}, "unknown": unknown}
-    if not as_json:
+    if not output.as_json:
         if overview is not None:
             print_overview(path, overview, unknown)
         _print_counts(result, contents)
     if contents.chosen is not None:
         summary, spans = _conversation(contents.chosen, options, Verifier(target_for(tokenizer)))
         result["conversation"] = summary
-        if not as_json:
+        if not output.as_json:
             _print_conversation(summary, spans)
-    if as_json:
+    if output.as_json:
         print_json(result)
     return 0
 

@@ -1,37 +1,13 @@
-"""Implements `builder verify --masks`: compares the tokens that trainers train with our spans."""
+"""Prints the results of `builder verify --masks`: which tokens the trainers' defaults train."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from builder.cli.terminal import counted
 from builder.conversation import Json
-from builder.problem import UsageError, nearest
 from builder.trainers import MASKS
-from builder.trainers.mask_counts import REGIONS, Comparison, compare
-from builder.verify.dataset import checked_rows
-from builder.verify.verifier import Verifier
-
-ALL = "all"
-
-
-def trainers_named(names: Sequence[str]) -> list[str]:
-    """Returns the named trainers in the order of MASKS. Raises UsageError for an unknown name."""
-    for name in names:
-        if name not in (*MASKS, ALL):
-            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
-    return [name for name in MASKS if ALL in names or name in names]
-
-
-def compare_masks(
-    dataset: str, verifier: Verifier, trainers: Sequence[str], unit: str | None
-) -> dict[str, Comparison]:
-    """Returns {trainer: comparison} over the proven samples of a dataset. Raises UsageError."""
-    found = {name: Comparison(name) for name in trainers}
-    for _, sample, verdict in checked_rows(dataset, verifier, unit):
-        if sample is not None and not verdict.findings:
-            compare(sample, verdict.text, verdict.spans, verifier.target, found.values())
-    return found
+from builder.trainers.mask_counts import REGIONS, Comparison
 
 
 def as_json(comparison: Comparison) -> dict[str, Json]:
@@ -50,7 +26,7 @@ def as_json(comparison: Comparison) -> dict[str, Json]:
     }
 
 
-def print_masks(found: dict[str, Comparison]) -> None:
+def print_masks(found: Mapping[str, Comparison]) -> None:
     """Prints the number of trained tokens by region, ours and each trainer's, with remarks."""
     names = ["ours", *found]
     columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]

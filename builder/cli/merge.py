@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from builder.build.merge import merge
+from builder.api import merge_datasets
 from builder.cli.build import summarise
+from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
 from builder.config import Config
 from builder.parallel.pool import default_workers
@@ -13,22 +15,25 @@ from builder.parallel.signals import interrupt_on_sigterm
 
 
 def run_merge(
-    datasets: list[str],
+    datasets: Sequence[str],
     config: Config,
     out: str,
     *,
     workers: int | None,
     strict: bool,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Merges and prints; returns the exit code. Raises UsageError."""
     interrupt_on_sigterm()
-    progress = BuildProgress(visible=not (quiet or as_json))
+    progress = BuildProgress(visible=output.in_words)
     try:
-        built = merge(
-            datasets, config, Path(out), workers=workers or default_workers(), phase=progress.phase
+        built = merge_datasets(
+            datasets,
+            out,
+            config=config,
+            workers=workers or default_workers(),
+            on_progress=progress,
         )
     finally:
         progress.close()
-    return summarise(built, config, out, Path(out), strict=strict, as_json=as_json, quiet=quiet)
+    return summarise(built, config, out, Path(out), strict=strict, output=output)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-from builder.build.convert import Task
-from builder.build.engine import Done
-from builder.build.results import ResultSummary
-from builder.sources.source import Source
+from builder.api import Progress
 
 PHASES = ("read", "write", "audit", "report")
 """The phases of a build, in the order in which `builder.build.job` reports them."""
@@ -23,7 +18,6 @@ _TITLES = {
     "audit": "auditing, loading again",
     "report": "writing card and report",
 }
-_AGAIN = "reading again, with the tools of all sessions"
 _CERTAIN = 0.1
 """The share of the bytes after which the remaining time is shown: large chunks come first, and do
 not count until they are finished.
@@ -40,42 +34,25 @@ class BuildProgress:
     def __init__(self, *, visible: bool) -> None:
         self._visible = visible and sys.stderr.isatty()
         self._bar: Any = None
-        self._has_read = False
+        self._last = Progress("", 0)
+        self._rate = RecentRate(time.monotonic())
 
-    def read(self, tasks: list[Task]) -> Done:
-        """Begins the first phase; returns the callback for finished tasks.
-
-        A build may call it twice: a second pass reads inputs again with the tools of all sessions.
-        """
+    def __call__(self, progress: Progress) -> None:
+        """Shows a step of the build."""
         if not self._visible:
-            return lambda _task, _summary: None
-        sizes = {id(task): _size(task.source) for task in tasks}
-        total = sum(sizes.values())
-        self._open("read", total=total, unit="B", unit_scale=True)
-        samples = rejects = done = 0
-        rate = RecentRate(time.monotonic())
-
-        def step(task: Task, summary: ResultSummary) -> None:
-            nonlocal samples, rejects, done
-            samples += summary.samples
-            rejects += summary.rejects
-            done += sizes[id(task)]
-            if self._bar is not None:
-                left = remaining(done, total, rate.after(done, time.monotonic()))
-                counts = f"{samples} samples, {rejects} rejects" + (
-                    f", {left} left" if left else ""
-                )
-                self._bar.set_postfix_str(counts, refresh=False)
-                self._bar.update(sizes[id(task)])
-
-        return step
-
-    def phase(self, name: str, total: int | None = None) -> Callable[[int], object]:
-        """Begins another phase; returns a callback that takes the number of samples just done."""
-        if not self._visible:
-            return lambda _: None
-        self._open(name, total=total, unit=" samples")
-        return self._bar.update  # type: ignore[no-any-return]  # Any: tqdm is imported when needed
+            return
+        if progress.phase != self._last.phase:
+            self._open(progress)
+        last, self._last = self._last, progress
+        same = last.phase == progress.phase
+        if progress.phase != "read":
+            self._bar.update(progress.done - (last.done if same else 0))
+            return
+        done, total = progress.bytes, progress.total_bytes
+        left = remaining(done, total, self._rate.after(done, time.monotonic()))
+        counts = f"{progress.samples} samples, {progress.rejects} rejects"
+        self._bar.set_postfix_str(counts + (f", {left} left" if left else ""), refresh=False)
+        self._bar.update(done - (last.bytes if same else 0))
 
     def close(self) -> None:
         """Removes the bar from the terminal."""
@@ -83,17 +60,27 @@ class BuildProgress:
             self._bar.close()
             self._bar = None
 
-    def _open(self, name: str, **options: Any) -> None:
+    def _open(self, progress: Progress) -> None:
         from tqdm import tqdm  # noqa: PLC0415 - only on a terminal
 
         self.close()
-        title = _AGAIN if name == "read" and self._has_read else _TITLES[name]
-        self._has_read = True
-        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {title}"
+        name = progress.phase
+        is_reading = name == "read"
+        total = progress.total_bytes if is_reading else progress.total
+        if is_reading:
+            self._rate = RecentRate(time.monotonic())
+        title = f"[{PHASES.index(name) + 1}/{len(PHASES)}] {_TITLES[name]}"
         known = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
-        layout = known if options.get("total") else "{desc} [{elapsed}]"
+        layout = known if total else "{desc} [{elapsed}]"
         self._bar = tqdm(
-            desc=title, file=sys.stderr, leave=False, bar_format=layout, mininterval=0.2, **options
+            desc=title,
+            total=total,
+            file=sys.stderr,
+            leave=False,
+            bar_format=layout,
+            mininterval=0.2,
+            unit="B" if is_reading else " samples",
+            unit_scale=is_reading,
         )
 
 
@@ -126,16 +113,3 @@ def remaining(done: int, total: int, rate: float) -> str:
         return ""
     left = (total - done) / rate
     return f"{max(round(left), 1)} s" if left < 90 else f"{round(left / 60)} min"
-
-
-def _size(source: Source) -> int:
-    """Returns the stored (compressed) bytes of a source."""
-    if source.window is not None:
-        return source.window.bytes
-    sizes = 0
-    for item in source.members or (source,):
-        if item.remote is not None:
-            sizes += item.remote.size
-        with contextlib.suppress(OSError):
-            sizes += item.path.stat().st_size if item.path is not None else 0
-    return sizes

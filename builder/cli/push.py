@@ -6,15 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from builder.api import push_dataset
+from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
 from builder.conversation import Json
 from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import nearest
-from builder.push.job import PushOptions, PushReport, push
+from builder.push.job import PushOptions, PushReport
 from builder.push.retry import Retries
 from builder.push.upload import Changes
-from builder.sources.store import hub_name
 
 SHOWN = 50
 """Files of a kind that are listed; the rest is counted (`--json` lists all)."""
@@ -25,30 +26,28 @@ def run_push(
     repo: str,
     options: PushOptions,
     *,
-    as_json: bool,
-    quiet: bool,
+    output: Output,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Pushes and prints; returns 0 after a dry run, or if the copy on the Hub is equal.
 
     Raises UsageError.
     """
-    if quiet or as_json or not sys.stderr.isatty():
+    if not output.in_words or not sys.stderr.isatty():
         from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415 - heavy
 
         disable_progress_bars()
     interrupt_on_sigterm()
     retries = Retries(report=_warn, sleep=sleep)
-    report = PushReport(hub_name(repo))
 
     def show(found: PushReport) -> None:
-        if not quiet and not as_json:
+        if output.in_words:
             _print_changes(found, options)
-        if found.removed and (quiet or as_json):
+        if found.removed and not output.in_words:
             # Removals are reported even with --quiet.
             _warn(f"removed on the Hub: {', '.join(found.removed)}")
 
-    push(dataset, report, options, retries, show)
+    report = push_dataset(dataset, repo, options=options, on_changes=show, retries=retries)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]
         _warn(f"--allow {code}: no such gate is closed{nearest(code, shut) if shut else ''}")
@@ -61,9 +60,9 @@ def run_push(
         _warn(report.error)
     if report.refused:
         _warn("nothing was pushed")
-    if as_json:
+    if output.as_json:
         print_json(_as_json(report, retries))
-    elif not quiet:
+    elif not output.quiet:
         _print_end(report)
     return 0 if report.is_done else 1
 

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from builder.cli.masks import as_json, compare_masks, print_masks, trainers_named
+from builder.api import verify_dataset
+from builder.cli.masks import as_json, print_masks
+from builder.cli.output import Output
 from builder.cli.terminal import conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
 from builder.qwen3.tokenizer import Target, target_for
-from builder.verify.dataset import LineReport, Summary, verify_dataset
+from builder.trainers.mask_counts import Comparison, trainers_named
+from builder.verify.dataset import LineReport, Summary
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
-from builder.verify.verifier import Verifier
 
 SHOWN = 100
 """Bad lines that are printed; the rest is counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputStyle:
-    """The form of the output; `all` prints every bad line, not just the first SHOWN."""
-
-    as_json: bool
-    quiet: bool
-    all: bool
-
-    @property
-    def in_words(self) -> bool:
-        """Returns whether findings are printed for people."""
-        return not self.as_json and not self.quiet
 
 
 def run_verify(
@@ -44,64 +31,75 @@ def run_verify(
     unit: str | None,
     loaded: bool,
     workers: int | None,
-    style: OutputStyle,
+    show_all: bool,
+    output: Output,
 ) -> int:
     """Verifies against each tokenizer and prints; returns 0 if every sample is proven, else 1.
 
     Raises UsageError for an unknown dataset, tokenizer or trainer.
     """
-    trainers = trainers_named(masks)
     workers = workers or default_workers()
     prepare_for((expand_home(dataset),), workers, preloading(tokenizers[0]))
-    verifiers = [Verifier(target_for(name), options) for name in dict.fromkeys(tokenizers)]
+    targets = [target_for(name) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
-    for verifier in verifiers:
-        if len(verifiers) > 1 and style.in_words:
-            print(f"== {verifier.target.name}")
-        reports = verify_dataset(dataset, verifier, unit, workers)
-        again = _as_loaded(dataset, verifier.target) if loaded else iter(())
-        result = _verify(dataset, verifier.target, reports, again, style)
-        if trainers:
-            found = compare_masks(dataset, verifier, trainers, unit)
-            result["masks"] = {name: as_json(item) for name, item in found.items()}
-            if style.in_words:
-                print_masks(found)
+    for target in targets:
+        if len(targets) > 1 and output.in_words:
+            print(f"== {target.name}")
+        lines = BadLines(show_all, output)
+        summary = verify_dataset(
+            dataset,
+            tokenizer=target.name,
+            options=options,
+            unit=unit,
+            as_loaded=loaded,
+            masks=masks,
+            workers=workers,
+            on_report=lines.add,
+        )
+        result = _result(dataset, target, summary, lines, output)
+        if masks:
+            comparisons = {
+                name: summary.masks.get(name, Comparison(name)) for name in trainers_named(masks)
+            }
+            result["masks"] = {name: as_json(item) for name, item in comparisons.items()}
+            if output.in_words:
+                print_masks(comparisons)
         results.append(result)
-    if style.as_json:
+    if output.as_json:
         whole: Json = {"dataset": dataset, "targets": list(results)}
         print_json(results[0] if len(results) == 1 else whole)
-    elif len(results) > 1 and style.in_words:
+    elif len(results) > 1 and output.in_words:
         print("== all")
         for result in results:
             print(_proven(result))
     return 1 if any(result["findings"] or not result["samples"] for result in results) else 0
 
 
-def _verify(
-    dataset: str,
-    target: Target,
-    reports: Iterator[LineReport],
-    loaded: Iterator[LineReport],
-    style: OutputStyle,
-) -> dict[str, Json]:
-    """Prints the findings for one tokenizer; returns the result as JSON.
+class BadLines:
+    """Prints the findings of bad lines as they come, and keeps them for `--json`."""
 
-    `loaded` are further reports on the same rows, as `datasets` loads them.
-    """
-    summary = Summary()
-    bad: list[Json] = []
-    bad_lines = 0
-    listed = ((False, reports), (True, loaded))
-    for again, report in ((again, report) for again, several in listed for report in several):
-        summary.add(report, again=again)
+    def __init__(self, show_all: bool, output: Output) -> None:
+        self.show_all = show_all
+        self.output = output
+        self.count = 0
+        self.listed: list[Json] = []
+
+    def add(self, report: LineReport) -> None:
+        """Prints or keeps a report, if it has findings and the list is not full."""
         if not report.findings:
-            continue
-        bad_lines += 1
-        if style.all or bad_lines <= SHOWN:
-            if style.as_json:
-                bad.append(_as_json(report))
-            elif style.in_words:
+            return
+        self.count += 1
+        if self.show_all or self.count <= SHOWN:
+            if self.output.as_json:
+                self.listed.append(_as_json(report))
+            elif self.output.in_words:
                 _print(report)
+
+
+def _result(
+    dataset: str, target: Target, summary: Summary, lines: BadLines, output: Output
+) -> dict[str, Json]:
+    """Prints the summary for one tokenizer; returns the result as JSON."""
     result: dict[str, Json] = {
         "dataset": dataset,
         "tokenizer": target.name,
@@ -116,17 +114,17 @@ def _verify(
         "conversion": dict(sorted(summary.changes.items())),
         "findings": dict(sorted(summary.codes.items())),
         "warnings": dict(sorted(summary.warnings.items())),
-        "bad": bad,
+        "bad": lines.listed,
     }
-    if style.in_words:
-        _print_summary(summary, bad_lines, style.all)
+    if output.in_words:
+        _print_summary(summary, lines.count, lines.show_all)
         for line in conversion_lines(summary.forms, summary.samples, summary.changes):
             print(escaped(line))
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
             print(f"{summary.turns} trained turns; in parity with inference: {shares}")
         print(_proven(result))
-    elif not style.as_json and summary.codes:
+    elif not output.as_json and summary.codes:
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
         warn(f"{_proven(result)}; findings: {found}")
     if not summary.samples and not summary.codes:
@@ -141,13 +139,6 @@ def _proven(result: dict[str, Json]) -> str:
         f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"
         f" (template {result['template_name']}, sha256 {sha256})"
     )
-
-
-def _as_loaded(dataset: str, target: Target) -> Iterator[LineReport]:
-    from builder.verify.as_loaded import as_loaded, hub_as_loaded  # noqa: PLC0415 - only for --as-loaded
-
-    path = expand_home(dataset)
-    return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
 
 
 def _print(report: LineReport) -> None:

@@ -33,7 +33,15 @@ def load_config(path: Path | None) -> Config:
         raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    reader = FieldReader(path.parent, places_of_keys(Config))
+    return read_config(document, path.parent, str(path))
+
+
+def read_config(document: object, base: Path, name: str) -> Config:
+    """Returns the configuration of a decoded document; its paths are relative to `base`.
+
+    Raises UsageError with a line for each fault, which begins with `name`.
+    """
+    reader = FieldReader(base, places_of_keys(Config))
     config = reader.section(Config, document, "")
     faults = reader.faults
     if config is not REFUSED:
@@ -45,7 +53,7 @@ def load_config(path: Path | None) -> Config:
         ]
         if not faults:
             return config
-    raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+    raise UsageError("\n".join(f"{name}: {fault}" for fault in faults))
 
 
 def read_resolved(document: dict[str, Json], base: Path) -> Config:

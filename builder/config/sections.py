@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +15,7 @@ from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOpti
 from builder.options import INLINE
 from builder.output.options import OutputOptions
 from builder.paths import UserPath
+from builder.problem import UsageError
 from builder.scrub.options import ScrubOptions
 from builder.select.conditions import SelectOptions
 from builder.select.splits import SplitOptions
@@ -145,10 +146,12 @@ def override(
     tools: str | None = None,
     system: str | None = None,
 ) -> Config:
-    """Returns a copy with options of the command line; its inputs replace those of the file."""
-    chosen = config.inputs
-    if inputs:
-        chosen = tuple(InputSection(UserPath(path)) for path in inputs)
+    """Returns a copy with options of the command line; its inputs replace those of the file.
+
+    An input keeps what the file says of its path, or of a folder that contains it. Raises
+    UsageError if the file's other inputs have options that would apply to none of them.
+    """
+    chosen = _chosen(config.inputs, inputs) if inputs else config.inputs
     if format is not None:
         chosen = tuple(replace(item, format=format) for item in chosen)
     if tools is not None:
@@ -156,3 +159,43 @@ def override(
     if system is not None:
         chosen = tuple(replace(item, system=UserPath(system)) for item in chosen)
     return replace(config, inputs=chosen)
+
+
+def _chosen(known: Sequence[InputSection], paths: Sequence[str]) -> tuple[InputSection, ...]:
+    """Returns the inputs at these paths, with the options of the known ones. Raises UsageError."""
+    found: list[InputSection] = []
+    used: set[int] = set()
+    unknown: list[str] = []
+    for path in map(UserPath, paths):
+        matches = [at for at, item in enumerate(known) if _contains(item.path, path)]
+        if not matches:
+            unknown.append(path.written)
+            found.append(InputSection(path))
+            continue
+        nearest_to_it = max(matches, key=lambda at: len(str(known[at].path.located)))
+        used.add(nearest_to_it)
+        found.append(replace(known[nearest_to_it], path=path))
+    for at, item in enumerate(known):
+        given = [key for key in _OF_INPUTS if getattr(item, key) != _OF_INPUTS[key]]
+        if unknown and at not in used and given:
+            raise UsageError(
+                f"inputs[{at}].{given[0]}: would apply to none of the inputs on the command line"
+                f" ({', '.join(unknown)}): name {item.path.written!r}, or name no input"
+            )
+    return tuple(found)
+
+
+_OF_INPUTS = {
+    item.name: item.default for item in fields(InputSection) if item.name not in ("path", "weight")
+}
+"""{option of an input: its default}; a weight compares inputs of one file with each other."""
+
+
+def _contains(known: UserPath, path: UserPath) -> bool:
+    """Returns whether a path is the known one, or below it."""
+    if is_url(known.written) or is_url(path.written) or "-" in (known.written, path.written):
+        return known.written == path.written
+    if known.written.startswith("hf://") or path.written.startswith("hf://"):
+        return known.written == path.written
+    whole, one = known.located.absolute(), path.located.absolute()
+    return one == whole or whole in one.parents or one.resolve() == whole.resolve()

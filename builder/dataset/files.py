@@ -7,6 +7,7 @@ from pathlib import Path
 
 from builder.paths import expand_home
 from builder.problem import UsageError
+from builder.sources.store import is_hub_name
 
 DATA_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet", ".arrow")
 """Suffixes of data files in a folder that `build` did not make."""
@@ -104,11 +105,15 @@ def is_special(path: Path) -> bool:
 def dataset_path(dataset: str) -> Path:
     """Returns the local path of the dataset that a user named.
 
-    Raises UsageError for an empty name, and for anything that is neither a file nor a folder.
+    Only `hf://OWNER/NAME` names a dataset on the Hub: nothing is looked for there by a mistyped
+    path. Raises UsageError for an empty name, and if there is neither a file nor a folder.
     """
     if not dataset:
         raise UsageError("dataset '': names nothing")
     path = expand_home(dataset)
     if is_special(path):
         raise UsageError(f"dataset {dataset!r}: {NOT_A_FILE}")
+    if not path.exists() and not dataset.startswith("hf://"):
+        known = f"; for the Hub's dataset: hf://{dataset}" if is_hub_name(dataset) else ""
+        raise UsageError(f"dataset {dataset!r}: no such file or folder{known}")
     return path

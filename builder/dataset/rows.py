@@ -11,7 +11,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.dataset.files import DATA_SUFFIXES, DataFile, dataset_files
+from builder.dataset.files import DataFile, dataset_files
 from builder.dataset.forms import RowReading, no_sample, read_any, reader_for, reader_of_rows
 from builder.dataset.meta import NO_META, SampleMeta
 from builder.dataset.samples import read_sample, targets
@@ -22,7 +22,7 @@ from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
-from builder.sources.store import hub_name, is_hub_name
+from builder.sources.store import hub_name
 from builder.sources.table import FileTable
 
 MAX_LINE = 1 << 31
@@ -155,8 +155,6 @@ def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
             raise UsageError(f"dataset {item.name!r}: cannot be read: {reason(error)}") from None
     if files:
         return
-    if not is_hub_name(dataset) or dataset.endswith((*DATA_SUFFIXES, ".json")):
-        raise UsageError(f"dataset {dataset!r}: no such file or folder")
     yield from hub_rows(dataset, as_is=as_is)
 
 

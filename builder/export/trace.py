@@ -13,7 +13,7 @@ from pathlib import Path
 from builder.conversation import Conversation, Json
 from builder.dataset.rows import DatasetRow
 from builder.export.variants import call_ids, structured_messages
-from builder.export.write import Exported, proven_rows
+from builder.export.write import Exported, is_export, proven_rows
 from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
@@ -26,11 +26,16 @@ from builder.sources.source import Source
 from builder.verify.verifier import Verifier
 
 
-def export_traces(dataset: str, to: str, out: Path, verifier: Verifier) -> Exported:
-    """Writes a file for each proven sample. Raises UsageError."""
+def export_traces(
+    dataset: str, to: str, out: Path, verifier: Verifier, *, fresh: bool = False
+) -> Exported:
+    """Writes a file for each proven sample; `fresh` replaces an earlier export.
+
+    Raises UsageError.
+    """
     write, suffix = TRACES[to]
     exported = Exported()
-    with folder_aside(out) as scratch:
+    with folder_aside(out, replaceable=lambda path: fresh and is_export(path)) as scratch:
         folder = scratch / "out"
         folder.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -133,15 +135,17 @@ class Exported:
         )
 
 
-def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exported:
-    """Writes the variant of every sample that is proven.
+def export(
+    dataset: str, variant: Variant, out: Path, verifier: Verifier, *, fresh: bool = False
+) -> Exported:
+    """Writes the variant of every sample that is proven; `fresh` replaces an earlier export.
 
     Nothing is put in place unless every row gives the proven text when it is loaded again, and a
     trainer that reads the variant leaves all context-only turns untrained. Raises UsageError if
     `dataset` or `out` cannot be used, or if no trainer of the variant can express the targets.
     """
     exported = Exported()
-    with folder_aside(out) as scratch:
+    with folder_aside(out, replaceable=lambda path: fresh and is_export(path)) as scratch:
         root = scratch / "out"
         (root / "data").mkdir(parents=True)
         digests = scratch / "digests"
@@ -157,6 +161,15 @@ def export(dataset: str, variant: Variant, out: Path, verifier: Verifier) -> Exp
         if exported.rows and not exported.problems:
             put_in_place(root, out)
     return exported
+
+
+def is_export(folder: Path) -> bool:
+    """Returns whether `export` wrote the folder: its card or the names of its traces show it."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return "Written by `builder export --to " in " ".join(
+            (folder / "README.md").read_text(encoding="utf-8").split()
+        )
+    return all(re.fullmatch(r"[0-9]{6}\.[a-z.]+", path.name) for path in folder.iterdir())
 
 
 def _refusal(variant: Variant, exported: Exported) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from builder.conversation import Json
 from builder.normalize.shared import SharedTools
-from builder.options import SUPPLIED
+from builder.options import SUPPLIED, check_values
 from builder.qwen3.constants import ADDED_TOKENS
 
 Unit = Literal["conversation", "query", "turn"]
@@ -31,6 +31,10 @@ class TrainOptions:
     repeated: Training = "keep"
     rewound: Training = "mask"
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)
+
     @property
     def masked(self) -> tuple[str, ...]:
         """The keys whose value is `mask`."""
@@ -49,6 +53,10 @@ class LengthOptions:
     max_tokens: int | None = None
     too_long: Literal["reject", "split", "cut"] = "reject"
     tool_response_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +90,7 @@ class NormalizeOptions:
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
     shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)

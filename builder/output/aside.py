@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,16 +17,22 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
 @contextlib.contextmanager
-def folder_aside(out: Path) -> Iterator[Path]:
+def folder_aside(
+    out: Path, *, replaceable: Callable[[Path], bool] = lambda _: False
+) -> Iterator[Path]:
     """Yields a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
 
     It is next to `out` and its name depends only on `out`, so that the next run removes the remains
-    of a killed one. It is removed at the end. Raises UsageError if `out` is not an empty folder,
-    cannot be written, or is being written by another process.
+    of a killed one. It is removed at the end. `replaceable` says whether a folder with content may
+    be replaced. Raises UsageError if `out` is another folder that is not empty, cannot be
+    written, or is being written by another process.
     """
     scratch = out.absolute().parent / f".{out.name}.partial"
     with _write_faults(out):
-        if (out.exists() or out.is_symlink()) and (not out.is_dir() or any(out.iterdir())):
+        is_free = not (out.exists() or out.is_symlink()) or (
+            out.is_dir() and (not any(out.iterdir()) or replaceable(out))
+        )
+        if not is_free:
             raise UsageError(f"output {str(out)!r}: is not an empty folder")
         scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock(scratch / "lock")
@@ -46,8 +52,10 @@ def folder_aside(out: Path) -> Iterator[Path]:
 
 
 def put_in_place(finished: Path, out: Path) -> None:
-    """Moves a complete folder to its final path, where there is nothing or an empty folder."""
-    if out.is_dir():
+    """Moves a complete folder to its final path; what is there goes to the scratch folder."""
+    if out.is_dir() and any(out.iterdir()):
+        out.replace(finished.with_name("replaced"))
+    elif out.is_dir():
         out.rmdir()
     finished.replace(out)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.audit.benchmarks import EVALUATION_RUN
+from builder.options import check_values
 from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
@@ -49,6 +50,10 @@ class PushOptions:
     allow: tuple[str, ...] = ()
     tokenizer: str | None = None
     dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ class PushFault(BuilderError):
 class Retries:
     """How a push reports and waits before a retry; uploads attempted, and seconds waited."""
 
-    report: Callable[[str], None]
+    report: Callable[[str], object]
     sleep: Callable[[float], None]
     attempts: int = 0
     waits: list[float] = field(default_factory=list)

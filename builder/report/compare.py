@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from builder.conversation import Json
+from builder.dataset.files import dataset_path
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import dataset_rows
 from builder.jsonio import dumps
@@ -74,6 +75,8 @@ class DatasetDifference:
 
 def compare(before: str, after: str) -> DatasetDifference:
     """Compares two datasets of any origin. Raises UsageError if there is no such dataset."""
+    for dataset in (before, after):  # a mistyped second one is reported before the first is read
+        dataset_path(dataset)
     first, second = dataset_facts(before), dataset_facts(after)
     removed = Counter(first.ids[name] for name in first.ids.keys() - second.ids.keys())
     added = Counter(second.ids[name] for name in second.ids.keys() - first.ids.keys())

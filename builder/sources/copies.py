@@ -60,3 +60,16 @@ def _copy(source: Source, path: Path, members: list[Source] | None = None) -> So
         source.remote.copy(path)
     limit = source.max_record_bytes
     return Source(source.name, path, members=members or (), max_record_bytes=limit)
+
+
+def stored_bytes(source: Source) -> int:
+    """Returns the stored (compressed) bytes of a source."""
+    if source.window is not None:
+        return source.window.bytes
+    sizes = 0
+    for item in source.members or (source,):
+        if item.remote is not None:
+            sizes += item.remote.size
+        with contextlib.suppress(OSError):
+            sizes += item.path.stat().st_size if item.path is not None else 0
+    return sizes

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 
+from builder.problem import UsageError, nearest
 from builder.qwen3.parity import Spans
 from builder.qwen3.render import is_response
 from builder.qwen3.tokenizer import Target
@@ -77,6 +78,15 @@ class Comparison:
     refused: Counter[str] = field(default_factory=Counter)
     borders: int = 0
 
+    def merge(self, other: Comparison) -> None:
+        """Adds the counts over other samples."""
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+            elif isinstance(mine, int):
+                setattr(self, item.name, mine + theirs)
+
     def add(self, sample: Sample, text: str, own: Trained, tokens: MaskTokens) -> None:
         """Counts one proven sample, given its rendering and the tokens intended to be trained."""
         trainer = MASKS[self.trainer]
@@ -104,6 +114,26 @@ class Comparison:
             self.answers_lost += len(own.numbers - found.numbers)
         else:
             self.answers_lost += tokens.lost(text, own, mask.text, found)
+
+
+ALL = "all"
+
+
+def trainers_named(names: Sequence[str]) -> list[str]:
+    """Returns the named trainers in the order of MASKS. Raises UsageError for an unknown name."""
+    for name in names:
+        if name not in (*MASKS, ALL):
+            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
+    return [name for name in MASKS if ALL in names or name in names]
+
+
+def compared(
+    trainers: Sequence[str], sample: Sample, text: str, spans: Spans, target: Target
+) -> dict[str, Comparison]:
+    """Returns {trainer: the comparison of one proven sample}."""
+    found = {name: Comparison(name) for name in trainers}
+    compare(sample, text, spans, target, found.values())
+    return found
 
 
 def compare(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,8 @@ from builder.output.manifest import MANIFEST, Manifest
 from builder.parallel.pool import batches, imap
 from builder.paths import file_inside
 from builder.problem import UsageError
-from builder.qwen3.parity import counts
+from builder.qwen3.parity import Spans, counts
+from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
@@ -47,12 +48,17 @@ _DIFFERS = (
 )
 
 
+Examine = Callable[[Sample, str, Spans, Target], Mapping[str, Any]]
+"""Examines a proven sample, its text and its trained spans; the results have a method `merge`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineReport:
     """The result for one row of a file, or for the file itself if `line` is 0.
 
     `parity` lists for each target turn the modes in which it is in parity. `form` is the form from
-    which the row was converted ("" if it was not), `changes` those of the conversion.
+    which the row was converted ("" if it was not), `changes` those of the conversion. `masks` are
+    the results of an `Examine` for a proven row.
     """
 
     file: str
@@ -63,6 +69,7 @@ class LineReport:
     parity: tuple[frozenset[str], ...] = ()
     form: str = ""
     changes: Mapping[str, int] = field(default_factory=dict)
+    masks: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -70,7 +77,8 @@ class Summary:
     """Counts over all rows. `samples` are the rows read, `proven` those without a finding.
 
     `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
-    rows, by their form, `changes` the changes of the conversion.
+    rows, by their form, `changes` the changes of the conversion. `masks` are the sums of what an
+    `Examine` returned.
     """
 
     samples: int = 0
@@ -82,6 +90,7 @@ class Summary:
     warnings: Counter[str] = field(default_factory=Counter)
     forms: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
+    masks: dict[str, Any] = field(default_factory=dict)
 
     def add(self, report: LineReport, *, again: bool = False) -> None:
         """Counts a report, each code once per row. `again`: its row was counted before."""
@@ -95,6 +104,11 @@ class Summary:
             self.changes.update(report.changes)
             if report.form:
                 self.forms[report.form] += 1
+            for name, found in report.masks.items():
+                if name in self.masks:
+                    self.masks[name].merge(found)
+                else:
+                    self.masks[name] = found
         self.codes.update({finding.code for finding in report.findings})
         self.warnings.update({finding.code for finding in report.warnings})
 
@@ -129,19 +143,24 @@ class _Task:
 
 
 def verify_dataset(
-    dataset: str, verifier: Verifier, unit: str | None, workers: int = 1
+    dataset: str,
+    verifier: Verifier,
+    unit: str | None,
+    workers: int = 1,
+    examine: Examine | None = None,
 ) -> Iterator[LineReport]:
     """Yields a report for every row of a file, a folder or a Hub dataset, in order.
 
     `unit` None: the one in a built folder's meta/, else "conversation". Worker processes create
-    verifiers with the same tokenizer and options. Raises UsageError if there is no such dataset.
+    verifiers with the same tokenizer and options. `examine` is called for each proven row where it
+    is verified. Raises UsageError if there is no such dataset.
     """
     tasks = _repeats(_tasks(dataset, unit))
     if workers == 1:
-        yield from (_report(item, verifier) for item in tasks)
+        yield from (_report(item, verifier, examine) for item in tasks)
         return
     name = verifier.target.name
-    work = partial(_reports, name, verifier.options)
+    work = partial(_reports, name, verifier.options, examine)
     for reports in imap(work, batches(tasks, _size), workers, preloading(name)):
         yield from reports
 
@@ -189,13 +208,18 @@ def _size(item: LineReport | _Task) -> int:
 
 
 def _reports(
-    tokenizer: str, options: VerifyOptions, batch: list[LineReport | _Task]
+    tokenizer: str,
+    options: VerifyOptions,
+    examine: Examine | None,
+    batch: list[LineReport | _Task],
 ) -> list[LineReport]:
     verifier = verifier_for(tokenizer, options)
-    return [_report(item, verifier) for item in batch]
+    return [_report(item, verifier, examine) for item in batch]
 
 
-def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
+def _report(
+    item: LineReport | _Task, verifier: Verifier, examine: Examine | None = None
+) -> LineReport:
     if isinstance(item, LineReport):
         return item
     row, sample = item.row, item.row.sample
@@ -203,6 +227,9 @@ def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
         verdict = _check(row, sample, verifier, item.unit)
     else:
         verdict = Verdict(sample)
+    masks: Mapping[str, Any] = {}
+    if examine is not None and isinstance(sample, Sample) and not verdict.findings:
+        masks = examine(sample, verdict.text, verdict.spans, verifier.target)
     findings, warnings = verdict.findings, verdict.warnings
     if item.manifest is not None:
         findings += tuple(_differences(row, verdict, verifier, item.manifest))
@@ -221,6 +248,7 @@ def _report(item: LineReport | _Task, verifier: Verifier) -> LineReport:
         verdict.parity,
         row.reading.form,
         row.reading.changes,
+        masks,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from builder.options import check_values
+
 Mode = Literal["non-thinking", "thinking"]
 _MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -33,3 +35,7 @@ class VerifyOptions:
     parity: ParityPolicy = "report"
     mode: Mode = "non-thinking"
     context: ContextPolicy = "report"
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value that is none of the field's."""
+        check_values(self)

@@ -7,17 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from places import DATA
 
 from builder import cli
+from builder.api import Progress
 from builder.cli.progress import BuildProgress, RecentRate, remaining
 from builder.cli.terminal import aligned, counted
 from builder.cli.version import others
 from builder.select.conditions import FIELDS, TOOLS
-from builder.sources.source import Source
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
@@ -258,22 +257,20 @@ def test_the_rate_is_that_of_the_recent_past():
     assert RecentRate(1.0).after(5, 1.0) == 0.0
 
 
-def test_reading_for_the_second_time_has_a_name_of_its_own(monkeypatch):
-    """Sessions that use the tools of others are read twice: the progress bar names the phase."""
+def test_each_phase_of_a_build_has_a_bar_of_its_own(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("COLUMNS", "120")
-    progress = BuildProgress(visible=True)
-    task = SimpleNamespace(source=Source("x", data=b"x"))
-    for _ in range(2):
-        progress.read([task])(task, SimpleNamespace(samples=1, rejects=0))
-    progress.phase("audit", 9)
-    progress.close()
+    show = BuildProgress(visible=True)
+    for done in range(3):
+        show(Progress("read", done, 2, bytes=done * 50, total_bytes=100, samples=done))
+    for done in (0, 4, 9):
+        show(Progress("audit", done, 9))
+    show.close()
     titles = re.findall(r"\[(\d/\d\] [a-z, ]+)", terminal.getvalue())
     assert list(dict.fromkeys(map(str.strip, titles))) == [
         "1/4] reading and proving",
-        "1/4] reading again, with the tools of all sessions",
         "3/4] auditing, loading again",
     ]
 

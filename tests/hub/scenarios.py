@@ -216,11 +216,12 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
 
 
 def _push(run_push, dataset: str, repo: str, options) -> tuple[int, dict | None]:
+    from builder.cli.output import Output
     from builder.problem import UsageError
 
     try:
         return run_push(
-            dataset, repo, options, as_json=True, quiet=False, sleep=lambda _: None
+            dataset, repo, options, output=Output(as_json=True), sleep=lambda _: None
         ), None
     except UsageError as error:
         return 2, {"error": str(error)}

@@ -1,0 +1,144 @@
+"""What callers pass and commands print: the same job through both gives the same result."""
+
+import json
+
+import pytest
+from builds import files
+from commands import run
+from places import DATA
+
+import builder
+from builder.given import ROWS
+
+ROW = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("api") / "out"
+    builder.build_dataset(str(DATA / "codex"), str(out))
+    return out
+
+
+def test_commands_give_what_functions_return(built, tmp_path):
+    assert run("build", DATA / "codex", "-o", tmp_path / "out", "--workers", 1).returncode == 0
+    assert files(tmp_path / "out") == files(built)
+    printed = json.loads(run("verify", built, "--json", "--masks", "trl").stdout)
+    summary = builder.verify_dataset(built, masks=["trl"])
+    assert (printed["samples"], printed["proven"]) == (summary.samples, summary.proven)
+    assert printed["tokens"] == summary.tokens
+    assert printed["masks"]["trl"]["samples"] == summary.masks["trl"].samples == summary.samples
+    printed = json.loads(run("audit", built, "--json").stdout)
+    audited = builder.audit_dataset(built).as_json()
+    assert {key: printed[key] for key in audited} == json.loads(json.dumps(audited))
+    printed = json.loads(run("diff", built, built, "--json").stdout)
+    assert builder.diff_datasets(built, str(built)).to_json() == printed
+    run("report", built, "-o", tmp_path / "a.html")
+    page = builder.report_dataset(built, tmp_path / "b.html").read_bytes()
+    assert page == (tmp_path / "a.html").read_bytes()
+    run("merge", built, "-o", tmp_path / "one", "--workers", 1)
+    builder.merge_datasets([built], tmp_path / "other")
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+def test_an_export_is_replaced_when_asked_and_nothing_else_is(built, tmp_path):
+    out = tmp_path / "out"
+    for options, code in (((), 0), ((), 2), (("--fresh",), 0)):
+        assert run("export", built, "--to", "openai", "-o", out, *options).returncode == code
+    assert builder.export_dataset(built, "openai", out, fresh=True).rows > 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    done = run("export", built, "--to", "openai", "-o", tmp_path / "mine", "--fresh")
+    assert done.returncode == 2
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
+    manifest = json.loads((built / "manifest.json").read_text())
+    manifest["tokenizer"]["name"] = "other/tokenizer"
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(builder.UsageError, match="name it with --tokenizer"):
+        builder.export_dataset(tmp_path, "openai", tmp_path / "no")
+
+
+def test_rows_and_records_in_memory_are_accepted(tmp_path):
+    assert builder.verify_dataset([ROW, ROW]).samples == 2
+    made = builder.build_dataset([ROW], tmp_path / "out", config={"normalize": {"unit": "turn"}})
+    assert made.ledger.samples == 1
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["inputs"][0]["path"] == ROWS
+    (found,) = [e for e in builder.read([ROW]) if isinstance(e, builder.Conversation)]
+    path = tmp_path / "ok.jsonl"
+    path.write_text(json.dumps(ROW) + "\n")
+    for given in (path, str(path)):
+        events = [e for e in builder.read(given) if isinstance(e, builder.Conversation)]
+        assert [e.messages for e in events] == [found.messages]
+        out = tmp_path / f"again-{type(given).__name__}"
+        assert builder.build_dataset(given, out).ledger.samples == 1
+
+
+def test_a_view_is_served_while_its_block_runs(built):
+    import urllib.error
+    import urllib.request
+
+    with builder.view_dataset(built) as view:
+        assert b"<html" in urllib.request.urlopen(view.url).read()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(view.url, timeout=5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: builder.NormalizeOptions(unit="turns"), "did you mean 'turn'"),
+        (lambda: builder.VerifyOptions(schema=True), "one of report, reject"),
+        (lambda: builder.PushOptions(dry_run="yes"), "True or False"),
+        (lambda: builder.verify_dataset([ROW], options={"shema": "x"}), "did you mean 'schema'"),
+        (lambda: builder.verify_dataset([ROW], options=3), "a dict of its keys"),
+        (lambda: builder.verify_dataset({"messages": []}), "a path or a list of rows"),
+        (lambda: builder.build_dataset([ROW], "o", config={"nam": "x"}), "did you mean 'name'"),
+        (lambda: builder.build_dataset(b"x", "o"), "a path, a list of paths"),
+        (lambda: builder.build_dataset("/", "o", config=7), "a Config, a path or a dict"),
+        (lambda: builder.diff_datasets([ROW], "no/such"), "no such file or folder"),
+        (lambda: builder.verify_dataset("no/such"), "hf://no/such"),
+        (lambda: builder.merge_datasets("out", "o"), "a list of folders"),
+    ],
+)
+def test_a_mistake_is_reported_where_it_is_made(call, message):
+    with pytest.raises(builder.UsageError, match=message):
+        call()
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert builder.__version__[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "error"),
+    [
+        (["logs"], None),
+        (["logs/x.jsonl"], None),
+        (["other"], "inputs[0].tools: would apply to none of the inputs on the command line"),
+        ([], None),
+    ],
+)
+def test_options_of_an_input_are_kept_by_its_path_or_refused(inputs, error, tmp_path):
+    for name in ("logs", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.jsonl").write_text(json.dumps(ROW) + "\n")
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    (tmp_path / "tools.json").write_text(json.dumps([tool]))
+    section = {"path": "logs", "tools": "tools.json", "license": "MIT"}
+    (tmp_path / "c.yaml").write_text(json.dumps({"inputs": [section]}))
+    command = ["build", *inputs, "-o", "out", "-c", "c.yaml", "--workers", 1]
+    done = run(*command, cwd=tmp_path)
+    if error:
+        assert done.returncode == 2
+        assert error in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    (meta,) = (tmp_path / "out" / "meta").glob("*.jsonl")
+    assert json.loads(meta.read_text())["license"] == "MIT"
+    (tmp_path / "tools.json").unlink()
+    done = run(*command, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "tools.json" in done.stderr
