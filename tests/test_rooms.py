@@ -15,7 +15,8 @@ ORDER = (
     "keys",
     "sample", "ledger", "paths", "text", "parallel", "sources", "readers", "collect", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",
-    "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli", "__main__",
+    "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli",
+    "__main__",
 )  # fmt: skip
 """From the ground up: a room imports only rooms listed before it."""
 
