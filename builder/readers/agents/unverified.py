@@ -1,8 +1,7 @@
 """Recognises and rejects the logs of agents that are known only from third-party descriptions.
 
-Source: kimi-copilot-cursor-hermes.md (exports of VS Code's chat debug view, Cursor), where each is
-marked unverified. Guessing at a format could produce samples that no model ever saw, so each record
-is a Problem `unverified_format`.
+Source: docs/formats/vscode-copilot.md (exports of VS Code's chat debug view). Guessing at a format
+could produce samples that no model ever saw, so each record is a Problem `unverified_format`.
 """
 
 from __future__ import annotations
@@ -14,17 +13,12 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dicts, as_list
 from builder.sources.source import Source
-from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
 _CODE = "unverified_format"
 
 
 def recognise(source: Source) -> str | None:
     """Returns which of the agents wrote the source, or None."""
-    if source.peek.kind == "sqlite":
-        if {"key", "value"} <= tables(source).get("cursorDiskKV", frozenset()):
-            return "Cursor's database (cursorDiskKV)"
-        return None
     for item in source.peek.objects:
         if _is_replay(item):
             return "an export of VS Code's chat debug view (prompts with logs)"
@@ -38,9 +32,6 @@ def _is_replay(item: dict[str, Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a Problem for each prompt or row of a conversation."""
-    if source.peek.kind == "sqlite":
-        yield from guarded(source, _cursor(source))
-        return
     document = source.document() if source.peek.kind == "json" else None
     if isinstance(document, dict):
         for record in source.counted(as_list(document.get("prompts"))):
@@ -51,23 +42,9 @@ def read(source: Source) -> Iterator[Event]:
         yield item if isinstance(item, Problem) else Problem(_CODE, item.where, detail)
 
 
-_BUBBLES = """
-SELECT key FROM cursorDiskKV WHERE key LIKE 'composerData:%' OR key LIKE 'bubbleId:%' ORDER BY key
-"""
-
-
-def _cursor(source: Source) -> Iterator[Event]:
-    with open_sqlite(source) as connection:
-        for row in rows(connection, _BUBBLES):
-            source.count_records()
-            yield Problem(_CODE, f"key {row.get('key')}"[:200], "a row of Cursor's")
-
-
 READER = Reader(
     name="unverified",
-    summary=(
-        "exports of VS Code's chat debug view, Cursor: recognised, but rejected (unverified_format)"
-    ),
+    summary=("exports of VS Code's chat debug view: recognised, but rejected (unverified_format)"),
     recognise=recognise,
     read=read,
 )

@@ -128,9 +128,7 @@ class SessionHistory:
             for messages, stretch in _stretches(entries, past, numbers):
                 if kept is None:
                     targets.update(id(item) for item in stretch if _is_answer(item))
-                last = (
-                    next((e.request for e in reversed(stretch) if e.request), None) or RequestHead()
-                )
+                heads = [e.request for e in reversed(stretch) if e.request is not None]
                 changes = Counter(code for item in stretch for code in item.changes)
                 changes += Counter(_moved(stretch))
                 place = self.prefix + span(stretch[0].where, stretch[-1].where)
@@ -139,8 +137,8 @@ class SessionHistory:
                     id=unique_name(self.name, taken),
                     record=place,
                     messages=tuple(with_session_keys(self.format_name, messages, self.scope)),
-                    tools=last.tools,
-                    model=last.model,
+                    tools=heads[0].tools if heads else None,
+                    model=next((head.model for head in heads if head.model), None),
                     records=records,
                     problems=() if kept is None else (Problem("rewound", place, detail, 0),),
                     changes=dict(sorted(changes.items())),

@@ -55,6 +55,7 @@ READER = Reader(
     name=NAME,
     summary="GitHub Copilot CLI sessions: events.jsonl (type, data, id, timestamp, parentId)",
     recognise=recognise,
+    checked="1.0.102",
     is_agent=True,
     read=read,
 )

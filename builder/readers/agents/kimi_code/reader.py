@@ -196,6 +196,7 @@ READER = Reader(
         "(metadata with created_at, context.append_… records)"
     ),
     recognise=recognise,
+    checked="2.1.0",
     is_agent=True,
     read=read,
     is_store=is_store,

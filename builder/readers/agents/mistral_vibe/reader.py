@@ -165,6 +165,7 @@ READER = Reader(
         "messages.jsonl or JSON of versions 1 and 2 (rows with injected and message_id)"
     ),
     recognise=recognise,
+    checked="3.0.2",
     is_agent=True,
     read=read,
     is_store=is_store,

@@ -1,0 +1,10 @@
+CREATE TABLE cursorDiskKV (key TEXT PRIMARY KEY, value BLOB);
+INSERT INTO cursorDiskKV VALUES ('composerData:bad', '{"name":');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:bad:b1', '{"type": 1, "text": "hi"}');
+INSERT INTO cursorDiskKV VALUES ('composerData:list', '[1]');
+INSERT INTO cursorDiskKV VALUES ('composerData:null', NULL);
+INSERT INTO cursorDiskKV VALUES ('composerData:chat-3', '{"fullConversationHeadersOnly": [{"bubbleId": "u"}, {"bubbleId": "v"}, {"bubbleId": "w"}]}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-3:u', '{"type": 1, "text": "hi"}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-3:v', '{"type":2,');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-3:w', '{"type": 2, "text": "Hello."}');
+INSERT INTO cursorDiskKV VALUES ('bubbleId:chat-3:x', '{"type": 9, "text": "?"}');
