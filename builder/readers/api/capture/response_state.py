@@ -51,4 +51,5 @@ def why_unanswered(exchange: Exchange) -> str:
         return "the response is not JSON"
     if exchange.response is None and exchange.events is None and not exchange.is_empty:
         return "no response was recorded"
-    return "the response is empty"
+    has_body = any((exchange.response, exchange.events))
+    return "the response contains no answer" if has_body else "the response is empty"
