@@ -91,7 +91,7 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
     """Returns whether calls and results are tags in the text, as in this project's own rows."""
     items = list(items)
     apart = {"tool", "function", *TOOL_ROLES}
-    if any(item.get("tool_calls") or item.get("role") in apart for item in items):
+    if any(item.get("tool_calls") or as_str(item.get("role")) in apart for item in items):
         return False
     marks = {"assistant": "<tool_call>", "user": "<tool_response>"}
     return any(
