@@ -54,6 +54,7 @@ TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "An agent does it.", "calls": [agent("parallel", background=False)]},
         {"text": "It is done."},
     ],
+    "halfway": [{"text": "Half of an answer.", "pace": 30}],
     "halves": [
         {"text": "The first half of a long", "stop": "length"},
         {"text": " answer, and the rest."},

@@ -38,7 +38,7 @@ printf -- '---\\nname: shout\\ndescription: Say it loudly.\\n---\\n\\nSHOUT SKIL
 
 AGENT = Agent(
     name="codex",
-    versions=("0.169.0", "0.157.0", "0.145.0", "0.128.0", "0.77.0"),
+    versions=("0.171.0", "0.169.0", "0.157.0", "0.145.0", "0.128.0", "0.77.0"),
     packages=lambda version: (f"npm:@openai/codex@{version}",),
     setup=_SETUP,
     scenarios={
@@ -54,6 +54,12 @@ AGENT = Agent(
         "compacted": '$P "[[S:plain]] What does app.py do?"; '
         '$P -c model_auto_compact_token_limit=110 resume --last "[[S:third]] Go on."',
         "image": DOT_FILE + 'echo "[[S:plain]] What is this?" | $P -i dot.png -',
+        "forked": '$P "[[S:plain]] What does app.py do?"; '
+        'ID=$(ls $CODEX_HOME/sessions/*/*/*/*.jsonl | head -1 | grep -oE "[0-9a-f-]{36}.jsonl$"); '
+        '$P fork "${ID%.jsonl}" "[[S:second]] And data.txt?"',
+        "review": 'echo "y = 2" >> app.py; $P review --uncommitted',
+        "cut-paced": 'timeout -s INT -k 8 12 $P "[[S:halfway]] Think long."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
         "cut": 'timeout -s INT -k 8 5 $P "[[S:slow]] Think long."; '
         '$P resume --last "[[S:second]] And data.txt?"',
         "refused": 'P="${P%--dangerously*}"; $P -s read-only "[[S:denied]] Clean up.";'

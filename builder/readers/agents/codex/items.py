@@ -25,6 +25,8 @@ from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
+_OWN_ID = re.compile(r"msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 """Calls that the client answers."""
 
@@ -249,3 +251,11 @@ def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
             yield {**own, "name": qualified(space, as_str(spec.get("name")))}
         else:
             yield value
+
+
+def is_from_program(message: Item) -> bool:
+    """Returns whether the program wrote a message of the model: the result of a review (0.171).
+
+    It has an id of the program's own form and no status; those of the provider have one.
+    """
+    return "status" not in message and _OWN_ID.fullmatch(as_str(message.get("id"))) is not None

@@ -52,6 +52,7 @@ class Rollout:
             line.item == "custom_tool_call" and line.payload.get("name") == "apply_patch"
             for line in lines
         )
+        self.records_usage = any(line.kind == "token_usage_record" for line in lines)
         self.has_meta = False
         self.system = ""
         self.instructions = ""
@@ -102,7 +103,7 @@ class Rollout:
             if line.item in ("task_started", "turn_started"):
                 self.open = None
             if line.item == "token_count" and line.payload.get("info") is not None:
-                self.is_complete = True
+                self.is_complete = self.is_complete or not self.records_usage
         elif kind == "state":
             code = kind
             self.open = None  # written before each response
@@ -135,6 +136,8 @@ class Rollout:
         self.id = name_or_none(meta.get("id")) or self.id
         self.scope = name_or_none(meta.get("id")) or self.scope
         self.version = name_or_none(meta.get("cli_version"))
+        if "history_base" in meta:  # the lines before this place are in the file of the parent
+            self.missing |= {"history"}
         base = meta.get("base_instructions")
         prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
         if prompt and "provenance" in as_dict(base):
@@ -192,7 +195,9 @@ class Rollout:
         else:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
-            self._add(parts, joins=joins)
+            turn = self._add(parts, joins=joins)
+            if items.is_from_program(item):
+                turn.untrained = turn.untrained or "inserted"
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = [*as_harness(parts)]  # the program's notes of changed settings
@@ -297,7 +302,8 @@ class Rollout:
     def _abort(self) -> None:
         """Marks the answer that the user interrupted, unless it is known to be whole.
 
-        A response is whole if it ends with a call or if its tokens were counted. The complete items
+        A response is whole if its tokens were counted or, in files without records of usage, if it
+        ends with a call. The complete items
         of an interrupted answer stay in later requests. Thoughts alone cannot be shown.
         """
         at = last_answer(self.turns)
@@ -306,7 +312,8 @@ class Rollout:
             return
         turn = self.turns[at]
         later = [part for following in self.turns[at + 1 :] for part in following.parts]
-        if turn.calls or self.is_complete or not all(map(items.notes_abort, later)):
+        is_whole = self.is_complete or (bool(turn.calls) and not self.records_usage)
+        if is_whole or not all(map(items.notes_abort, later)):
             return
         if all(isinstance(part, Reasoning) for part in turn.parts):
             turn.parts.clear()
