@@ -130,6 +130,7 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
 def _print(built: Built, out: str, config: Config, here: Path) -> None:
     ledger = built.ledger
     if not ledger.samples:
+        _print_rejects(ledger, config)
         return
     proven = painted("each proven against the chat template", GOOD)
     head = painted(counted(ledger.samples, "sample"), BOLD)
