@@ -23,6 +23,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.jsonio import packed
 from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
@@ -202,7 +203,9 @@ class ClineReading:
         if not isinstance(content, list):
             return ((Data(content),), False) if content is not None else ((), False)
         if content and not any("type" in as_dict(item) for item in content):
-            return (Data(content),), any(_not_successful(item) for item in content)
+            return (Text(packed(content).decode("utf-8", "replace")),), any(
+                _not_successful(item) for item in content
+            )
         parts: list[Content] = []
         for block in map(as_dict, content):
             is_text = block.get("type") == "text"
