@@ -34,6 +34,7 @@ PACKAGES = (
     "pyyaml",
     "numpy",
     "pandas",
+    "brotli",
 )
 """The distributions whose version a result depends on, where they are installed."""
 
