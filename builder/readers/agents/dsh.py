@@ -27,6 +27,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -246,6 +247,7 @@ READER = Reader(
         "then events with surfaceOp"
     ),
     recognise=recognise,
+    homes=(Home("DeepSeek Harness", "${DSH_HOME:-~/.dsh}/sessions"),),
     is_agent=True,
     read=read,
 )

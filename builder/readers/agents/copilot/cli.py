@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from builder.conversation import Event, Json
 from builder.readers import Reader
 from builder.readers.agents.copilot.events import CONVERSATION, EventLog
+from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.sources.source import Source
 
@@ -56,6 +57,7 @@ READER = Reader(
     summary="GitHub Copilot CLI sessions: events.jsonl (type, data, id, timestamp, parentId)",
     recognise=recognise,
     checked="1.0.102",
+    homes=(Home("Copilot CLI", "~/.copilot/session-state"),),
     is_agent=True,
     read=read,
 )

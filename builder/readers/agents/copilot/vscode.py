@@ -19,6 +19,7 @@ from builder.readers.agents.copilot import patch_log
 from builder.readers.agents.copilot.chat_session import ChatSession
 from builder.readers.agents.copilot.cli import is_by_vscode, is_event_log
 from builder.readers.agents.copilot.events import EventLog
+from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import ignored, unique_name
@@ -180,6 +181,11 @@ READER = Reader(
         "agent-traces.db, transcripts"
     ),
     recognise=recognise,
+    homes=(
+        Home("Copilot chat", f"{APPDATA}/*/User/globalStorage/github.copilot-chat/agent-traces.db"),
+        Home("Copilot chat", f"{APPDATA}/*/User/globalStorage/emptyWindowChatSessions"),
+        Home("Copilot chat", f"{APPDATA}/*/User/workspaceStorage/*/chatSessions"),
+    ),
     is_agent=True,
     read=read,
 )

@@ -14,6 +14,7 @@ from builder.readers import Reader
 from builder.readers.agents.cursor.chat_store import read_store
 from builder.readers.agents.cursor.composers import COMPOSERS, orphans, read_composer
 from builder.readers.agents.cursor.transcripts import is_line, read_transcript
+from builder.readers.homes import APPDATA, Home
 from builder.sources.source import Source
 from builder.sources.sqlite_file import first_column, guarded, open_sqlite, tables
 
@@ -61,6 +62,11 @@ READER = Reader(
         "(cursorDiskKV), store.db of its CLI (blobs, meta)"
     ),
     recognise=recognise,
+    homes=(
+        Home("Cursor", "~/.cursor/chats/*/*/store.db"),
+        Home("Cursor", f"{APPDATA}/Cursor/User/globalStorage/state.vscdb"),
+        Home("Cursor", "~/.cursor/projects/*/agent-transcripts"),
+    ),
     is_agent=True,
     read=read,
 )

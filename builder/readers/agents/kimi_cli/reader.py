@@ -140,7 +140,7 @@ def _read_context(
             continue
         where, row = record
         role = row.get("role")
-        if role is None and "timestamp" in row and "message" in row:
+        if role is None and ("protocol_version" in row or {"timestamp", "message"} <= row.keys()):
             counts["ui_event"] += 1  # a stream for the screen without its context
             continue
         if not isinstance(role, str) or (role.startswith("_") and role not in _CONTROL_ROWS):

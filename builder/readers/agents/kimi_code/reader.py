@@ -18,6 +18,7 @@ from builder.jsonio import packed
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_code.fold import Fold
+from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -197,6 +198,7 @@ READER = Reader(
     ),
     recognise=recognise,
     checked="2.1.0",
+    homes=(Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),),
     is_agent=True,
     read=read,
     is_store=is_store,

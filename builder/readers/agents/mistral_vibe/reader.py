@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.mistral_vibe.messages import logged_row
 from builder.readers.agents.mistral_vibe.store import NAME, STORE_FORMAT, read_store
+from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, tuple_or_none
 from builder.readers.toolkit.rows import objects
@@ -166,6 +167,7 @@ READER = Reader(
     ),
     recognise=recognise,
     checked="3.0.2",
+    homes=(Home("Mistral Vibe", "${VIBE_HOME:-~/.vibe}/logs/session"),),
     is_agent=True,
     read=read,
     is_store=is_store,
