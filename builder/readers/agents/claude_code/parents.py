@@ -6,15 +6,11 @@ Versions around 2.0.55 log the prompt only in the parent's call. The call's resu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
 
 from builder.conversation import Json
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.siblings import from_sibling
 from builder.sources.source import Record, Source
-
-_PARENTS = 16
-"""Number of parent sessions to cache prompts of: a session may have hundreds of sub-agents."""
 
 
 def find_prompt(source: Source, session: str, agent: str) -> str:
@@ -22,26 +18,16 @@ def find_prompt(source: Source, session: str, agent: str) -> str:
 
     The parent session is the file in the same folder with the session's name.
     """
-    parent = source.sibling(f"{session}.jsonl") if session and agent else None
-    if parent is None or parent.path is None:
+    if not session or not agent:
         return ""
-    try:
-        changed = parent.path.stat().st_mtime_ns
-    except OSError:
-        return ""
-    return _prompts(parent.path, parent.max_record_bytes, changed).get(agent, "")
+    return (from_sibling(source, f"{session}.jsonl", _prompts) or {}).get(agent, "")
 
 
-@lru_cache(maxsize=_PARENTS)
-def _prompts(path: Path, max_record_bytes: int, changed: int) -> Mapping[str, str]:
-    """Returns the prompts of the agents that a session started, by the agent's id.
-
-    `changed`, the time of the file's last change, is part of the cache key.
-    """
-    records = Source(path.name, path, max_record_bytes=max_record_bytes).records()
+def _prompts(parent: Source) -> Mapping[str, str]:
+    """Returns the prompts of the agents that a session started, by the agent's id."""
     return prompts_of_calls(
         record.value
-        for record in records
+        for record in parent.records()
         if isinstance(record, Record) and isinstance(record.value, dict)
     )
 

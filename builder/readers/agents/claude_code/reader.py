@@ -30,6 +30,7 @@ from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
+from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, read_line
 from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
@@ -125,6 +126,7 @@ class _Log:
     used      uuids of lines that a conversation counts
     targets   keys of turns that are targets of a conversation
     left_out  keys of turns that are in no request
+    copied    keys of turns that are targets in the file of another session
     """
 
     source: Source
@@ -135,6 +137,7 @@ class _Log:
     used: set[str] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
+    copied: set[str] = field(default_factory=set)
     names: Counter[str] = field(default_factory=Counter)
 
     def read(self) -> Iterator[Problem]:
@@ -172,6 +175,8 @@ class _Log:
         turns = Turns(self.nodes.values(), requests.arguments)
         lines = list(self.nodes.values())
         renders = any(line.kind == "attachment" and "rendered" in line.value for line in lines)
+        copied = copied_answers(self.source, lines)
+        self.copied = {turns.of(line).key for line in lines if line.uuid in copied}
         branches = [
             branch
             for branch in find_branches(self.nodes, turns.lines_of)
@@ -201,14 +206,15 @@ class _Log:
             unknown=self._unknown(lines),
         )
         kept = {turns.of(line).key for line in lines if line.uuid in branch.kept and line.is_answer}
-        repeated = self.targets | kept
+        repeated = self.targets | self.copied | kept
         stretches = find_stretches(
             lines, assembly, requests, renders=renders, repeated=repeated, ends=self.ends
         )
         info = _BranchInfo.of(branch, assembly.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
         untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
-        for stretch in stretches or [Stretch(assembly.before_turns())]:
+        without = assembly.messages if self.copied else assembly.before_turns()
+        for stretch in stretches or [Stretch([*without])]:
             new = assembly.members - self.used
             conversation = self._conversation(info, stretch, untrained, len(new))
             if conversation.messages:

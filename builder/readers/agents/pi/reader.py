@@ -15,13 +15,14 @@ one; version 1 is linear. Source: pi.md.
 - Versions before 0.86 log neither the system prompt nor tool definitions; later ones do, and also
   edits of earlier messages. A context that does not extend the one before begins a conversation of
   its own, in which the earlier answers are repeats (stretches.py).
-- Files of branched sessions repeat the history; call ids serve as keys of the calls.
+- Files of branched sessions repeat the history: their answers are repeats if the parent's file has
+  them. Call ids serve as keys of the calls.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -38,6 +39,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.agents.pi.copies import answer_digest, answers_of_parent
 from builder.readers.agents.pi.messages import (
     ROLES,
     entry_message,
@@ -108,6 +110,7 @@ def read(source: Source) -> Iterator[Event]:
             session.used = 1
             session.model = name_or_none(entry.get("modelId"))
             session.version = entry.get("version")
+            session.copied = answers_of_parent(source, entry)
             session.places = [None]
         else:
             yield from session.add(where, entry)
@@ -122,6 +125,7 @@ class _Session:
     used     number of records that no conversation counts, but that contributed to one
     emitted  ids of the entries that a conversation contains or that are ignored
     unknown  ids of the entries of unknown types that carry content
+    copied   digests of the answers that the file of the parent session has
     """
 
     def __init__(self, name: str, scope: str) -> None:
@@ -135,6 +139,7 @@ class _Session:
         self.used = 0
         self.emitted: set[str] = set()
         self.unknown: set[str] = set()
+        self.copied: Collection[bytes] = ()
         self.branches = 0
         self.has_emitted = False
 
@@ -274,7 +279,7 @@ class _Session:
                 continue
             if node.answers:
                 is_edited = stretch.edits.get(node.id) is not None
-                repeat = REPEAT if node.id in self.emitted else None
+                repeat = REPEAT if node.id in self.emitted or self._is_copy(node) else None
                 message = replace(
                     message,
                     untrained="edited" if is_edited else repeat,
@@ -316,6 +321,9 @@ class _Session:
                 known = message.context.missing if message.context else base
                 answered[at] = replace(message, context=Context.lacking(uncertain.union(known)))
         return answered, supplied
+
+    def _is_copy(self, node: Node) -> bool:
+        return bool(self.copied) and answer_digest(node.entry) in self.copied
 
     def _uncertain(self) -> frozenset[str]:
         """Returns what is missing after an aborted answer or call, by the session's version."""

@@ -1,0 +1,38 @@
+"""Reads what a session needs from the file of another session in the same folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar, cast
+
+from builder.sources.source import Source
+
+T = TypeVar("T")
+
+_SESSIONS = 32
+"""Number of other sessions to remember: one may have hundreds of sub-agents or forks."""
+
+
+def from_sibling(source: Source, name: str, extract: Callable[[Source], T]) -> T | None:
+    """Returns what `extract` finds in the file `name` next to the source; None without the file.
+
+    The result is remembered until the file changes. `extract` must be a function of a module.
+    """
+    other = source.sibling(name) if name else None
+    if other is None or other.path is None:
+        return None
+    try:
+        changed = other.path.stat().st_mtime_ns
+    except OSError:
+        return None
+    return cast("T", _extracted(extract, other.path, other.max_record_bytes, changed))
+
+
+@lru_cache(maxsize=_SESSIONS)
+def _extracted(
+    extract: Callable[[Source], object], path: Path, max_record_bytes: int, changed: int
+) -> object:
+    """Returns the result; `changed`, the time of the file's last change, is part of the key."""
+    return extract(Source(path.name, path, max_record_bytes=max_record_bytes))
