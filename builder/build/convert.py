@@ -25,6 +25,8 @@ from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
+from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
 from builder.select.splits import session_digest
@@ -40,14 +42,15 @@ DEFAULT_LENGTHS = LengthOptions()
 class Task:
     """A source, or a chunk of one, with the options of its input.
 
-    `origin` identifies the source in the run; its chunks share it. `weight` is the share of its
-    conversations to select.
+    `mapping` describes a log of the user's own, in place of a `format`. `origin` identifies the
+    source in the run; its chunks share it. `weight` is the share of its conversations to select.
     """
 
     source: Source
     options: NormalizeOptions
     origin: str
     format: str = "auto"
+    mapping: MappingSpec | None = None
     license: str | None = None
     lengths: LengthOptions = DEFAULT_LENGTHS
     weight: float = 1.0
@@ -55,6 +58,8 @@ class Task:
 
 def sole_reader(task: Task) -> Reader | None:
     """Returns the reader of a task; None unless exactly one reader claims its source."""
+    if task.mapping is not None:
+        return mapped_reader(task.mapping)
     names = _reader_names(task)
     return readers()[names[0]] if len(names) == 1 else None
 
@@ -129,14 +134,14 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
             return None
     if source.peek.kind == "empty":
         return None
+    if (reader := sole_reader(task)) is not None:
+        return reader
     names = _reader_names(task)
-    if len(names) == 1:
-        return readers()[names[0]]
     if names:
         detail = f"claimed by {', '.join(names)}: name one with --format"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
-        detail = f"{unrecognised(source)}: see `builder formats`"
+        detail = f"{unrecognised(source)}; {SUGGESTION}"
         writer.reject(source.peek.problem or Problem("unrecognised", "file", detail))
     return None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from builder.build.chunks import cut
 from builder.build.convert import Task
-from builder.config import Config, InputSection
+from builder.config import Config, InputSection, load_mapping
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
 from builder.normalize.options import NormalizeOptions
@@ -16,6 +16,8 @@ from builder.normalize.tools import convert
 from builder.problem import Problem, UsageError, nearest
 from builder.readers import readers
 from builder.readers.discovery import find_sources
+from builder.readers.mapping.check import check_mapping
+from builder.sources.source import Source
 
 
 def plan(
@@ -35,15 +37,30 @@ def plan(
             known = nearest(item.format, readers())
             raise UsageError(f"format {item.format!r}: no such reader{known}")
         options = _options(config, item, added_tokens)
-        found = find_sources(
-            item.path.written, base=item.path.base, max_record_bytes=limit, without=out
+        mapping = load_mapping(item.mapping.located) if item.mapping is not None else None
+        found = list(
+            find_sources(
+                item.path.written, base=item.path.base, max_record_bytes=limit, without=out
+            )
         )
+        if mapping is not None and item.mapping is not None:
+            sources = [source for source in found if isinstance(source, Source)]
+            check_mapping(item.mapping.written, mapping, sources)
         for source in found:
             if isinstance(source, Problem):
                 unreadable.append(source)
                 continue
             origin = f"{number}/{source.name}"
-            task = Task(source, options, origin, item.format, item.license, lengths, item.weight)
+            task = Task(
+                source,
+                options,
+                origin,
+                item.format,
+                mapping,
+                item.license,
+                lengths,
+                item.weight,
+            )
             tasks.extend(cut(task))
     return tasks, unreadable
 

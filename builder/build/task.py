@@ -7,6 +7,7 @@ So a worker digests the input before it reads it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -189,6 +190,7 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
         task.origin,
         task.source.name,
         task.format,
+        _values(task.mapping) if task.mapping is not None else None,
         task.license,
         _values(task.lengths),
         task.source.max_record_bytes,
@@ -208,6 +210,8 @@ def _values(options: DataclassInstance) -> dict[str, Any]:
     for name, value in values.items():
         if is_dataclass(value) and not isinstance(value, type):
             values[name] = _values(value)
+        elif isinstance(value, Mapping):
+            values[name] = dict(value)
     return values
 
 

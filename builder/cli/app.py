@@ -57,6 +57,10 @@ Tokenizer = Annotated[
 Format = Annotated[
     str | None, typer.Option(help="The reader to use; default: recognise from content.")
 ]
+MappingFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A mapping for a log of your own (docs/mapping.md)."),
+]
 AllowEval = Annotated[
     bool, typer.Option("--allow-eval", help="Also build from data of benchmarks.")
 ]
@@ -82,6 +86,7 @@ def build(
         str | None, typer.Option(help="System prompt for logs that do not record it (text).")
     ] = None,
     format: Format = None,  # noqa: A002 - the option's name
+    mapping: MappingFile = None,
     tokenizer: Tokenizer = None,
     workers: Workers = None,
     engine: Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")] = "local",
@@ -110,7 +115,10 @@ def build(
     from builder.paths import UserPath
 
     chosen = load_config(config)
-    chosen = override(chosen, inputs=inputs or (), format=format, tools=tools, system=system)
+    mapped = str(mapping) if mapping is not None else None
+    chosen = override(
+        chosen, inputs=inputs or (), format=format, mapping=mapped, tools=tools, system=system
+    )
     if allow_eval:
         chosen = chosen.with_evaluation()
     if tokenizer is not None:
@@ -187,6 +195,10 @@ def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
     index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
     format: Format = None,  # noqa: A002 - the option's name
+    mapping: MappingFile = None,
+    suggest_mapping: Annotated[
+        bool, typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own.")
+    ] = False,
     config: ConfigFile = None,
     tokenizer: Tokenizer = None,
     allow_eval: AllowEval = False,
@@ -205,6 +217,8 @@ def inspect(
         file,
         index=index,
         format=format,
+        mapping=mapping,
+        suggests=suggest_mapping,
         options=replace(chosen.normalize, train=chosen.train),
         tokenizer=tokenizer or chosen.verify.target,
         output=Output(as_json),

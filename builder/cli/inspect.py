@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from pathlib import Path
 
 from builder.build.prove import prove
 from builder.cli.formats import print_overview
 from builder.cli.output import Output
 from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
+from builder.config import load_mapping
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.remedies import remedy
+from builder.output.aside import write_whole
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import target_for
-from builder.readers import read_events, readers, recognise, unrecognised
+from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
+from builder.readers.mapping.check import check_mapping
+from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.suggest import suggest
 from builder.readers.toolkit.narrow import as_dict, as_int
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
@@ -44,6 +50,8 @@ def run_inspect(
     *,
     index: int,
     format: str | None,  # noqa: A002 - the option's name
+    mapping: Path | None,
+    suggests: bool,
     options: NormalizeOptions,
     tokenizer: str,
     output: Output,
@@ -51,12 +59,21 @@ def run_inspect(
     """Prints the format of a file and one conversation; returns 0.
 
     For a folder, prints the formats of its files, and shows the first one that a reader recognises.
-    Raises UsageError if no reader recognises anything.
+    `mapping` is a mapping file for the log; `suggests` proposes one and writes it. Raises
+    UsageError if no reader recognises anything.
     """
     source, overview, unknown = _survey(path)
     with local_copy(source) as copy:
-        name, reason = _format(copy, format)
-        contents = _read(copy, name, index)
+        if suggests:
+            mapping = _suggested(copy, as_json=as_json)
+        if mapping is not None:
+            spec = load_mapping(mapping)
+            check_mapping(str(mapping), spec, [copy])
+            reader, reason = mapped_reader(spec), f"mapped by {mapping}"
+        else:
+            name, reason = _format(copy, format)
+            reader = readers()[name]
+        contents = _read(copy, reader, index)
     if contents.chosen is None and contents.conversations:
         raise UsageError(
             f"--index {index}: there {'is' if contents.conversations == 1 else 'are'}"
@@ -64,7 +81,7 @@ def run_inspect(
         )
     result: dict[str, Json] = {
         "source": source.name,
-        "format": name,
+        "format": reader.name,
         "reason": reason,
         "records": copy.records_read,
         "conversations": contents.conversations,
@@ -133,14 +150,34 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
     if not claims and problem is not None:
         raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
-        found = f"claimed by {', '.join(claims)}" if claims else unrecognised(source)
-        raise UsageError(f"{source.name}: {found}; name a format with --format")
+        if not claims:
+            raise UsageError(f"{source.name}: {unrecognised(source)}; {SUGGESTION}")
+        raise UsageError(
+            f"{source.name}: claimed by {', '.join(claims)}; name a format with --format"
+        )
     return next(iter(claims.items()))
 
 
-def _read(source: Source, name: str, index: int) -> _Contents:
+def _suggested(source: Source, *, as_json: bool) -> Path:
+    """Writes a proposed mapping into the current folder and returns its path. Raises UsageError."""
+    path = Path(f"{Path(source.name).stem}.mapping.yaml")
+    text = suggest(source)
+    if text is None:
+        raise UsageError(
+            f"{source.name}: no conversation found: docs/mapping.md shows how to write a mapping"
+        )
+    if path.exists():
+        raise UsageError(f"{path}: exists; use it with --mapping, or remove it")
+    write_whole(path, text.encode())
+    if not as_json:
+        print(escaped(f"{path}:\n{text}"))
+        print(f"Check it, then: builder build {source.name} --mapping {path} -o OUT\n")
+    return path
+
+
+def _read(source: Source, reader: Reader, index: int) -> _Contents:
     contents = _Contents()
-    for event in read_events(readers()[name], source):
+    for event in read_events(reader, source):
         match event:
             case Conversation():
                 if contents.conversations == index:

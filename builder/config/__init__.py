@@ -7,7 +7,7 @@ defaults from them.
 
 from __future__ import annotations
 
-from builder.config.load import load_config, read_resolved
+from builder.config.load import load_config, load_mapping, read_resolved
 from builder.config.sections import (
     AuditSection,
     Config,
@@ -24,6 +24,7 @@ __all__ = [
     "LimitsSection",
     "VerifySection",
     "load_config",
+    "load_mapping",
     "override",
     "read_resolved",
 ]

@@ -11,6 +11,7 @@ from builder.config.fields import REFUSED, FieldReader, places_of_keys
 from builder.config.sections import Config
 from builder.conversation import Json
 from builder.problem import UsageError
+from builder.readers.mapping.spec import MappingSpec
 
 
 def load_config(path: Path | None) -> Config:
@@ -21,19 +22,7 @@ def load_config(path: Path | None) -> Config:
     """
     if path is None:
         return Config()
-    try:
-        document = yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except _DuplicateKey as fault:
-        raise UsageError(f"{path}: {fault}") from fault
-    except yaml.MarkedYAMLError as error:
-        at = error.problem_mark
-        place = f" at line {at.line + 1}, column {at.column + 1}" if at else ""
-        raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    return read_config(document, path.parent, str(path))
+    return read_config(_document(path), path.parent, str(path))
 
 
 def read_config(document: object, base: Path, name: str) -> Config:
@@ -54,6 +43,35 @@ def read_config(document: object, base: Path, name: str) -> Config:
         if not faults:
             return config
     raise UsageError("\n".join(f"{name}: {fault}" for fault in faults))
+
+
+def load_mapping(path: Path) -> MappingSpec:
+    """Reads a mapping file (docs/mapping.md). Raises UsageError with a line for each fault."""
+    reader = FieldReader(path.parent)
+    spec = reader.section(MappingSpec, _document(path), "")
+    faults = reader.faults
+    if spec is not REFUSED and not faults:
+        assert isinstance(spec, MappingSpec)
+        faults = [*spec.faults()]
+        if not faults:
+            return spec
+    raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+
+
+def _document(path: Path) -> object:
+    """Returns the value of a YAML file. Raises UsageError."""
+    try:
+        return yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except _DuplicateKey as fault:
+        raise UsageError(f"{path}: {fault}") from fault
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark
+        place = f" at line {at.line + 1}, column {at.column + 1}" if at else ""
+        raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
 
 
 def read_resolved(document: dict[str, Json], base: Path) -> Config:

@@ -29,6 +29,7 @@ class InputSection:
 
     path: UserPath
     format: str = "auto"
+    mapping: UserPath | None = None
     tools: UserPath | None = None
     system: UserPath | None = None
     license: str | None = None
@@ -143,6 +144,7 @@ def override(
     *,
     inputs: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the option's name
+    mapping: str | None = None,
     tools: str | None = None,
     system: str | None = None,
 ) -> Config:
@@ -154,6 +156,8 @@ def override(
     chosen = _chosen(config.inputs, inputs) if inputs else config.inputs
     if format is not None:
         chosen = tuple(replace(item, format=format) for item in chosen)
+    if mapping is not None:
+        chosen = tuple(replace(item, mapping=UserPath(mapping)) for item in chosen)
     if tools is not None:
         chosen = tuple(replace(item, tools=UserPath(tools)) for item in chosen)
     if system is not None:

@@ -1,0 +1,256 @@
+"""Reads logs through a mapping: JSON, JSONL, CSV, Parquet, Arrow and SQLite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import dumps, loads_text
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
+from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
+from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
+from builder.readers.toolkit.thoughts import read_thoughts
+from builder.sources.csv_file import csv_header, csv_rows
+from builder.sources.source import Record, Source
+from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
+
+SUGGESTION = "to map it: `builder inspect FILE --suggest-mapping` (docs/mapping.md)"
+"""What a user can do about a file that no reader recognises."""
+
+NAME = "mapping"
+"""The format of samples that were read through a mapping."""
+
+_LABEL_CHARS = 20
+"""Texts up to this length, or without a space, are labels, ids and times."""
+
+_ROLES = {
+    "human": "user", "customer": "user", "ai": "assistant", "bot": "assistant",
+    "gpt": "assistant", "model": "assistant", "agent": "assistant", "function": "tool",
+    "observation": "tool",
+}  # fmt: skip
+"""What well-known role names mean if the mapping does not say it."""
+
+
+def mapped_reader(spec: MappingSpec) -> Reader:
+    """Returns the reader of logs that a mapping describes."""
+    return Reader(
+        name=NAME,
+        summary="logs of one's own, read through a mapping file (docs/mapping.md)",
+        recognise=lambda source: "named by a mapping",
+        read=partial(read_mapped, spec),
+        splits=None if spec.is_grouped or spec.records or spec.query else splits,
+    )
+
+
+def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
+    """Yields the conversations of a source, and a Problem or Ignored for each other record."""
+    names: Counter[str] = Counter()
+    groups: dict[str, list[Record]] = {}
+    for record in mapped_records(spec, source):
+        if isinstance(record, Problem):
+            yield record
+        elif not isinstance(record.value, dict):
+            yield Problem("not_object", record.where, "the record is not a JSON object")
+        elif not spec.is_grouped:
+            yield _conversation(spec, [record], record.where, names)
+        elif (name := value_at(spec.conversation.id, record.value)) in (None, ""):
+            yield Problem("no_id", record.where, "conversation.id finds nothing in the record")
+        else:
+            groups.setdefault(dumps(name), []).append(record)
+    for records in groups.values():
+        yield from _group(spec, records, names)
+
+
+def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
+    """Yields the records that a mapping names in a source, and counts them."""
+    if source.peek.kind == "sqlite":
+        yield from _database(spec, source)
+    elif spec.records is not None and source.peek.kind == "json":
+        document = source.document()
+        found = document if isinstance(document, Problem) else value_at(spec.records, document)
+        if isinstance(found, Problem):
+            source.count_records()
+            yield found
+        elif isinstance(found, list):
+            yield from source.counted(found)
+        else:
+            source.count_records()
+            yield Problem("no_records", "file", "records finds no list in the document")
+    elif csv_header(source)[1:]:
+        yield from csv_rows(source)
+    else:
+        yield from source.records()
+
+
+def _database(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
+    if spec.query is None:
+        source.count_records()
+        yield Problem("no_query", "file", "a database needs the mapping's key query")
+        return
+    try:
+        with open_sqlite(source) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            for number, row in enumerate(rows(connection, spec.query), 1):
+                source.count_records()
+                yield Record(f"row {number}", row)
+    except SQLITE_ERRORS as error:
+        source.count_records()
+        yield Problem("bad_database", "query", str(error))
+
+
+def _group(spec: MappingSpec, records: list[Record], names: Counter[str]) -> Iterator[Event]:
+    """Yields the conversation of records with one id."""
+    if spec.conversation.order is not None:
+        keys = [value_at(spec.conversation.order, record.value) for record in records]
+        is_number = all(isinstance(key, int | float) for key in keys)
+        if not is_number and not all(isinstance(key, str) for key in keys):
+            detail = "conversation.order finds no number or text in each record"
+            yield Problem("no_order", records[0].where, detail, records=len(records))
+            return
+        order = sorted(range(len(records)), key=lambda at: (keys[at], at))
+        records = [records[at] for at in order]
+    skipped = sum(_role(spec.message, record.value) == "skip" for record in records)
+    if skipped:
+        yield Ignored("mapped_skip", skipped)
+        records = [item for item in records if _role(spec.message, item.value) != "skip"]
+    if records:
+        first, last = records[0].where, records[-1].where
+        yield _conversation(spec, records, first if first == last else f"{first} to {last}", names)
+
+
+def _conversation(
+    spec: MappingSpec, records: Sequence[Record], where: str, names: Counter[str]
+) -> Event:
+    """Returns the conversation of one or more records."""
+    paths = spec.conversation
+    values = [record.value for record in records]
+    items = values if spec.is_grouped else listed(value_at(paths.messages, values[0]))
+    changes: Counter[str] = Counter()
+    messages: list[Message] = []
+    used = spec.keys_of_messages()
+    if system := _first(paths.system, values):
+        messages.append(Message("system", content(system)))
+    for item in items:
+        if _role(spec.message, item) == "skip":
+            changes["mapped_skip"] += 1
+        else:
+            messages += _messages(spec.message, item, changes)
+            changes["unmapped_key"] += _unmapped(item, used)
+    tools = _first(paths.tools, values)
+    tools = loads_text(tools) if isinstance(tools, str) else tools
+    outcome = {name: _first(path, values) for name, path in paths.outcome.items()}
+    if not items:
+        return Problem("no_messages", where, "conversation.messages finds nothing in the record")
+    return Conversation(
+        id=row_name(where, _first(paths.id, values), names),
+        record=where,
+        messages=tuple(messages),
+        tools=tuple(tools) if isinstance(tools, list) else None,
+        model=name_or_none(_first(paths.model, values)),
+        license=name_or_none(_first(paths.license, values)),
+        records=len(records),
+        outcome=logged_outcome(**outcome),
+        changes=+changes,
+    )
+
+
+def _unmapped(message: Json, used: Collection[str]) -> int:
+    """Returns how many keys of a message hold a text that no path reads."""
+    items = message.items() if isinstance(message, dict) else ()
+    return sum(key not in used and _is_prose(value) for key, value in items)
+
+
+def _is_prose(value: Json) -> bool:
+    return isinstance(value, str) and len(value) > _LABEL_CHARS and " " in value
+
+
+def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterator[Message]:
+    """Yields the messages that a mapped message stands for: results come first."""
+    role = _role(paths, item)
+    results: tuple[Part, ...] = ()
+    if role == "tool" and paths.results is None:
+        results = (_result(paths, item),)
+    elif paths.results is not None:
+        results = tuple(_result(paths, one) for one in listed(value_at(paths.results, item)))
+    if results:
+        yield Message("tool", results)
+    if role == "tool":
+        return
+    if role not in ("assistant", "call"):
+        parts = content(value_at(paths.text, item))
+        if parts or not results:
+            yield Message(role, parts)
+        return
+    answer: list[Part] = []
+    if thought := value_at(paths.reasoning, item):
+        answer.append(Reasoning(thought if isinstance(thought, str) else dumps(thought)))
+    if role == "assistant":
+        answer += content(value_at(paths.text, item))
+    calls = listed(value_at(paths.calls, item)) if paths.calls is not None else []
+    answer += [_call(paths, one) for one in ([item] if role == "call" and not calls else calls)]
+    if fault := finish_fault(value_at(paths.stop, item)):
+        answer.append(Unparsed(as_str(value_at(paths.stop, item)), fault))
+    turn = value_at(paths.turn, item)
+    yield Message(
+        "assistant",
+        tuple(read_thoughts(answer, changes)),
+        turn=None if turn is None else str(turn),
+        model=name_or_none(value_at(paths.model, item)),
+    )
+
+
+def _call(paths: MessagePaths, item: Json) -> Part:
+    name = name_or_none(value_at(paths.call.name or "name", item))
+    if name is None:
+        return Unparsed(dumps(item), "bad_call")
+    arguments = value_at(paths.call.arguments or "arguments", item)
+    return ToolCall(name, arguments, id=_id(value_at(paths.call.id or "id", item)))
+
+
+def _result(paths: MessagePaths, item: Json) -> ToolResult:
+    result = paths.result
+    error = value_at(result.error, item)
+    return ToolResult(
+        content(value_at(result.text or paths.text, item)),
+        call_id=_id(value_at(result.id, item)),
+        name=name_or_none(value_at(result.name, item)),
+        is_error=error not in (None, False, "", 0, [], {}, "false", "0"),
+    )
+
+
+def _id(value: Json) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _role(paths: MessagePaths, item: Json) -> str:
+    """Returns the role of a message, translated; an unknown one is kept and later rejected."""
+    value = value_at(paths.role, item)
+    name = dumps(value) if isinstance(value, bool | int | float) else as_str(value)
+    return paths.roles.get(name) or _ROLES.get(name.lower(), name.lower()[:40])
+
+
+def listed(value: Json) -> list[Json]:
+    """Returns the items of a list, of JSON text of a list, or one value as a list."""
+    value = loads_text(value)
+    return [] if value is None else one_or_many(value)
+
+
+def _first(path: str | None, values: Sequence[Json]) -> Json:
+    """Returns what the path finds in the first of the records that has it."""
+    found = (value_at(path, value) for value in values) if path is not None else ()
+    return next((value for value in found if value is not None and value != ""), None)

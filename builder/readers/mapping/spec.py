@@ -1,0 +1,163 @@
+"""Defines a mapping: where the parts of a conversation stand in a log of one's own.
+
+Each value is a path in JMESPath (https://jmespath.org), with the function `json(text)`, which
+decodes JSON text. docs/mapping.md explains the keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from builder.conversation import Json
+from builder.jsonio import loads_text
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|(?<=\")[^\"]+(?=\")")
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "call", "skip")
+"""What a value of `message.role` may mean: a role; `call`: a message that is itself a call of the
+assistant; `skip`: a record for the interface, which the model did not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPaths:
+    """`conversation`: paths from a record.
+
+    messages  the list of messages of a conversation; none: each record is a message
+    id        the conversation's id; without `messages`, records with equal ids are a conversation
+    order     without `messages`: the value by which its records are ordered; none: as logged
+    """
+
+    messages: str | None = None
+    id: str | None = None
+    order: str | None = None
+    system: str | None = None
+    tools: str | None = None
+    model: str | None = None
+    license: str | None = None
+    outcome: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPaths:
+    """`message.call`: paths from an item of `message.calls`."""
+
+    name: str | None = None
+    arguments: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPaths:
+    """`message.result`: paths from an item of `message.results`, or from a message of role tool."""
+
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePaths:
+    """`message`: paths from a message. `roles` translates the values at `role`."""
+
+    role: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    reasoning: str | None = None
+    calls: str | None = None
+    call: CallPaths = field(default_factory=CallPaths)
+    results: str | None = None
+    result: ResultPaths = field(default_factory=ResultPaths)
+    model: str | None = None
+    stop: str | None = None
+    turn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MappingSpec:
+    """A mapping file.
+
+    records  the path, in a JSON document, to the list of records; none: lines, list items or rows
+    query    for a SQLite database: the SELECT whose rows are the records
+    """
+
+    message: MessagePaths
+    conversation: ConversationPaths = field(default_factory=ConversationPaths)
+    records: str | None = None
+    query: str | None = None
+
+    def faults(self) -> Iterator[str]:
+        """Yields a line for each path that is not JMESPath, and each contradiction."""
+        for key, path in self.paths():
+            try:
+                _search()(path, None)
+            except ValueError as error:  # the base class of the library's exceptions
+                if "invalid type for value" in str(error):
+                    continue  # a function, which is given nothing here
+                yield f"{key}: not a JMESPath: {str(error).splitlines()[0]}"
+        for value, role in self.message.roles.items():
+            if role not in ROLES:
+                yield f"message.roles.{value}: must be one of {', '.join(ROLES)}, found {role!r}"
+        if self.message.role is None and self.conversation.messages is None:
+            yield "message.role: is missing"
+        if self.conversation.messages is None and self.conversation.id is None:
+            yield "conversation: needs messages (a list in each record) or id (to group records)"
+        if self.records is not None and self.query is not None:
+            yield "query: does not go with records"
+
+    def paths(self) -> Iterator[tuple[str, str]]:
+        """Yields (key, path) of all paths, e.g. ("message.call.name", "function.name")."""
+        yield from _paths(self, "")
+
+    def keys_of_messages(self) -> frozenset[str]:
+        """Returns the names in all paths that may start from a message."""
+        start = ("message", "conversation") if self.is_grouped else ("message",)
+        paths = (path for key, path in self.paths() if key.startswith(start))
+        return frozenset(name for path in paths for name in _NAME.findall(path))
+
+    @property
+    def is_grouped(self) -> bool:
+        """Returns whether a conversation consists of several records."""
+        return self.conversation.messages is None
+
+
+def _paths(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    for item in fields(section):
+        value, key = getattr(section, item.name), f"{prefix}{item.name}"
+        if is_dataclass(value):
+            yield from _paths(value, f"{key}.")
+        elif isinstance(value, Mapping):
+            if item.name != "roles":
+                yield from ((f"{key}.{name}", path) for name, path in value.items())
+        elif value is not None and item.name != "query":
+            yield key, value
+
+
+@cache
+def _search() -> Callable[[str, Json], Json]:
+    """Returns a function that searches a value by a path. Raises ValueError for a wrong path."""
+    # 60 ms, which only mappings need.
+    import jmespath.functions  # noqa: PLC0415
+
+    class Functions(jmespath.functions.Functions):
+        @jmespath.functions.signature({"types": []})
+        def _func_json(self, text: Json) -> Json:
+            return loads_text(text)
+
+    options = jmespath.Options(custom_functions=Functions())
+    compiled = cache(jmespath.compile)
+    return lambda path, value: compiled(path).search(value, options=options)
+
+
+def value_at(path: str | None, value: Json) -> Json:
+    """Returns what stands at the path; None if there is no path, or nothing there."""
+    if path is None:
+        return None
+    try:
+        return _search()(path, value)
+    except (ValueError, TypeError, RecursionError):
+        return None  # a function got a value of another type than it takes
