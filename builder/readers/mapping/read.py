@@ -9,7 +9,6 @@ from functools import partial
 from builder.conversation import (
     Conversation,
     Event,
-    Ignored,
     Json,
     Message,
     Part,
@@ -124,13 +123,8 @@ def _group(spec: MappingSpec, records: list[Record], names: Counter[str]) -> Ite
             return
         order = sorted(range(len(records)), key=lambda at: (keys[at], at))
         records = [records[at] for at in order]
-    skipped = sum(_role(spec.message, record.value) == "skip" for record in records)
-    if skipped:
-        yield Ignored("mapped_skip", skipped)
-        records = [item for item in records if _role(spec.message, item.value) != "skip"]
-    if records:
-        first, last = records[0].where, records[-1].where
-        yield _conversation(spec, records, first if first == last else f"{first} to {last}", names)
+    first, last = records[0].where, records[-1].where
+    yield _conversation(spec, records, first if first == last else f"{first} to {last}", names)
 
 
 def _conversation(
@@ -154,8 +148,9 @@ def _conversation(
     tools = _first(paths.tools, values)
     tools = loads_text(tools) if isinstance(tools, str) else tools
     outcome = {name: _first(path, values) for name, path in paths.outcome.items()}
-    if not items:
-        return Problem("no_messages", where, "conversation.messages finds nothing in the record")
+    if not messages:
+        detail = "the mapping finds no message"
+        return Problem("no_messages", where, detail, records=len(records))
     return Conversation(
         id=row_name(where, _first(paths.id, values), names),
         record=where,
