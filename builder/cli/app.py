@@ -401,7 +401,7 @@ def collect(
     """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
     from builder.cli.collect import run_collect
 
-    return run_collect(out, inputs or (), dry_run=dry_run, as_json=as_json, quiet=quiet)
+    return run_collect(out, inputs or (), Output(as_json, quiet), dry_run=dry_run)
 
 
 @app.command()

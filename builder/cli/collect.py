@@ -6,25 +6,24 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from builder.cli.output import Output
 from builder.cli.terminal import counted, escaped, print_json, warn
 from builder.collect.job import collect
 
 
-def run_collect(
-    out: Path, inputs: Sequence[str], *, dry_run: bool, as_json: bool, quiet: bool
-) -> int:
+def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bool) -> int:
     """Collects, and prints one line; returns the exit code. Raises UsageError."""
 
     def show(kind: str, name: str) -> None:
-        if dry_run and not (as_json or quiet):
+        if dry_run and not (output.as_json or output.quiet):
             print(escaped(f"{kind:9}  {name}"))
 
     done = collect(out, inputs, dry_run=dry_run, on_file=show)
     for problem in done.problems:
         warn(f"{problem.where}: {problem.code}: {problem.detail}")
-    if as_json:
+    if output.as_json:
         print_json(done.counts)
-    elif not quiet:
+    elif not output.quiet:
         files = [f"{counted(done.new, 'new file')}", f"{done.grown:,} grown"]
         files += [f"{done.rewritten:,} rewritten (both states kept)"] if done.rewritten else []
         files += [f"{done.unchanged:,} unchanged"]

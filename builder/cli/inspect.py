@@ -65,7 +65,7 @@ def run_inspect(
     source, overview, unknown = _survey(path)
     with local_copy(source) as copy:
         if suggests:
-            mapping = _suggested(copy, as_json=as_json)
+            mapping = _suggested(copy, output)
         if mapping is not None:
             spec = load_mapping(mapping)
             check_mapping(str(mapping), spec, [copy])
@@ -158,7 +158,7 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
     return next(iter(claims.items()))
 
 
-def _suggested(source: Source, *, as_json: bool) -> Path:
+def _suggested(source: Source, output: Output) -> Path:
     """Writes a proposed mapping into the current folder and returns its path. Raises UsageError."""
     path = Path(f"{Path(source.name).stem}.mapping.yaml")
     text = suggest(source)
@@ -169,7 +169,7 @@ def _suggested(source: Source, *, as_json: bool) -> Path:
     if path.exists():
         raise UsageError(f"{path}: exists; use it with --mapping, or remove it")
     write_whole(path, text.encode())
-    if not as_json:
+    if not output.as_json:
         print(escaped(f"{path}:\n{text}"))
         print(f"Check it, then: builder build {source.name} --mapping {path} -o OUT\n")
     return path
