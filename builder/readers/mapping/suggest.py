@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import yaml
-
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.problem import Problem
@@ -89,6 +87,8 @@ def suggest(source: Source) -> str | None:
     found = _in_records(rows) or _as_records(rows) or _pairs(rows)
     if found is None:
         return None
+    import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
+
     head: dict[str, Any] = {"query": query} if query else {}
     head |= {"records": records_path} if records_path else {}
     text = yaml.safe_dump(head | found, sort_keys=False, allow_unicode=True, width=100)
