@@ -49,9 +49,10 @@ _SURFACE = frozenset({"user/message", "assistant/message", "tool/result"})
 _PACKED = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
 """Rows that each stand for several events of a stream, by the list with one item for each."""
 _LOG_ONLY = (
-    "agent/", "approval/", "assistant/", "command/", "compaction/", "goal/", "hook/", "llm/",
-    "permission/", "request/context", "sandbox/", "session/", "step/", "subagent/", "todo/",
-    "tool-workflow/", "tool/", "turn/", *_PACKED,
+    "agent/", "agent-preset/", "approval/", "assistant/", "command/", "compaction/", "feedback/",
+    "goal/", "hook/", "llm/", "permission/", "plan/", "request/context", "sandbox/", "schedule/",
+    "session/", "step/", "subagent/", "team/", "todo/", "tool-workflow/", "tool/", "turn/", "web/",
+    *_PACKED,
 )  # fmt: skip
 """Beginnings of types of events that add nothing to the surface."""
 

@@ -113,6 +113,8 @@ class ChatSession:
         for item in as_dicts(request.get("response")):
             kind = item.get("kind")
             value = item.get("value")
+            if kind == "markdownContent":  # of versions before 2025
+                kind, value = None, item.get("content")
             if kind is None and isinstance(value, dict):
                 value = value.get("value")
             if kind is None and isinstance(value, str):

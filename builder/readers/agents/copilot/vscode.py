@@ -52,9 +52,12 @@ def recognise(source: Source) -> str | None:
 def _is_chat(value: dict[str, Json]) -> bool:
     own = {"responderUsername", "requesterUsername", "initialLocation", "inputState"}
     requests = value.get("requests")
-    if not isinstance(requests, list) or value.keys().isdisjoint({*own, "creationDate"}):
+    if not isinstance(requests, list):
         return False
-    return not requests or "message" in as_dict(requests[0])
+    if not requests:
+        return not value.keys().isdisjoint({*own, "creationDate"})
+    first = as_dict(requests[0])
+    return "message" in first and ("requestId" in first or not value.keys().isdisjoint(own))
 
 
 def read(source: Source) -> Iterator[Event]:

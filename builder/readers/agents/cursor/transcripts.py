@@ -18,6 +18,8 @@ from builder.sources.source import Source
 _ROLES = frozenset({"user", "assistant", "system"})
 _OTHERS = frozenset({"type", "uuid", "sessionId", "timestamp", "id"})
 """Keys of other agents' lines, none of which a transcript has."""
+_KNOWN = {"error": "error_message", "turn_ended": "ui_event"}
+"""Lines that are no messages: {type: the code for ignoring them}."""
 _REDACTED = "[REDACTED]"
 
 
@@ -44,7 +46,7 @@ def read_transcript(source: Source, name: str, format_name: str) -> Iterator[Eve
         where, value = record
         if not is_line(value):
             kind = value.get("type")
-            counts["error_message" if kind == "error" else unknown_code(kind)] += 1
+            counts[_KNOWN.get(as_str(kind)) or unknown_code(kind)] += 1
             continue
         records += 1
         for message in read_message({**as_dict(value["message"]), "role": value["role"]}):
