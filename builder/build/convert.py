@@ -18,8 +18,10 @@ from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.dataset.meta import SampleMeta
 from builder.ledger import call_keys
+from builder.normalize.definitions import calls_undefined, definitions_in
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.shared import SharedTools
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flat_turn
@@ -85,6 +87,7 @@ def process_source(
     """
     source, summary, options = task.source, writer.summary, task.options
     counts_tools = False
+    may_look = options.shared_tools is None and options.missing_tools == "untrained"
     events: Iterator[Event] = iter(())
     if spool is not None and (name := spool.format_name()) is not None:
         summary.format = name
@@ -104,6 +107,10 @@ def process_source(
                 summary.is_scan |= tool_use.take(conversation, options.supplied_tools)
                 if summary.is_scan:
                     continue
+            elif may_look and conversation.recorded and calls_undefined(conversation):
+                shared = SharedTools(source=_tools_of(readers()[str(summary.format)], source))
+                task = replace(task, options=replace(options, shared_tools=shared))
+                may_look = False
             _conversation(conversation, task, verifier, writer, scrubber)
     if spool is not None and not summary.is_scan:
         spool.discard()
@@ -120,6 +127,12 @@ def process_source(
     missing = ledger.read - (ledger.used + ledger.ignored.total() + ledger.rejected.total())
     if summary.bugs and missing > 0:
         ledger.rejected["internal"] += missing
+
+
+def _tools_of(reader: Reader, source: Source) -> dict[str, dict[str, Json]]:
+    """Reads the source once more; returns the tools that its requests list."""
+    events = read_events(reader, source.unread_copy())
+    return definitions_in(event for event in events if isinstance(event, Conversation))
 
 
 def _reader(task: Task, writer: ResultWriter) -> Reader | None:

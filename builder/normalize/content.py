@@ -1,4 +1,4 @@
-"""Steps on content: thoughts, tool definitions, characters."""
+"""Steps on content: thoughts, characters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.shared import SharedTools
-from builder.normalize.tools import convert, infer, tool_name
 from builder.problem import Problem
 from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
 
@@ -39,57 +37,6 @@ def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     if any(block.reasoning for block in blocks):
         state = "kept"
     return replace(draft, reasoning=state)
-
-
-def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Takes tool definitions from the log, the input's options or other sessions, or infers them.
-
-    Definitions from other sessions, of the same version of the agent, are counted as `tool_shared`.
-    A called tool without a definition gets one that is inferred from the calls of all sessions of
-    the agent, or of this session if the others are not known (`tool_inferred`; the source is
-    `mixed` if other definitions are not inferred). If a definition is inferred or cannot be written
-    (a provider's own tool), the model saw another list, so `tools` is missing in the context of all
-    turns. `tools: called` leaves out definitions that no kept call uses (`tools_left_out`).
-    """
-    counts: Counter[str] = Counter()
-    listed, source = draft.tools, draft.tools_source
-    if listed is None and options.supplied_tools is not None:
-        listed, source = options.supplied_tools, "supplied"
-    shared = options.shared_tools or SharedTools()
-    if listed is None:
-        listed = tuple(shared.listed(draft.version, {name for name, _ in draft.called}))
-        source = "shared" if listed else source
-        counts["tool_shared"] += len(listed)
-    definitions = convert(listed, counts)
-    known = {tool_name(tool) for tool in definitions}
-    kept = {call.name for call in calls_in(draft.blocks)}
-    wanted = kept if known else {name for name, _ in draft.called}
-    missing = [(name, given) for name, given in draft.called if name in wanted - known]
-    if options.missing_tools == "reject":
-        if lacking := sorted(kept - known):
-            detail = f"no definition of {', '.join(lacking)}"
-            return Problem("missing_tools", "conversation", detail[:200], records=0)
-        missing = []
-    inferred = [shared.inferred.get(tool_name(tool), tool) for tool in infer(missing)]
-    counts["tool_inferred"] += len(inferred)
-    if inferred:
-        source = "mixed" if known and source != "inferred" else "inferred"
-    elif not definitions:
-        source = "none"
-    if inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
-        draft = draft.having([_without_tools(block) for block in draft.blocks])
-    listing = [*definitions, *inferred]
-    if options.tools == "called":
-        chosen = [tool for tool in listing if tool_name(tool) in kept]
-        counts["tools_left_out"] += len(listing) - len(chosen)
-        listing = chosen
-    return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
-
-
-def _without_tools(block: Block) -> Block:
-    if block.role != "assistant" or "tools" in block.hidden:
-        return block
-    return replace(block, hidden=(*block.hidden, "tools"))
 
 
 def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:

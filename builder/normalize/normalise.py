@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
-from builder.normalize.content import characters, reasoning, tools
+from builder.normalize.content import characters, reasoning
+from builder.normalize.definitions import offered, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
@@ -119,6 +120,7 @@ STEPS: tuple[Step, ...] = (
     cut_before_user,
     pair,
     arguments,
+    offered,
     mask,
     successive,
     cut,

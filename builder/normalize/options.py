@@ -81,7 +81,7 @@ class NormalizeOptions:
     parallel_calls: Literal["keep", "split", "reject"] = "keep"
     control_tokens: Literal["context", "neutralise", "reject"] = "context"
     tools: Literal["all", "called"] = "all"
-    missing_tools: Literal["infer", "reject"] = "infer"
+    missing_tools: Literal["untrained", "infer", "reject"] = "untrained"
     tool_scope: Literal["agent", "conversation"] = "agent"
     media: Literal["placeholder", "reject"] = "placeholder"
     allow_eval: bool = False

@@ -24,6 +24,7 @@ TOKENS = "control_tokens"
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
+    "undefined_tool",
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
 

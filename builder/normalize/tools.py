@@ -55,6 +55,23 @@ def tool_name(tool: dict[str, Json]) -> str:
     return name if isinstance(name, str) else ""
 
 
+def offered_names(definitions: Iterable[Json]) -> set[str] | None:
+    """Returns the names of the tools in a list, also of those that `convert` drops.
+
+    None if one has no name: a provider's own tool, such as an MCP server, offers unknown names.
+    """
+    names: set[str] = set()
+    for definition in _flat(definitions):
+        inner = definition
+        while isinstance(inner, dict) and not isinstance(inner.get("name"), str):
+            held = (inner.get(key) for key in ("function", "toolSpec", "custom"))
+            inner = next((item for item in held if item is not None), None)
+        if not isinstance(inner, dict):
+            return None
+        names.add(str(inner["name"]))
+    return names
+
+
 def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
     """Yields the single definitions in lists, JSON texts and the groups of Gemini and Bedrock."""
     for entry in definitions:

@@ -176,6 +176,8 @@ def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], 
             if breaks_json(call.name):
                 hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
             elif call.name not in known:
+                if not turn.trained:
+                    continue  # the model called a tool that was not offered: context only
                 hard.append(
                     Finding("tools", f"{call.name[:80]!r} is called but not defined", index)
                 )

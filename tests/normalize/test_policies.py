@@ -16,6 +16,7 @@ from builder.conversation import (
 )
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import SharedTools
 
 REMINDER = Text("<note>be kind</note>", harness=True)
 
@@ -183,12 +184,62 @@ def test_definitions_of_uncalled_tools_may_be_left_out():
 def test_a_call_of_a_tool_that_was_not_offered_lowers_the_context_level(offered):
     tools = tuple({"name": name, "parameters": {}} for name in offered)
     messages = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), reply("b"))
-    got = normalised(*messages, tools=tools, context=Context("proven"))
+    got = normalised(*messages, tools=tools, context=Context("proven"), missing_tools="infer")
     names = [tool["function"]["name"] for tool in got.dialogue.tools]
     assert names == ["f", "g"]
     as_sent = "g" in offered
     assert set(got.contexts) == {Context("proven") if as_sent else Context("partial", ("tools",))}
     assert got.tools_source == ("logged" if as_sent else "mixed")
+
+
+F = {"name": "f", "parameters": {"type": "object"}}
+MISTAKEN = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), reply("b"))
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        F,
+        {"type": "function", "function": F},
+        {"name": "f", "input_schema": {"type": "object"}},
+        {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}},
+        {"functionDeclarations": [F]},
+    ],
+)
+def test_a_turn_that_calls_a_tool_which_was_not_offered_is_not_trained(offered):
+    got = normalised(*MISTAKEN, tools=(offered,), context=Context("proven"))
+    assert visible(got) == ["u hi", "a f()"]
+    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
+    assert got.dropped == {1: "undefined_tool"}
+    assert set(got.contexts) == {Context("proven")}
+
+
+def test_such_a_turn_stays_as_context_under_weights():
+    got = normalised(*MISTAKEN, tools=(F,), untrained_turns="weight")
+    assert [turn.trained for turn in got.dialogue.turns if turn.role == "assistant"] == [
+        True,
+        False,
+        True,
+    ]
+    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
+    assert got.tools_source == "logged"
+
+
+@pytest.mark.parametrize("tools", [None, (), (F, {"type": "mcp", "server_label": "g"})])
+def test_tools_are_inferred_where_the_log_may_lack_some(tools):
+    got = normalised(*MISTAKEN, tools=tools)
+    assert {"f", "g"} == {tool["function"]["name"] for tool in got.dialogue.tools}
+    assert got.changes["tool_inferred"] == (1 if tools else 2)
+
+
+def test_a_tool_that_another_request_defines_has_that_definition():
+    g = {"type": "function", "function": {"name": "g", "description": "real"}}
+    shared = SharedTools(source={"g": g})
+    got = normalised(*MISTAKEN, tools=(F,), context=Context("proven"), shared_tools=shared)
+    assert got.dialogue.tools[1] == g
+    assert got.tools_source == "shared"
+    assert got.changes["tool_shared"] == 1
+    assert set(got.contexts) == {Context("partial", ("tools",))}
 
 
 def test_a_server_side_tool_lowers_the_context_level():

@@ -1,0 +1,138 @@
+"""Steps on tool definitions: which tools were offered, and the list of the sample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from builder.conversation import Conversation, Json, ToolCall
+from builder.normalize.draft import Block, Draft, calls_in
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import SharedTools
+from builder.normalize.tools import convert, infer, offered_names, tool_name
+from builder.problem import Problem
+
+UNDEFINED = "undefined_tool"
+
+
+def calls_undefined(conversation: Conversation) -> bool:
+    """Returns whether the log lists the request's tools and the model called another one."""
+    if not _lists_all(conversation.tools, conversation.tools_source):
+        return False
+    names = offered_names(conversation.tools or ())
+    return names is not None and any(
+        isinstance(part, ToolCall) and part.name not in names
+        for message in conversation.messages
+        for part in message.parts
+    )
+
+
+def _lists_all(tools: tuple[Json, ...] | None, source: str | None) -> bool:
+    """Returns whether the log has tools, and they are the list of the request."""
+    return bool(tools) and source in (None, "logged")
+
+
+def offered(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Makes turns that call a tool which was not offered context only (`undefined_tool`).
+
+    Only where the log lists the tools of the request, and none of its other requests defines the
+    tool. `missing_tools: infer` defines such tools from their calls instead.
+    """
+    has_list = _lists_all(draft.tools, draft.tools_source) and "tools" not in draft.context.missing
+    if options.missing_tools != "untrained" or not draft.called or not has_list:
+        return draft
+    shared = options.shared_tools or SharedTools()
+    names = offered_names(draft.tools or ())
+    if names is None:
+        return draft
+    undefined = {name for name, _ in draft.called} - names - shared.elsewhere(draft.version).keys()
+    if not undefined:
+        return draft
+    blocks = [
+        replace(block, untrained=UNDEFINED)
+        if any(call.name in undefined for call in block.calls)
+        else block
+        for block in draft.blocks
+    ]
+    return draft.having(blocks)
+
+
+def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
+    """Takes tool definitions from the log, the input's options or other sessions, or infers them.
+
+    Definitions from other sessions, of the same version of the agent, or from other requests of the
+    same log are counted as `tool_shared`. Other called tools are inferred from the calls of all
+    sessions of the agent, or of this session if the others are not known (`tool_inferred`; the
+    source is `mixed` if other definitions are not inferred), except those in turns that `offered`
+    made context only. If the list is not the one in the log, or a definition cannot be written (a
+    provider's own tool), the model saw another list, so `tools` is missing in the context of all
+    turns. `tools: called` leaves out definitions that no kept call uses (`tools_left_out`).
+    """
+    counts: Counter[str] = Counter()
+    listed, source = draft.tools, draft.tools_source
+    if listed is None and options.supplied_tools is not None:
+        listed, source = options.supplied_tools, "supplied"
+    shared = options.shared_tools or SharedTools()
+    if listed is None:
+        listed = tuple(shared.listed(draft.version, {name for name, _ in draft.called}))
+        source = "shared" if listed else source
+        counts["tool_shared"] += len(listed)
+    definitions = convert(listed, counts)
+    known = {tool_name(tool) for tool in definitions}
+    kept = {call.name for call in calls_in(draft.blocks)}
+    wanted = kept if known else {name for name, _ in draft.called}
+    added: list[dict[str, Json]] = []
+    if options.missing_tools == "untrained" and known and wanted - known:
+        elsewhere = shared.elsewhere(draft.version)
+        used = dict.fromkeys(name for name, _ in draft.called if name in wanted - known)
+        added = convert([elsewhere[name] for name in used if name in elsewhere], Counter())
+        counts["tool_shared"] += len(added)
+        source = "shared" if added and source == "logged" else source
+    wanted = wanted - known - {tool_name(tool) for tool in added} - _not_offered(draft)
+    missing = [(name, given) for name, given in draft.called if name in wanted]
+    if options.missing_tools == "reject":
+        if lacking := sorted(kept - known):
+            detail = f"no definition of {', '.join(lacking)}"
+            return Problem("missing_tools", "conversation", detail[:200], records=0)
+        missing = []
+    inferred = [shared.inferred.get(tool_name(tool), tool) for tool in infer(missing)]
+    counts["tool_inferred"] += len(inferred)
+    if inferred:
+        source = "mixed" if known and source != "inferred" else "inferred"
+    elif not definitions:
+        source = "none"
+    if added or inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
+        draft = draft.having([_without_tools(block) for block in draft.blocks])
+    listing = [*definitions, *added, *inferred]
+    if options.tools == "called":
+        chosen = [tool for tool in listing if tool_name(tool) in kept]
+        counts["tools_left_out"] += len(listing) - len(chosen)
+        listing = chosen
+    return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
+
+
+def _not_offered(draft: Draft) -> set[str]:
+    """Returns the tools that only turns with the code `undefined_tool` call."""
+    found = (block for block in draft.blocks if block.untrained == UNDEFINED)
+    others = (block for block in draft.blocks if block.untrained != UNDEFINED)
+    return {call.name for call in calls_in(found)} - {call.name for call in calls_in(others)}
+
+
+def _without_tools(block: Block) -> Block:
+    if block.role != "assistant" or "tools" in block.hidden:
+        return block
+    return replace(block, hidden=(*block.hidden, "tools"))
+
+
+def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str, Json]]:
+    """Returns {name: definition} of all tools that conversations of one log list.
+
+    Of several definitions of a tool the first is returned.
+    """
+    found: dict[str, dict[str, Json]] = {}
+    for conversation in conversations:
+        if _lists_all(conversation.tools, conversation.tools_source):
+            for tool in convert(conversation.tools or (), Counter()):
+                found.setdefault(tool_name(tool), tool)
+    return found
