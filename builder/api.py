@@ -166,10 +166,14 @@ def verify_dataset(
     `unit` None: the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
     `summary.masks`. `on_report` is called with each row's report, in order. Raises UsageError if
-    there is no such dataset or tokenizer.
+    there is no such dataset or tokenizer. The options of the chat template are those of the
+    dataset's manifest, unless the tokenizer's name has some.
     """
     from functools import partial
 
+    from builder.output.manifest import Manifest
+    from builder.paths import expand_home
+    from builder.qwen3.reference import with_template
     from builder.trainers import mask_counts
     from builder.verify.dataset import Summary, verify_dataset
     from builder.verify.options import VerifyOptions
@@ -178,8 +182,10 @@ def verify_dataset(
     trainers = mask_counts.trainers_named(masks)
     examine = partial(mask_counts.compared, tuple(trainers)) if trainers else None
     summary = Summary()
-    verifier = verifier_for(os.fspath(tokenizer), given_options(VerifyOptions, options))
+    chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:
+        stated = Manifest.of(expand_home(path)).tokenizer.template_options
+        verifier = verifier_for(with_template(os.fspath(tokenizer), None, stated), chosen)
         for report in verify_dataset(path, verifier, unit, workers, examine):
             summary.add(report)
             on_report(report)
@@ -487,9 +493,10 @@ def _tokenizer(manifest: Manifest, tokenizer: str | Path | None) -> str:
     A manifest may come from anywhere, so no other tokenizer is loaded just because it names it.
     Raises UsageError if the dataset was proven against another one and none is requested.
     """
-    from builder.qwen3.reference import EMBEDDED
+    from builder.qwen3.reference import EMBEDDED, with_template
 
     named = manifest.tokenizer.name
     if tokenizer is None and named not in ("", EMBEDDED):
         raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
-    return os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
+    name = os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
+    return with_template(name, None, manifest.tokenizer.template_options)

@@ -31,6 +31,10 @@ SUPPLIED: Metadata = {"supplied": True}
 """The program fills in the value at run time: it is not a key."""
 
 
+DERIVED: Metadata = {"supplied": True, "derived": True}
+"""Like SUPPLIED; the value follows from others that identify a result."""
+
+
 def at_least(minimum: int) -> Metadata:
     """Returns the metadata of a whole number with a smallest value other than 1."""
     return {"minimum": minimum}
@@ -54,6 +58,11 @@ def minimum_of(item: Field[Any]) -> int:
 def is_inline(item: Field[Any]) -> bool:
     """Returns whether the fields of its option type are the keys."""
     return bool(item.metadata.get("inline"))
+
+
+def is_derived(item: Field[Any]) -> bool:
+    """Returns whether the value follows from others."""
+    return bool(item.metadata.get("derived"))
 
 
 def is_key(item: Field[Any]) -> bool:

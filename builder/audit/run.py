@@ -32,6 +32,7 @@ from builder.qwen3.parity import counts, in_parity
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
+from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
 from builder.verify.preload import preloading
 
@@ -235,7 +236,7 @@ def _row(
 
 def _dialogue(sample: Sample) -> Dialogue | None:
     try:
-        return to_dialogue(sample)
+        return to_dialogue(sample, written_style(sample))
     except ParseFault:
         return None
 
@@ -245,8 +246,8 @@ def _measured(
 ) -> SampleMeta:
     """Returns the line of meta/ with the numbers that the audits need, for a row without them."""
     rendering = render_sample(sample, target.style)
-    prompts = target.generation_prompts
-    parity = in_parity(sample.messages, rendering, prompts, target.style)
+    prompts = target.parity_prompts
+    parity = in_parity(sample.messages, rendering, prompts, target.style, sample.thoughts)
     return replace(
         meta,
         tokens=len(target.encode(rendering.text)),

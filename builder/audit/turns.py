@@ -16,6 +16,7 @@ from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCoun
 from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
+from builder.qwen3.written import written_style
 from builder.trainers.record import Facts
 
 MESSAGES = {
@@ -94,7 +95,9 @@ class TurnAudit:
             self._counts["edges"][edge] += 1
         self._count_parity(row)
         messages = row.sample.messages
-        asked = (text for role, text in messages if role == "user" and not is_response(text))
+        asked = (
+            text for role, text in messages if role == "user" and not is_response(text.strip("\n"))
+        )
         script, language = script_and_language(next(asked, "")[:4000])
         self._counts["scripts"][script] += 1
         self._counts["languages"][language] += 1
@@ -247,13 +250,13 @@ def _edges(row: AuditRow) -> Iterator[str]:
     queries = [
         at
         for at, (role, text) in enumerate(row.sample.messages)
-        if role == "user" and not is_response(text)
+        if role == "user" and not is_response(text.strip("\n"))
     ]
     if is_bare(row.sample):
         yield BARE
     if len(queries) > 1:
         yield "more than one query: thoughts before the last are not shown"
-    if is_following(row.sample):
+    if is_following(row.sample, written_style(row.sample)):
         yield FOLLOWING
     if row.dialogue is not None:
         turns = row.dialogue.turns

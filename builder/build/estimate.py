@@ -51,7 +51,7 @@ def unit_cost(tasks: Sequence[Task]) -> UnitCost | None:
             whole += sizes[-1]
             repeated += sum(
                 sizes[len(example.dialogue.turns)]
-                for example in examples(dialogue, task.options.unit)
+                for example in examples(dialogue, task.options.unit, task.options.style)
             )
             conversations += 1
     return UnitCost(repeated / whole, conversations) if whole else None

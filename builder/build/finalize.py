@@ -29,6 +29,7 @@ from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
@@ -50,14 +51,17 @@ def finalize(
     writer: Writer,
     review: Review | None = None,
     changed: Mapping[str, str] = MappingProxyType({}),
+    *,
+    beside: bool = False,
 ) -> Built:
     """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
     `weights` are the shares of the results' conversations to select; `review` are the decisions in
     the file named by `select.review`. `changed` maps the ids of samples that are left out, since
     `datasets` does not give them back, to what it changes.
+    `beside`: messages may have `reasoning_content`.
     """
-    built = Built(writer)
+    built = Built(writer, is_beside=beside)
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
@@ -104,7 +108,8 @@ def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
     if TOOLS in select.fields:
         sample = read_sample(_decoded(line))
         assert isinstance(sample, Sample), "it was proven"
-        names = {call.name for turn in to_dialogue(sample).turns for call in turn.calls}
+        turns = to_dialogue(sample, written_style(sample)).turns
+        names = {call.name for turn in turns for call in turn.calls}
         values[TOOLS] = [*sorted(names)]
     return values
 
@@ -291,7 +296,12 @@ def _write(
             ids[number] = _meta(meta).id
         if split not in writers:
             writers[split] = SplitWriter(
-                built.writer, split, config.output.suffixes, shard_bytes, weighted=built.is_weighted
+                built.writer,
+                split,
+                config.output.suffixes,
+                shard_bytes,
+                weighted=built.is_weighted,
+                beside=built.is_beside,
             )
         if number in matched.pairs:
             known = _meta(meta)

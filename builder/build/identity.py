@@ -100,8 +100,8 @@ def result_files(folder: Path) -> list[Path]:
     ]
 
 
-def job_identity(tokenizer_files: dict[str, str], template_sha256: str) -> str:
+def job_identity(tokenizer_files: dict[str, str], template: str) -> str:
     """Returns a digest of what a result depends on in addition to its input and its options."""
     python = ".".join(map(str, sys.version_info[:2]))  # its Unicode tables, its `re`
-    parts: Json = [python, versions(), code_digest(), dict(tokenizer_files), template_sha256]
+    parts: Json = [python, versions(), code_digest(), dict(tokenizer_files), template]
     return hashlib.sha256(dumps(parts).encode()).hexdigest()

@@ -62,7 +62,7 @@ def build(
     """
     started = time.time()
     target = _target(config)
-    tasks, unreadable = plan(config, target.added_tokens, out)
+    tasks, unreadable = plan(config, target, out)
     # A missing tokenizer is reported before the work begins.
     evaluation_sets(config.audit.options.sets)
     chosen = config.select.review
@@ -82,7 +82,7 @@ def build(
         job = Job(
             tokenizer=config.verify.target,
             verify=config.verify.options,
-            identity=job_identity(target.files, target.template_sha256),
+            identity=job_identity(target.files, target.template_key),
             results=results_folder,
             work=work,
             store=remote.store if remote is not None else None,

@@ -37,6 +37,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
+from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
@@ -245,7 +246,11 @@ def _prefixes(sample: Sample, tools_source: str, config: Config) -> tuple[bytes,
 
 def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
     """Yields a key for each call; calls after equal messages have equal keys."""
-    turns = [turn for turn in to_dialogue(sample).turns if turn.role == "assistant"]
+    turns = [
+        turn
+        for turn in to_dialogue(sample, written_style(sample)).turns
+        if turn.role == "assistant"
+    ]
     for turn, prefix in zip(turns, prefixes, strict=True):
         for ordinal, _ in enumerate(turn.calls):
             text = b"%d\n" % ordinal + prefix

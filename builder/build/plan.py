@@ -14,6 +14,7 @@ from builder.jsonio import JsonFault, loads
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.tools import convert
 from builder.problem import Problem, UsageError, nearest
+from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
@@ -21,7 +22,7 @@ from builder.sources.source import Source
 
 
 def plan(
-    config: Config, added_tokens: tuple[str, ...], out: Path | None = None
+    config: Config, target: Target, out: Path | None = None
 ) -> tuple[list[Task], list[Problem]]:
     """Returns the tasks, and a problem for each unreadable input; skips `out`.
 
@@ -36,7 +37,7 @@ def plan(
         if item.format != "auto" and item.format not in readers():
             known = nearest(item.format, readers())
             raise UsageError(f"format {item.format!r}: no such reader{known}")
-        options = _options(config, item, added_tokens)
+        options = _options(config, item, target)
         mapping = load_mapping(item.mapping.located) if item.mapping is not None else None
         found = list(
             find_sources(
@@ -65,7 +66,7 @@ def plan(
     return tasks, unreadable
 
 
-def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) -> NormalizeOptions:
+def _options(config: Config, item: InputSection, target: Target) -> NormalizeOptions:
     """Returns the options for one input. Raises UsageError."""
     if config.normalize.system == "replace" and item.system is None:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
@@ -74,7 +75,8 @@ def _options(config: Config, item: InputSection, added_tokens: tuple[str, ...]) 
         train=config.train,
         supplied_tools=_tools(item.tools.located) if item.tools is not None else None,
         supplied_system=_system(item.system.located) if item.system is not None else None,
-        added_tokens=added_tokens,
+        added_tokens=target.added_tokens,
+        style=target.style,
     )
 
 

@@ -22,6 +22,7 @@ from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target
+from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import (
@@ -110,8 +111,11 @@ class Corrected:
                 self.left_out[item.fault] += 1
                 continue
             rejected = dialogue.turns[answers[item.rejected]]
-            bare = flat_turn(replace(rejected, reasoning=""))[1] if rejected.reasoning else None
-            chosen = flat_turn(dialogue.turns[answers[item.chosen]])[1]
+            style = written_style(proof.sample)
+            bare = None
+            if rejected.reasoning:
+                bare = flat_turn(replace(rejected, reasoning=""), style)[1]
+            chosen = flat_turn(dialogue.turns[answers[item.chosen]], style)[1]
             pair = Preference(
                 reason=item.reason, turn=item.rejected, chosen=chosen, rejected=bare, record=record
             )
@@ -185,7 +189,7 @@ def _successors(
     row, meta = cast("Any", loads(line)), SampleMeta.read(loads(meta_line))
     sample = read_sample(row)
     assert isinstance(sample, Sample), "it was proven"
-    dialogue = to_dialogue(sample)
+    dialogue = to_dialogue(sample, written_style(sample))
     answers = answers_of(dialogue)
     trained = targets(sample, meta.unit, meta.assistant_turns)
     digest = _digest(sample, meta.tools_source, "all")

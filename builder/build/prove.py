@@ -15,6 +15,7 @@ from builder.normalize.windows import Window, plan_windows, shorten_responses
 from builder.problem import Problem
 from builder.qwen3.flatten import flatten
 from builder.qwen3.render import render_sample
+from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.scrub.redact import Scrubber
@@ -75,7 +76,7 @@ def prove(
     `max_tokens`.
     """
     assert normalised.dialogue is not None, "it was not rejected"
-    for whole in examples(normalised.dialogue, options.unit):
+    for whole in examples(normalised.dialogue, options.unit, verifier.target.style):
         proof = _proof(whole, normalised, options, limits, verifier)
         is_long = proof.problem is not None and proof.problem.code in ("max_tokens", "too_long")
         if not is_long or limits.max_tokens is None or limits.too_long == "reject":
@@ -99,7 +100,7 @@ def _proof(
     limits: LengthOptions,
     verifier: Verifier,
 ) -> VerifiedExample:
-    sample = flatten(item.dialogue)
+    sample = flatten(item.dialogue, verifier.target.style)
     late_system = options.late_system == "keep"
     verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)
     origins = [item.origins[at] for at in item.targets]
@@ -136,7 +137,10 @@ def _shorter(
         history=not trains_all,
         only_first=too_long == "cut",
     )
-    shorter = [_windowed(whole, window, weighted=weighted, again=trains_all) for window in windows]
+    style = verifier.target.style
+    shorter = [
+        _windowed(whole, window, style, weighted=weighted, again=trains_all) for window in windows
+    ]
     # A target that does not fit together with the step before it may be repeated in a window.
     if trains_all:
         repeated = {at for window in windows for at in window.repeated}
@@ -150,11 +154,11 @@ def _shorter(
 
 
 def _windowed(
-    whole: TrainingExample, window: Window, *, weighted: bool, again: bool
+    whole: TrainingExample, window: Window, style: Style, *, weighted: bool, again: bool
 ) -> TrainingExample:
     """Makes the example of a window. `again`: its repeated turns are trained a second time."""
     targets = window.targets + (window.repeated if again else ())
-    item = example(whole.dialogue, window.places, targets, weighted=weighted)
+    item = example(whole.dialogue, window.places, targets, style, weighted=weighted)
     added = {
         "history_left_out": window.skipped,
         "repeated_turns": len(window.repeated) if again else 0,
@@ -169,7 +173,7 @@ def _windowed(
 
 def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
     """Returns the number of tokens of each of the `count` turns; the first includes the tools."""
-    begin = "<|im_start|>"  # an added token: no other token crosses its boundary
+    begin = target.style.markers.begin  # an added token: no other token crosses its boundary
     text = render_sample(sample, target.style).text
     sizes = [len(target.encode(begin + piece)) for piece in text.split(begin)[1:]]
     extra = len(sizes) - count  # a system turn that the template adds for the tools

@@ -119,7 +119,14 @@ def publish(
         def write(changed: Mapping[str, str], work: Path) -> Built:
             """Writes the other samples, and the part of the card that loaders need."""
             built = finalize(
-                results, weights, unreadable, config, Writer(work), run.review, changed
+                results,
+                weights,
+                unreadable,
+                config,
+                Writer(work),
+                run.review,
+                changed,
+                beside=target.style.beside,
             )
             if built.data_files:  # that part does not depend on the findings of audits
                 text = _card(built, run, style(), None)
@@ -241,6 +248,7 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
         files=dict(target.files),
         template_sha256=target.template_sha256,
         template_name=target.template_name,
+        template_options=dict(target.options),
     )
 
 

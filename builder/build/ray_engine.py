@@ -36,6 +36,7 @@ from builder.parallel.host import environment, own_process
 from builder.parallel.pool import OpenPool
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import Problem, UsageError
+from builder.qwen3.reference import absolute
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
 
@@ -299,13 +300,12 @@ def _identity(tokenizer: str, verify: VerifyOptions) -> str:
     own_process()
     collect_seldom()
     target = verifier_for(tokenizer, verify).target
-    return job_identity(target.files, target.template_sha256)
+    return job_identity(target.files, target.template_key)
 
 
 def _absolute(job: Job) -> Job:
     """Returns the job for nodes: with absolute paths, and without saved events."""
-    is_folder = job.tokenizer != "qwen3" and Path(job.tokenizer).is_dir()
-    tokenizer = str(Path(job.tokenizer).absolute()) if is_folder else job.tokenizer
+    tokenizer = absolute(job.tokenizer)
     return replace(
         job,
         tokenizer=tokenizer,

@@ -19,6 +19,7 @@ from builder.build.results import ChunkResult, ResultSummary, ResultWriter, find
 from builder.build.spool import Spool
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.options import is_derived
 from builder.problem import Problem
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
@@ -206,7 +207,8 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
 
 def _values(options: DataclassInstance) -> dict[str, Any]:
     """Returns the fields of options as JSON; unlike `asdict`, without copying definitions."""
-    values = {item.name: getattr(options, item.name) for item in fields(options)}
+    named = (item for item in fields(options) if not is_derived(item))
+    values = {item.name: getattr(options, item.name) for item in named}
     for name, value in values.items():
         if is_dataclass(value) and not isinstance(value, type):
             values[name] = _values(value)

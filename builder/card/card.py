@@ -88,6 +88,7 @@ def card(
         built.digest,
         found,
         weighted=built.is_weighted,
+        beside=style.beside,
     )
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     sections = [
@@ -100,7 +101,7 @@ def card(
         _sources(built),
         _audited(found),
         _limits(config, built, found),
-        training(found, sorted(built.data_files), _targets(config, built), style),
+        training(found, sorted(built.data_files), _targets(config, built), target),
         _AGAIN,
     ]
     return "\n\n".join(sections) + "\n"

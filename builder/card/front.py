@@ -88,6 +88,7 @@ def front_matter(
     found: Audit | None,
     *,
     weighted: bool = False,
+    beside: bool = False,
 ) -> dict[str, object]:
     """Returns the contents of the front matter. `licenses` are in the wording of the inputs."""
     front: dict[str, object] = {"pretty_name": shorten(escape_invisible(name), 80) or "dataset"}
@@ -99,21 +100,24 @@ def front_matter(
     front["tags"] = ["tool-calling", "function-calling", "qwen3", "sft", "agent-traces"]
     front["size_categories"] = [next((name for n, name in _SIZES if samples < n), "1B<n<10B")]
     if data_files:
-        front.update(loading(data_files, digest, weighted=weighted))
+        front.update(loading(data_files, digest, weighted=weighted, beside=beside))
     return front
 
 
 def loading(
-    data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool
+    data_files: Mapping[str, Sequence[str]], digest: str, *, weighted: bool, beside: bool = False
 ) -> dict[str, object]:
     """Returns the declarations for loaders: files of the first format, and features.
 
     Without declared features Arrow would infer them, reorder keys and add nulls to definitions.
     `digest` is declared because `datasets` (measured: 5.2) caches a folder by its name and the
     declarations of its card, and would otherwise return the rows of an earlier build. `weighted`:
-    some message has a weight; the loader then returns null for messages without one.
+    some message has a weight; the loader then returns null for messages without one, as it does
+    with `beside`: messages may have `reasoning_content`.
     """
     message = [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}]
+    if beside:
+        message.append({"name": "reasoning_content", "dtype": "string"})
     if weighted:
         message.append({"name": "weight", "dtype": "int8"})
     kind = next(iter(data_files.values()))[0].partition(".")[2]

@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 from builder.audit.result import Audit
 from builder.card.markdown import table
 from builder.export.variants import VARIANTS
-from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.style import Thoughts
+from builder.qwen3.tokenizer import Target
 from builder.text import number
 from builder.trainers import TRAINERS, configurations
 from builder.trainers.record import Targets
@@ -24,16 +25,22 @@ import datasets
 rows = datasets.load_dataset("OWNER/NAME")  # or the path of this folder
 ```"""
 
-UNABLE = "none: it would train turns that are context only"
+UNABLE = "none: it would train turns that are context only, or another text"
 
 
-def training(found: Audit | None, splits: Sequence[str], targets: Targets, style: Style) -> str:
+def training(found: Audit | None, splits: Sequence[str], targets: Targets, target: Target) -> str:
     """Returns the section on loading, without configurations if the dataset is empty."""
     if found is None or not found.samples:
         return LOADS
-    hybrid = style.thoughts is Thoughts.hybrid
-    known = replace(found.facts.training, targets=targets, hybrid=hybrid)
-    chosen = [(item, item.variant_for(targets)) for item in TRAINERS.values()]
+    style = target.style
+    known = replace(
+        found.facts.training,
+        targets=targets,
+        hybrid=style.thoughts is Thoughts.hybrid,
+        model=target.model,
+        measured=style.is_specified,
+    )
+    chosen = [(item, item.variant_for(targets, target)) for item in TRAINERS.values()]
     names = [
         (item.title, f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE)
         for item, variant in chosen

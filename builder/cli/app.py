@@ -66,6 +66,14 @@ AllowEval = Annotated[
 ]
 
 
+ChatTemplate = Annotated[
+    str | None,
+    typer.Option(
+        "--chat-template", metavar="FILE|SHA256", help="Another chat template (docs/templates.md)."
+    ),
+]
+
+
 @app.command()
 def build(
     inputs: Annotated[
@@ -88,6 +96,7 @@ def build(
     format: Format = None,  # noqa: A002 - the option's name
     mapping: MappingFile = None,
     tokenizer: Tokenizer = None,
+    chat_template: ChatTemplate = None,
     workers: Workers = None,
     engine: Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")] = "local",
     ray_address: Annotated[
@@ -123,6 +132,8 @@ def build(
         chosen = chosen.with_evaluation()
     if tokenizer is not None:
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
+    if chat_template is not None:
+        chosen = chosen.with_chat_template(UserPath(chat_template))
     if review is not None:
         chosen = chosen.with_review(UserPath(review))
     if out and engine == "local":
@@ -151,6 +162,7 @@ def verify(
     tokenizer: Annotated[
         list[str] | None, typer.Option(help="qwen3 (embedded), a folder, a Hub id.")
     ] = None,
+    chat_template: ChatTemplate = None,
     masks: Annotated[
         list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")
     ] = None,
@@ -176,10 +188,11 @@ def verify(
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli.verify import run_verify
+    from builder.qwen3.reference import with_template
 
     return run_verify(
         dataset,
-        tokenizers=tokenizer or ["qwen3"],
+        tokenizers=[with_template(name, chat_template) for name in tokenizer or ["qwen3"]],
         masks=masks or [],
         options=VerifyOptions(schema, parity, mode),
         unit=unit,
@@ -201,6 +214,7 @@ def inspect(
     ] = False,
     config: ConfigFile = None,
     tokenizer: Tokenizer = None,
+    chat_template: ChatTemplate = None,
     allow_eval: AllowEval = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
@@ -208,6 +222,7 @@ def inspect(
     """Show the format of a file or folder, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect
     from builder.config import load_config
+    from builder.qwen3.reference import with_template
 
     del quiet  # its output was explicitly requested
     chosen = load_config(config)
@@ -220,7 +235,7 @@ def inspect(
         mapping=mapping,
         suggests=suggest_mapping,
         options=replace(chosen.normalize, train=chosen.train),
-        tokenizer=tokenizer or chosen.verify.target,
+        tokenizer=with_template(tokenizer or chosen.verify.target, chat_template),
         output=Output(as_json),
     )
 
@@ -231,6 +246,7 @@ def export(
     to: Annotated[str, typer.Option(metavar="VARIANT", help="The variant (docs/export.md).")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
     tokenizer: Tokenizer = None,
+    chat_template: ChatTemplate = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
     ] = False,
@@ -241,7 +257,13 @@ def export(
     from builder.cli.export import run_export
 
     return run_export(
-        dataset, to=to, out=out, tokenizer=tokenizer, fresh=fresh, output=Output(as_json, quiet)
+        dataset,
+        to=to,
+        out=out,
+        tokenizer=tokenizer,
+        chat_template=chat_template,
+        fresh=fresh,
+        output=Output(as_json, quiet),
     )
 
 

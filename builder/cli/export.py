@@ -11,12 +11,22 @@ from builder.export.variants import VARIANTS
 from builder.export.write import Exported, result
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
+from builder.qwen3.reference import EMBEDDED, with_template
 
 
 def run_export(
-    dataset: str, *, to: str, out: Path, tokenizer: str | None, fresh: bool, output: Output
+    dataset: str,
+    *,
+    to: str,
+    out: Path,
+    tokenizer: str | None,
+    chat_template: str | None,
+    fresh: bool,
+    output: Output,
 ) -> int:
     """Exports and prints; returns 0 if all rows load as the proven text. Raises UsageError."""
+    if chat_template is not None:
+        tokenizer = with_template(tokenizer or EMBEDDED, chat_template)
     exported = export_dataset(dataset, to, out, tokenizer=tokenizer, fresh=fresh)
     if output.as_json:
         print_json({**result(exported), "variant": to})

@@ -48,7 +48,7 @@ def run_verify(
         lines = BadLines(show_all, output)
         summary = verify_dataset(
             dataset,
-            tokenizer=target.name,
+            tokenizer=target.reference,
             options=options,
             unit=unit,
             as_loaded=loaded,

@@ -12,10 +12,11 @@ from builder.audit.pattern import Pattern
 from builder.config.fields import plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
-from builder.options import INLINE
+from builder.options import INLINE, Scalar
 from builder.output.options import OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
+from builder.qwen3.reference import Reference
 from builder.scrub.options import ScrubOptions
 from builder.select.conditions import SelectOptions
 from builder.select.splits import SplitOptions
@@ -38,17 +39,29 @@ class InputSection:
 
 @dataclass(frozen=True, slots=True)
 class VerifySection:
-    """`verify`: the tokenizer (qwen3, a folder or a Hub id) and options."""
+    """`verify`: the tokenizer (qwen3, a folder or a Hub id), its chat template, and options.
+
+    chat_template  a file or the sha256 of another template; template: variables passed to it.
+    """
 
     tokenizer: UserPath = field(default_factory=lambda: UserPath("qwen3"))
+    chat_template: UserPath | None = None
+    template: Mapping[str, Scalar] = field(default_factory=dict)
     options: VerifyOptions = field(default_factory=VerifyOptions, metadata=INLINE)
 
     @property
     def target(self) -> str:
-        """Returns the argument of `Target.load`: the path of an existing folder, or the name."""
-        if self.tokenizer.written == "qwen3" or not self.tokenizer.located.is_dir():
-            return self.tokenizer.written
-        return str(self.tokenizer.located)
+        """Returns the name of the target (`builder.qwen3.reference`), with paths that exist."""
+        name = self.tokenizer.written
+        if name != "qwen3" and self.tokenizer.located.is_dir():
+            name = str(self.tokenizer.located)
+        if self.chat_template is None and not self.template:
+            return name
+        template = None
+        if self.chat_template is not None:
+            is_file = self.chat_template.located.is_file()
+            template = str(self.chat_template.located) if is_file else self.chat_template.written
+        return str(Reference(name, template, cast("Mapping[str, Json]", self.template)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,10 @@ class Config:
     def with_tokenizer(self, tokenizer: UserPath) -> Config:
         """Returns a copy with another tokenizer to verify against."""
         return replace(self, verify=replace(self.verify, tokenizer=tokenizer))
+
+    def with_chat_template(self, template: UserPath) -> Config:
+        """Returns a copy with another chat template to verify against."""
+        return replace(self, verify=replace(self.verify, chat_template=template))
 
     def with_review(self, review: UserPath) -> Config:
         """Returns a copy with another review to apply."""

@@ -23,6 +23,7 @@ from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import parse, split_tools
 from builder.qwen3.render import render_sample
+from builder.qwen3.style import SPECIFIED, Style
 from builder.readers import read_events, readers, recognise
 from builder.readers.toolkit import as_dict, as_list
 from builder.sample import Dialogue, Sample
@@ -40,8 +41,6 @@ _AS_LOGGED = NormalizeOptions(
     allow_eval=True,
 )
 """Conversion infers no definitions and leaves out no more than the template requires."""
-
-_ANSWER = re.compile(r"<\|im_start\|>assistant\n.*?<\|im_end\|>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +71,29 @@ class RowReading:
     changes: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_any(value: Json, *, encoded_tools: bool, reader: str | None) -> RowReading:
+def read_any(
+    value: Json, *, encoded_tools: bool, reader: str | None, style: Style = SPECIFIED
+) -> RowReading:
     """Reads a row of a dataset that `build` did not make.
 
     For `encoded_tools` see `read_sample`; `reader` is the one that recognised the row's file.
     """
     found = read_sample(value)
     row = as_dict(value)
-    if isinstance(found, Sample):
+    if isinstance(found, Sample) and (style.beside or not found.thoughts):
         if not encoded_tools and is_encoded(row.get("tools")):
             return _flat_reading(found, "messages-str", row)
-        inside = _tools_in_system(found)
+        inside = _tools_in_system(found, style)
         return RowReading(found) if inside is None else RowReading(inside, "tools-in-system")
     if "prompt" in row and "completion" in row:
-        return _completion(row)
+        return _completion(row, style)
     text = row.get("text")
-    if isinstance(text, str) and text.startswith("<|im_start|>"):
-        return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text")
+    if isinstance(text, str) and text.startswith(style.markers.begin):
+        return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text", style)
     if reader is not None and (reader != CHAT or _is_structured(row)):
-        return _converted(row, reader, reader)
+        return _converted(row, reader, reader, style)
+    if isinstance(found, Sample):
+        return _converted(row, CHAT, CHAT, style)
     return no_sample(*found)
 
 
@@ -179,29 +182,30 @@ def _flat_reading(sample: Sample, form: str, row: dict[str, Json]) -> RowReading
     return RowReading(sample, form, messages=messages, tools=row.get("tools"))
 
 
-def _tools_in_system(sample: Sample) -> Sample | None:
+def _tools_in_system(sample: Sample, style: Style) -> Sample | None:
     """Returns the sample with the tools taken from its system turn; None if there are none."""
     if sample.tools or not sample.messages or sample.messages[0][0] != "system":
         return None
-    system, tools = split_tools(sample.messages[0][1])
+    system, tools = split_tools(sample.messages[0][1], style)
     if not tools:
         return None
     first = () if system is None else (("system", system),)
     weights = sample.weights and sample.weights[1 - len(first) :]
-    found = Sample.written((*first, *sample.messages[1:]), tools, weights)
+    thoughts = sample.thoughts and sample.thoughts[1 - len(first) :]
+    found = Sample.written((*first, *sample.messages[1:]), tools, weights, thoughts)
     try:
-        same = render_sample(found).text == render_sample(sample).text
+        same = render_sample(found, style).text == render_sample(sample, style).text
     except ValueError:  # lone surrogates: the verifier reports them
         return None
     return found if same else None
 
 
-def _completion(row: dict[str, Json]) -> RowReading:
+def _completion(row: dict[str, Json], style: Style) -> RowReading:
     """Reads prompt and completion: messages, or the rendered text of both."""
     prompt, completion = row["prompt"], row["completion"]
     if isinstance(prompt, str) and isinstance(completion, str):
         ended = completion if completion.endswith("\n") else f"{completion}\n"
-        return _rendered(prompt + ended, prompt, "prompt-completion-text")
+        return _rendered(prompt + ended, prompt, "prompt-completion-text", style)
     if not isinstance(prompt, list) or not isinstance(completion, list):
         message = "prompt and completion: are neither two texts nor two lists of messages"
         return no_sample(Finding("format", message))
@@ -211,23 +215,23 @@ def _completion(row: dict[str, Json]) -> RowReading:
     messages += [_weighed(as_dict(item), 1) if weighted else item for item in completion]
     whole: dict[str, Json] = {"messages": messages, "tools": row.get("tools")}
     found = read_sample(whole)
-    if isinstance(found, Sample):
+    if isinstance(found, Sample) and (style.beside or not found.thoughts):
         return _flat_reading(found, "prompt-completion", whole)
-    return _converted(whole, CHAT, "prompt-completion")
+    return _converted(whole, CHAT, "prompt-completion", style)
 
 
 def _weighed(message: dict[str, Json], weight: int) -> dict[str, Json]:
     return {**message, "weight": weight} if message.get("role") == "assistant" else message
 
 
-def _rendered(text: str, prompt: str, form: str) -> RowReading:
+def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
     """Parses rendered text; answers that are complete within `prompt` are not targets."""
     try:
-        sample = parse(text)
+        sample = parse(text, style)
     except ParseFault as fault:
         message = f"{form}: is not a rendering of the chat template: {fault.detail}"
         return no_sample(Finding("format", message, offset=fault.offset), form=form)
-    context = len(_ANSWER.findall(prompt))
+    context = _answers_in(prompt, style)
     if context:
         answers = 0
         weights: list[int | None] = []
@@ -235,8 +239,14 @@ def _rendered(text: str, prompt: str, form: str) -> RowReading:
             answers += role == "assistant"
             weights.append(int(answers > context) if role == "assistant" else None)
         tools = tuple(zip(sample.tools, sample.definitions, strict=True))
-        sample = Sample.written(sample.messages, tools, tuple(weights))
+        sample = Sample.written(sample.messages, tools, tuple(weights), sample.thoughts)
     return RowReading(sample, form, text=text)
+
+
+def _answers_in(prompt: str, style: Style) -> int:
+    """Returns the number of complete assistant turns in a rendered prompt."""
+    pattern = f"{re.escape(style.assistant)}.*?{re.escape(style.markers.end)}"
+    return len(re.findall(pattern, prompt, re.DOTALL))
 
 
 def _is_structured(row: dict[str, Json]) -> bool:
@@ -255,11 +265,11 @@ def _is_structured(row: dict[str, Json]) -> bool:
     )
 
 
-def _has_answers(row: dict[str, Json], dialogue: Dialogue | None) -> bool:
+def _has_answers(row: dict[str, Json], dialogue: Dialogue | None, style: Style) -> bool:
     """Returns whether a ShareGPT row contains each answer as the template renders it."""
     turns = map(as_dict, as_list(row.get("conversations")))
     values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
-    answers = flatten(dialogue).messages if dialogue is not None else ()
+    answers = flatten(dialogue, style).messages if dialogue is not None else ()
     return bool(answers) and all(text in values for role, text in answers if role == "assistant")
 
 
@@ -274,7 +284,7 @@ def _without_escapes(normalised: Normalised) -> dict[str, int]:
     return {**kept, "control_tokens": left} if left > 0 else kept
 
 
-def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
+def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> RowReading:
     """Converts a row with a reader, like `build` with the options that leave out least."""
     source = Source("row", data=_line(row))
     events = list(read_events(readers()[reader], source))
@@ -290,13 +300,14 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
             problems[0] if problems else Problem("no_messages", "row", "contains no conversation")
         )
         return _unconverted(found, form, reader)
-    normalised = normalise(fit[0], _AS_LOGGED)
+    options = replace(_AS_LOGGED, style=style)
+    normalised = normalise(fit[0], options)
     problem = normalised.problem
     escaped = problem is not None and problem.code == "control_tokens"
     exact = escaped and reader == CHAT
     if escaped:  # the tokens may be harmless: escaped in arguments that are JSON text
-        neutralised = normalise(fit[0], replace(_AS_LOGGED, control_tokens="neutralise"))
-        if exact or _has_answers(row, neutralised.dialogue):
+        neutralised = normalise(fit[0], replace(options, control_tokens="neutralise"))
+        if exact or _has_answers(row, neutralised.dialogue, style):
             normalised = replace(neutralised, changes=_without_escapes(neutralised))
     if normalised.dialogue is None:
         problem = normalised.problem
@@ -304,7 +315,7 @@ def _converted(row: dict[str, Json], reader: str, form: str) -> RowReading:
         return _unconverted(problem, form, reader)
     messages = tuple(as_dict(item) for item in as_list(row.get("messages")))
     return RowReading(
-        flatten(normalised.dialogue),
+        flatten(normalised.dialogue, style),
         form,
         reader,
         dialogue=normalised.dialogue,

@@ -18,6 +18,7 @@ from builder.dataset.samples import read_sample, targets
 from builder.finding import Finding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
+from builder.qwen3.style import SPECIFIED, Style
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 from builder.sources.sniff import PEEK_LINES
@@ -45,6 +46,7 @@ class DatasetRow:
     meta_line    its line of meta/; a Problem if that cannot be read; None if there is none
     foreign      whether it may be in another form, since `build` did not make it
     reader       the reader that recognised its file, for rows in another form
+    style        the style of the template that a row in another form is converted for
     """
 
     split: str
@@ -56,6 +58,7 @@ class DatasetRow:
     meta_line: bytes | Problem | None = None
     foreign: bool = False
     reader: str | None = None
+    style: Style = SPECIFIED
 
     @cached_property
     def decoded(self) -> Json | Problem:
@@ -82,7 +85,9 @@ class DatasetRow:
             return no_sample(finding, code=self.decoded.code)
         encoded_tools = self.line is None
         if self.foreign:
-            return read_any(self.decoded, encoded_tools=encoded_tools, reader=self.reader)
+            return read_any(
+                self.decoded, encoded_tools=encoded_tools, reader=self.reader, style=self.style
+            )
         found = read_sample(self.decoded, encoded_tools=encoded_tools)
         return RowReading(found) if isinstance(found, Sample) else no_sample(*found)
 
@@ -139,8 +144,10 @@ class DatasetRow:
         return sample.line if isinstance(sample, Sample) else dumps(self.stored).encode()
 
 
-def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
-    """Yields the rows of a file, a folder or a Hub dataset.
+def dataset_rows(
+    dataset: str, style: Style = SPECIFIED, *, as_is: bool = False
+) -> Iterator[DatasetRow]:
+    """Yields the rows of a file, a folder or a Hub dataset; `style` is that of `DatasetRow`.
 
     Raises UsageError if there is no such dataset, a file cannot be read, or its rows have no known
     form. `as_is`: only the values of the rows are needed, so any form is accepted.
@@ -150,12 +157,13 @@ def dataset_rows(dataset: str, *, as_is: bool = False) -> Iterator[DatasetRow]:
         try:
             for row in file_rows(replace(item, built=item.built or as_is)):
                 if row.fault is None or row.fault.code != NO_ROW:
-                    yield row
+                    yield replace(row, style=style) if row.foreign else row
         except OSError as error:
             raise UsageError(f"dataset {item.name!r}: cannot be read: {reason(error)}") from None
     if files:
         return
-    yield from hub_rows(dataset, as_is=as_is)
+    for row in hub_rows(dataset, as_is=as_is):
+        yield replace(row, style=style) if row.foreign else row
 
 
 def file_rows(item: DataFile) -> Iterator[DatasetRow]:

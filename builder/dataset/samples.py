@@ -15,7 +15,8 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
     may also be JSON text, as Arrow files store JSON; in a JSONL file, `apply_chat_template` would
     refuse the loader's result. An assistant message may have a `weight` of 0 or 1; null, which
-    Arrow writes for a message without one, counts as missing. Other columns are ignored.
+    Arrow writes for a message without one, counts as missing, as for `reasoning_content`, the
+    thought beside the text. Other columns are ignored.
     """
     if not isinstance(value, dict):
         return [Finding("format", "the line is not a JSON object")]
@@ -23,6 +24,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     raw = value.get("messages")
     messages: list[tuple[str, str]] = []
     weights: list[int | None] = []
+    thoughts: list[str] = []
     if not isinstance(raw, list):
         findings.append(Finding("format", "messages: is not a list"))
         raw = []
@@ -34,9 +36,12 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
             what = "is not a string (the template renders lists as nothing)"
             message = f"messages[{index}].content: {what}"
             findings.append(Finding("format", message, index))
-        elif extra := item.keys() - {"role", "content", "weight"}:
+        elif extra := item.keys() - {"role", "content", "weight", "reasoning_content"}:
             keys = ", ".join(sorted(extra))
             message = f"messages[{index}]: unknown keys {keys}: not the flat form"
+            findings.append(Finding("format", message, index))
+        elif not _is_thought(item.get("reasoning_content"), role):
+            message = f"messages[{index}].reasoning_content: is not text of an assistant message"
             findings.append(Finding("format", message, index))
         elif not _is_weight(weight, role):
             message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
@@ -44,6 +49,7 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
         else:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
+            thoughts.append(str(item.get("reasoning_content") or ""))
     tools = value.get("tools")
     if not encoded_tools and is_encoded(tools):
         message = (
@@ -63,7 +69,8 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
         return findings
     listed = tools if isinstance(tools, list) else []
     given = tuple(weights) if any(weight is not None for weight in weights) else ()
-    return Sample(tuple(messages), tuple(map(loads_text, listed)), given)
+    beside = tuple(thoughts) if any(thoughts) else ()
+    return Sample(tuple(messages), tuple(map(loads_text, listed)), given, beside)
 
 
 def is_encoded(tools: Json) -> bool:
@@ -71,6 +78,10 @@ def is_encoded(tools: Json) -> bool:
     return isinstance(tools, str) or (
         isinstance(tools, list) and any(isinstance(tool, str) for tool in tools)
     )
+
+
+def _is_thought(value: Json, role: str) -> bool:
+    return value is None or (role == "assistant" and isinstance(value, str))
 
 
 def _is_weight(value: Json, role: str) -> bool:

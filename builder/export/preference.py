@@ -12,8 +12,6 @@ from builder.dataset.rows import DatasetRow
 from builder.sample import Sample
 from builder.verify.verifier import Verdict, Verifier
 
-_HEADER = "<|im_start|>assistant\n"
-
 
 @dataclass(frozen=True, slots=True)
 class PreferencePair:
@@ -63,7 +61,8 @@ class PreferencePairs:
             if verdict.findings:
                 return verdict.findings[0].code
         one, other = (verdict.text for verdict in verdicts)
-        if _prompt(one) != _prompt(other):
+        header = self.verifier.target.style.assistant
+        if _prompt(one, header) != _prompt(other, header):
             return "prefix"
         digest = hashlib.sha256(f"{one}\0{other}".encode()).digest()
         if digest in self._known:
@@ -84,13 +83,18 @@ def _sides(item: Preference, sample: Sample) -> tuple[str, Sample, Sample] | Non
         return None
     at = answers[item.turn]
     own = sample.messages[at][1]
+    thoughts = (*sample.thoughts[:at], "") if any(sample.thoughts[:at]) else ()
     chosen, rejected = (
-        Sample((*sample.messages[:at], ("assistant", own if text is None else text)), sample.tools)
+        Sample(
+            (*sample.messages[:at], ("assistant", own if text is None else text)),
+            sample.tools,
+            thoughts=thoughts,
+        )
         for text in (item.chosen, item.rejected)
     )
     return item.reason, chosen, rejected
 
 
-def _prompt(text: str) -> str:
+def _prompt(text: str, header: str) -> str:
     """Returns a rendering up to and including the header of its last turn."""
-    return text[: text.rindex(_HEADER) + len(_HEADER)]
+    return text[: text.rindex(header) + len(header)]

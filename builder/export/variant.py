@@ -19,19 +19,13 @@ Row = dict[str, Any]
 Feature = dict[str, Json]
 
 STRING: Feature = {"dtype": "string"}
-MESSAGES: Feature = {
-    "name": "messages",
-    "list": [{"name": "role", "dtype": "string"}, {"name": "content", "dtype": "string"}],
-}
-WEIGHTED: Feature = {
-    "name": "messages",
-    "list": [
-        {"name": "role", "dtype": "string"},
-        {"name": "content", "dtype": "string"},
-        {"name": "weight", "dtype": "int64"},
-        {"name": "loss", "dtype": "bool"},
-    ],
-}
+_MESSAGE: list[Json] = [
+    {"name": "role", "dtype": "string"},
+    {"name": "content", "dtype": "string"},
+]
+_BESIDE: list[Json] = [{"name": "reasoning_content", "dtype": "string"}]
+_WEIGHT: list[Json] = [{"name": "weight", "dtype": "int64"}, {"name": "loss", "dtype": "bool"}]
+MESSAGES: Feature = {"name": "messages", "list": _MESSAGE}
 TOOLS: Feature = {"name": "tools", "list": "json"}
 
 
@@ -93,10 +87,21 @@ class Variant:
         """The trainers that read it."""
         return tuple(item for item in TRAINERS.values() if self.name in item.variants)
 
-    def able_trainers(self, targets: Targets) -> list[Trainer]:
-        """Returns the trainers that can train just these targets when they read it."""
-        return [item for item in self.trainers if item.can_train(self.name, targets)]
+    def able_trainers(self, targets: Targets, target: Target) -> list[Trainer]:
+        """Returns the trainers that can train just these turns of the target's text from it."""
+        able = (item for item in self.trainers if item.can_train(self.name, targets))
+        return [item for item in able if item.unfit(self.name, target) is None]
 
-    def declared(self, *, weighted: bool) -> list[Json]:
-        """Returns the features; `weighted`: assistant messages carry `weight` and `loss`."""
-        return [WEIGHTED if item is MESSAGES and weighted else item for item in self.features]
+    def declared(self, *, weighted: bool, beside: bool) -> list[Json]:
+        """Returns the features.
+
+        `weighted`: assistant messages carry `weight` and `loss`; `beside`: `reasoning_content`.
+        """
+        extra = [*(_BESIDE if beside else []), *(_WEIGHT if weighted else [])]
+        return [self._extended(item, extra, beside=beside) for item in self.features]
+
+    def _extended(self, item: Feature, extra: list[Json], *, beside: bool) -> Json:
+        if item.get("list") is not _MESSAGE:
+            return item
+        added = extra if item is MESSAGES else _BESIDE if beside else []
+        return {**item, "list": [*_MESSAGE, *added]}

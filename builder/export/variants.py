@@ -11,6 +11,7 @@ If a sample has assistant turns that are context only, the assistant messages of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from builder.conversation import Json
@@ -21,6 +22,7 @@ from builder.normalize.units import examples
 from builder.qwen3.flatten import flatten
 from builder.qwen3.json_calls import call_text
 from builder.qwen3.render import tools_block
+from builder.qwen3.style import SPECIFIED, Style
 from builder.qwen3.tokenizer import Target
 from builder.sample import Call, Dialogue, Sample, Turn
 from builder.trainers.masks import as_messages
@@ -46,19 +48,23 @@ def _text_tools_text(row: Row, target: Target) -> str:
     return target.render(row["messages"], tools)
 
 
-def in_system(sample: Sample) -> Sample:
+def in_system(sample: Sample, style: Style = SPECIFIED) -> Sample:
     """Returns the sample with its tools block in the system turn, as the template renders it."""
     if not sample.tools:
         return sample
-    block = tools_block(sample.definitions).text
-    messages = sample.messages
+    block = tools_block(sample.definitions, style.tools).text
+    messages, thoughts = sample.messages, sample.thoughts
     if messages[0][0] == "system":
-        return Sample((("system", f"{messages[0][1]}\n\n{block}"), *messages[1:]))
-    return Sample((("system", block), *messages))
+        own = messages[0][1]
+        parts = (block, own) if style.tools.first else (own, block)
+        text = "\n\n".join(part for part in parts if part or not style.tools.first)
+        return Sample((("system", text), *messages[1:]), thoughts=thoughts)
+    first = ("system", style.tools_lead + block)
+    return Sample((first, *messages), thoughts=("", *thoughts) if thoughts else ())
 
 
-def _system_tools(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    yield {"messages": item.messages(in_system(item.sample))}, item.text
+def _system_tools(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
+    yield {"messages": item.messages(in_system(item.sample, target.style))}, item.text
 
 
 def call_ids(number: int, turn: Turn) -> list[str]:
@@ -66,8 +72,12 @@ def call_ids(number: int, turn: Turn) -> list[str]:
     return [f"call_{number}_{place}" for place in range(len(turn.calls))]
 
 
-def structured_messages(dialogue: Dialogue) -> list[Row]:
-    """Returns messages with `tool_calls` and role tool; ids come from `call_ids`."""
+def structured_messages(dialogue: Dialogue, style: Style = SPECIFIED) -> list[Row]:
+    """Returns messages with `tool_calls` and role tool; ids come from `call_ids`.
+
+    Arguments are JSON text, or objects for a template that takes nothing else: the card declares
+    the messages as JSON, so that the loader adds no keys to them.
+    """
     messages: list[Row] = []
     ids: list[str] = []
     for number, turn in enumerate(dialogue.turns):
@@ -86,7 +96,10 @@ def structured_messages(dialogue: Dialogue) -> list[Row]:
                 {
                     "id": name,
                     "type": "function",
-                    "function": {"name": call.name, "arguments": call.text},
+                    "function": {
+                        "name": call.name,
+                        "arguments": call.text if style.dialect.plain else call.arguments,
+                    },
                 }
                 for name, call in zip(ids, turn.calls, strict=True)
             ]
@@ -94,21 +107,24 @@ def structured_messages(dialogue: Dialogue) -> list[Row]:
     return messages
 
 
-def _openai(item: ExportItem, _: Target) -> Iterator[tuple[Row, str]]:
-    messages = structured_messages(item.dialogue)
+def _openai(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
+    messages = structured_messages(item.dialogue, target.style)
     item.weigh(messages)
     yield {"messages": messages, "tools": list(item.sample.tools)}, item.text
 
 
 def _turns(item: ExportItem, target: Target) -> Iterator[tuple[Sample, str, int]]:
     """Yields (sample that ends with a target, its rendering, start of the text to train)."""
-    for piece, trained in zip(examples(item.dialogue, "turn"), item.targets, strict=True):
+    style = target.style
+    every = (replace(turn, trained=True) for turn in item.dialogue.turns)
+    dialogue = replace(item.dialogue, turns=tuple(every))
+    for piece, trained in zip(examples(dialogue, "turn", style), item.targets, strict=True):
         if not trained:
             continue
-        sample = flatten(piece.dialogue)
+        sample = flatten(piece.dialogue, style)
         text = target.render_sample(sample)
-        header = text.rindex("<|im_start|>assistant\n")
-        start = header + len("<|im_start|>assistant\n")
+        header = text.rindex(style.assistant)
+        start = header + len(style.assistant)
         if text.startswith(item.prompt, header):
             start = header + len(item.prompt)
         yield sample, text, start
@@ -126,7 +142,7 @@ def _completions_text(row: Row, target: Target) -> str:
 
 
 def _text_completions(item: ExportItem, target: Target) -> Iterator[tuple[Row, str]]:
-    """Ends completions with `<|im_end|>`, because TRL adds one to a text that ends otherwise."""
+    """Ends completions with the turn's end, because TRL adds one to a text that ends otherwise."""
     for _, text, start in _turns(item, target):
         yield {"prompt": text[:start], "completion": text[start:].removesuffix("\n")}, text
 

@@ -27,7 +27,7 @@ from builder.parallel.host import quiet_datasets
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import is_bare, is_following, render_sample
-from builder.qwen3.style import Thoughts
+from builder.qwen3.style import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers import DEFAULT_LENGTHS, configurations, data_file
@@ -93,13 +93,13 @@ class Exported:
             f" ({', '.join(sorted(self.policies))})"
         )
 
-    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow) -> None:
+    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow, style: Style) -> None:
         """Counts a sample that is exported."""
         tokens, sample = verdict.tokens, item.sample
         self.written += 1
         self.edges.update(
             bare=is_bare(sample),
-            following=is_following(sample),
+            following=is_following(sample, style),
             thinking=any(turn.reasoning for turn in item.dialogue.turns),
         )
         self.longest = max(self.longest, tokens)
@@ -120,7 +120,7 @@ class Exported:
             for name, limit in DEFAULT_LENGTHS.items():
                 self.beyond[name] += pair.tokens > limit
 
-    def facts(self, *, hybrid: bool) -> Facts:
+    def facts(self, target: Target) -> Facts:
         """Returns the facts that the configurations depend on."""
         return Facts(
             self.written,
@@ -131,7 +131,9 @@ class Exported:
             self.edges["following"],
             self.edges["thinking"],
             self.targets,
-            hybrid,
+            target.style.thoughts is Thoughts.hybrid,
+            target.model,
+            target.style.is_specified,
         )
 
 
@@ -152,10 +154,10 @@ def export(
         with digests.open("wb") as texts:
             _write(dataset, variant, root, verifier, exported, texts)
         if exported.rows:
-            able = variant.able_trainers(exported.targets)
+            able = variant.able_trainers(exported.targets, verifier.target)
             exported.silent = [item for item in variant.trainers if item not in able]
             if not able:
-                raise UsageError(_refusal(variant, exported))
+                raise UsageError(_refusal(variant, exported, verifier.target))
             _companions(variant, root, exported, verifier.target, able, out.resolve().name)
             _compare(variant, root, verifier.target, digests, exported)
         if exported.rows and not exported.problems:
@@ -172,10 +174,14 @@ def is_export(folder: Path) -> bool:
     return all(re.fullmatch(r"[0-9]{6}\.[a-z.]+", path.name) for path in folder.iterdir())
 
 
-def _refusal(variant: Variant, exported: Exported) -> str:
-    titles = " and ".join(item.title for item in variant.trainers)
+def _refusal(variant: Variant, exported: Exported, target: Target) -> str:
     others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
-    able = [item.name for item in others if item.able_trainers(exported.targets)]
+    able = [item.name for item in others if item.able_trainers(exported.targets, target)]
+    reasons = [why for item in variant.trainers if (why := item.unfit(variant.name, target))]
+    if len(reasons) == len(variant.trainers):
+        use = f": use {' or '.join(able)}" if able else ""
+        return f"export --to {variant.name}: {'; '.join(reasons)}{use}"
+    titles = " and ".join(item.title for item in variant.trainers)
     return (
         f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use"
         f" {' or '.join(able)}"
@@ -205,12 +211,16 @@ def _write(
             continue
         split = found.split
         if split not in writers:
-            writers[split] = _RowWriter(root / data_file(split, variant.kind), variant)
+            writers[split] = _RowWriter(
+                root / data_file(split, variant.kind),
+                variant,
+                beside=verifier.target.style.beside,
+            )
             exported.splits.append(split)
         if variant.of_pairs:
             exported.count_pairs(item.pairs)
         else:
-            exported.count(item, verdict, found)
+            exported.count(item, verdict, found, verifier.target.style)
         for row, text in rows:
             writers[split].write(row)
             texts.write(hashlib.sha256(text.encode("utf-8")).digest())
@@ -226,7 +236,7 @@ def _item(sample: Sample, verdict: Verdict, verifier: Verifier) -> ExportItem:
     answers = render_sample(sample, target.style).answers
     return ExportItem(
         sample,
-        to_dialogue(sample),
+        to_dialogue(sample, target.style),
         verdict.text,
         verdict.spans,
         tuple(end in ends for _, end in answers),
@@ -249,8 +259,9 @@ def proven_rows(
 class _RowWriter:
     """Writes rows into one JSONL or Parquet file."""
 
-    def __init__(self, path: Path, variant: Variant) -> None:
+    def __init__(self, path: Path, variant: Variant, *, beside: bool) -> None:
         self._variant = variant
+        self._beside = beside
         self._path = path
         self._rows: list[Row] = []
         self._parquet: Any = None
@@ -276,7 +287,8 @@ class _RowWriter:
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
         if self._parquet is None:
-            message = pyarrow.struct([("role", pyarrow.string()), ("content", pyarrow.string())])
+            names = ["role", "content", *(["reasoning_content"] if self._beside else [])]
+            message = pyarrow.struct([(name, pyarrow.string()) for name in names])
             kinds = {"messages": pyarrow.list_(message), "length": pyarrow.int64()}
             names = [str(feature["name"]) for feature in self._variant.features]
             listed = pyarrow.list_(pyarrow.int64())
@@ -309,12 +321,14 @@ def _companions(
                 ],
             }
         ],
-        "dataset_info": {"features": variant.declared(weighted=exported.context > 0)},
+        "dataset_info": {
+            "features": variant.declared(weighted=exported.context > 0, beside=target.style.beside)
+        },
     }
     # Copied through JSON, because YAML would write shared objects as references, which loaders do
     # not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
-    facts = exported.facts(hybrid=target.style.thoughts is Thoughts.hybrid)
+    facts = exported.facts(target)
     files = configurations(variant.name, variant.kind, trainers, facts, exported.splits, folder)
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")

@@ -11,22 +11,25 @@ from builder.jsonio import dumps
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
+from builder.qwen3.style import Thoughts
 from builder.text import are_plain, break_tokens, clean, map_strings, token_pattern
 
 
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
-    """Drops thoughts, or keeps them where the template does: after the last user turn.
+    """Drops thoughts, or keeps them where the template shows them.
 
-    Source: the template's last_query_index, qwen3-template-pitfalls.md A1. In units other than the
-    conversation each example has its own last query, so `builder.normalize.units` drops the hidden
-    thoughts.
+    Most show those after the last user turn (last_query_index, qwen3-template-pitfalls.md A1); some
+    show all, some none. In units other than the conversation each example has its own last query,
+    so `builder.normalize.units` drops the hidden thoughts.
     """
     has = [any(text.strip() for text in block.reasoning) for block in draft.blocks]
     query = max(at for at, block in enumerate(draft.blocks) if block.role == "user")
+    shows = options.style.thoughts.has_blocks
+    every = options.style.thoughts is Thoughts.every
     blocks = []
     dropped = 0
     for at, block in enumerate(draft.blocks):
-        is_visible = at > query or options.unit != "conversation"
+        is_visible = shows and (at > query or every or options.unit != "conversation")
         keep = options.reasoning == "keep" and is_visible and has[at]
         dropped += has[at] and not keep
         text = "\n\n".join(text.strip("\n") for text in block.reasoning if text.strip())

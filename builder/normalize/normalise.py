@@ -23,6 +23,7 @@ from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning
 from builder.normalize.definitions import offered, tools
 from builder.normalize.draft import Draft, DraftCall, calls_in
+from builder.normalize.fit import lost_calls, trim
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.reading import read_draft
 from builder.normalize.targets import TOKENS, cut, end_with_target, mark_tokens, mask, successive
@@ -121,6 +122,7 @@ STEPS: tuple[Step, ...] = (
     pair,
     arguments,
     offered,
+    lost_calls,
     mask,
     successive,
     cut,
@@ -130,6 +132,7 @@ STEPS: tuple[Step, ...] = (
     tools,
     join_texts,
     characters,
+    trim,
 )
 
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 from builder.conversation import Json
 from builder.normalize.shared import SharedTools
-from builder.options import SUPPLIED, check_values
+from builder.options import DERIVED, SUPPLIED, check_values
 from builder.qwen3.constants import ADDED_TOKENS
+from builder.qwen3.style import SPECIFIED, Style
 
 Unit = Literal["conversation", "query", "turn"]
 Training = Literal["keep", "mask"]
@@ -63,10 +64,10 @@ class LengthOptions:
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last five are not keys: `train` is a section of its own. `supplied_tools` and
+    The last six are not keys: `train` is a section of its own. `supplied_tools` and
     `supplied_system` come from the options of an input whose logs lack them. `shared_tools` come
     from other sessions of the same agent (None: not known yet). `added_tokens` are the control
-    tokens of the target tokenizer.
+    tokens of the target tokenizer, `style` is that of its chat template.
     """
 
     unit: Unit = "conversation"
@@ -90,6 +91,7 @@ class NormalizeOptions:
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
     shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)
+    style: Style = field(default=SPECIFIED, metadata=DERIVED)
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""

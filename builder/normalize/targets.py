@@ -21,10 +21,17 @@ from builder.text import token_pattern
 SECOND_ANSWER = "second_answer"
 TOKENS = "control_tokens"
 
+LOST = ("xml_types", "xml_markup")
+"""Codes of the model's own answers with a call that a server's parser would not give back.
+
+They are shown in their true context, so they stay as context unless `untrained_turns: reject`.
+"""
+
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
     "undefined_tool",
+    *LOST,
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
 
@@ -187,7 +194,7 @@ def _is_target(block: Block) -> bool:
 
 def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> str | None:
     """Returns the code of a foreign turn before which the conversation ends, or None."""
-    if block.untrained in (None, REPEAT):
+    if block.untrained in (None, REPEAT, *LOST):
         return None
     hides = block.untrained == "server_tool" and options.server_tools == "cut"
     return block.untrained if hides or not may_stay else None

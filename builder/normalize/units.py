@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 from builder.sample import Dialogue, Turn
 
 UNITS = ("conversation", "query", "turn")
@@ -35,19 +36,27 @@ class TrainingExample:
     changes: Mapping[str, int] = field(default_factory=dict)
 
 
-def examples(dialogue: Dialogue, unit: str) -> Iterator[TrainingExample]:
-    """Yields the examples of a dialogue, in order. A dialogue ends with an assistant turn."""
+def examples(dialogue: Dialogue, unit: str, style: Style = SPECIFIED) -> Iterator[TrainingExample]:
+    """Yields the examples of a dialogue, in order. A dialogue ends with an assistant turn.
+
+    `style` is that of the chat template, which shows all thoughts or only those of the last query.
+    """
     start = 0
     for end in _ends(dialogue.turns, unit):
         turns = enumerate(dialogue.turns[start:end], start)
         targets = [at for at, turn in turns if turn.role == "assistant" and turn.trained]
         start = end
         if targets:
-            yield example(dialogue, range(targets[-1] + 1), targets)
+            yield example(dialogue, range(targets[-1] + 1), targets, style)
 
 
 def example(
-    dialogue: Dialogue, places: Sequence[int], targets: Collection[int], *, weighted: bool = False
+    dialogue: Dialogue,
+    places: Sequence[int],
+    targets: Collection[int],
+    style: Style = SPECIFIED,
+    *,
+    weighted: bool = False,
 ) -> TrainingExample:
     """Makes the example of the turns at `places`, where those at `targets` are trained.
 
@@ -56,7 +65,7 @@ def example(
     """
     assistant = (at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant")
     ordinals = {at: ordinal for ordinal, at in enumerate(assistant)}
-    turns, dropped = _visible(tuple(dialogue.turns[at] for at in places))
+    turns, dropped = _visible(tuple(dialogue.turns[at] for at in places), style)
     answers = [at for at in places if at in ordinals]
     if weighted or not all(dialogue.turns[at].trained for at in answers):
         turns = tuple(
@@ -85,8 +94,10 @@ def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
             yield at + 1
 
 
-def _visible(turns: tuple[Turn, ...]) -> tuple[tuple[Turn, ...], int]:
-    """Returns (turns without the thoughts before the last query, number of these thoughts)."""
+def _visible(turns: tuple[Turn, ...], style: Style) -> tuple[tuple[Turn, ...], int]:
+    """Returns (turns without the thoughts that the template hides, number of these thoughts)."""
+    if style.thoughts is Thoughts.every:
+        return turns, 0
     query = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
     hidden = sum(bool(turn.reasoning) for turn in turns[:query])
     if not hidden:

@@ -118,10 +118,10 @@ def _listed(out: Path) -> set[str]:
     return {path for path, file in files.items() if file and not file.is_relative_to(state)}
 
 
-def _create(path: Path, *, weighted: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
+def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFile | zstd.ZstdFile:
     """Creates a file of the kind that its suffix names."""
     if path.suffix == ".parquet":
-        return ParquetFile(path, weighted=weighted)
+        return ParquetFile(path, weighted=weighted, beside=beside)
     if path.suffix == ".zst":
         return zstd.ZstdFile(path, "wb", level=ZSTD_LEVEL)
     return path.open("wb")
@@ -142,8 +142,10 @@ class SplitWriter:
         shard_bytes: int,
         *,
         weighted: bool = False,
+        beside: bool = False,
     ) -> None:
         self._weighted = weighted
+        self._beside = beside
         self.writer = writer
         self.split = split
         self.suffixes = suffixes
@@ -176,7 +178,7 @@ class SplitWriter:
         self._end()
         for kind in self.suffixes:
             self._open[kind] = _create(
-                self._path("data", self._shards, kind), weighted=self._weighted
+                self._path("data", self._shards, kind), weighted=self._weighted, beside=self._beside
             )
         self._open["meta"] = self._path("meta", self._shards, "jsonl").open("wb")
         self._shards += 1

@@ -78,6 +78,7 @@ class TokenizerEntry:
     files: Mapping[str, Json] = key(OBJECT, "sha256 of each of its files")
     template_sha256: str = key(TEXT, "digest of its chat template")
     template_name: str = key(TEXT, "name of a known template")
+    template_options: Mapping[str, Json] = key(OBJECT, "`verify.template`: variables passed to it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

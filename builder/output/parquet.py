@@ -14,9 +14,11 @@ BATCH_BYTES = 16 << 20
 _STRING = {"dtype": "string", "_type": "Value"}
 
 
-def _features(*, weighted: bool) -> dict[str, Any]:
+def _features(*, weighted: bool, beside: bool) -> dict[str, Any]:
     """Returns the features as `datasets` (4.7 and later) stores them in a file's schema."""
     message: dict[str, Any] = {"role": _STRING, "content": _STRING}
+    if beside:
+        message["reasoning_content"] = _STRING
     if weighted:
         message["weight"] = {"dtype": "int8", "_type": "Value"}
     return {
@@ -28,14 +30,17 @@ def _features(*, weighted: bool) -> dict[str, Any]:
 class ParquetFile:
     """A Parquet file being written: messages as structs, each tool definition as its JSON text.
 
-    `weighted`: messages have a weight, which is null if the line has none.
+    `weighted`: messages have a weight, which is null if the line has none; `beside`: they have
+    `reasoning_content`, too.
     """
 
-    def __init__(self, path: Path, *, weighted: bool = False) -> None:
+    def __init__(self, path: Path, *, weighted: bool = False, beside: bool = False) -> None:
         import pyarrow  # noqa: PLC0415 - only for Parquet
         import pyarrow.parquet  # noqa: PLC0415 - as above
 
         columns = [("role", pyarrow.string()), ("content", pyarrow.string())]
+        if beside:
+            columns.append(("reasoning_content", pyarrow.string()))
         if weighted:
             columns.append(("weight", pyarrow.int8()))
         message = pyarrow.struct(columns)
@@ -43,7 +48,11 @@ class ParquetFile:
             pyarrow.field("messages", pyarrow.list_(message)),
             pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
         ]
-        about = {"huggingface": json.dumps({"info": {"features": _features(weighted=weighted)}})}
+        about = {
+            "huggingface": json.dumps(
+                {"info": {"features": _features(weighted=weighted, beside=beside)}}
+            )
+        }
         self._schema = pyarrow.schema(fields, metadata=about)
         self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
         self._lines: list[bytes] = []

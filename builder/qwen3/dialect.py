@@ -38,6 +38,20 @@ Signatures = Mapping[str, Properties]
 
 
 @dataclass(frozen=True, slots=True)
+class LostCall:
+    """Why a server's parser would not give a call back.
+
+    code      `xml_types` (text that reads back as another value) or `xml_markup`
+    reason    the parameter and its value
+    readable  whether the text is one call again when it is read, though not the same call
+    """
+
+    code: str
+    reason: str
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One way to write calls.
 
@@ -45,9 +59,7 @@ class Dialect:
     write     returns the text of a call, tags included
     find      yields the calls in a text from an offset on, in linear time
     read      returns the call at a match of `find`, types included. Raises ParseFault
-    loss      returns the code and the reason if a server's parser would not give the call back, or
-              None: `xml_types` (text that reads back as another value), `xml_markup` (text that
-              cannot be read back)
+    loss      returns why a server's parser would not give a call back, or None
     served    returns the arguments as a server passes them to the template
     plain     whether `read` ignores the signatures, because the text has the types
     """
@@ -56,7 +68,7 @@ class Dialect:
     write: Callable[[Call], str]
     find: Callable[[str, int], Iterator[CallText]]
     read: Callable[[CallText, str, Signatures], Call]
-    loss: Callable[[str, Mapping[str, Json], Signatures], tuple[str, str] | None]
+    loss: Callable[[str, Mapping[str, Json], Signatures], LostCall | None]
     served: Callable[[Call], Json]
     plain: bool = True
 

@@ -7,7 +7,7 @@ configurations and worker processes pass targets in this form.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
@@ -42,6 +42,30 @@ def reference(text: str) -> Reference:
     pairs = dict(parse_qsl(query, keep_blank_values=True))
     template = pairs.pop(CHAT_TEMPLATE, None)
     return Reference(tokenizer, template, {name: _value(item) for name, item in pairs.items()})
+
+
+def with_template(
+    name: str, chat_template: str | None, options: Mapping[str, Json] | None = None
+) -> str:
+    """Returns the name of a target with another chat template, and options if it names none."""
+    found = reference(name)
+    if chat_template is not None:
+        found = replace(found, chat_template=chat_template)
+    if options and not found.options:
+        found = replace(found, options=options)
+    return str(found)
+
+
+def absolute(text: str) -> str:
+    """Returns the same name with absolute paths."""
+    found = reference(text)
+
+    def located(path: str) -> str:
+        place = Path(path).expanduser()
+        return str(place.absolute()) if place.exists() and path != EMBEDDED else path
+
+    template = found.chat_template and located(found.chat_template)
+    return str(replace(found, tokenizer=located(found.tokenizer), chat_template=template))
 
 
 def _value(text: str) -> Json:

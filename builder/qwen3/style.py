@@ -113,6 +113,12 @@ class Style:
     needs_query: bool = False
 
     @property
+    def is_specified(self) -> bool:
+        """Whether calls, responses, turns and definitions are written as the specification does."""
+        own = (self.dialect, self.markers, self.tools, self.response_edges)
+        return own == (JSON, CHATML, ToolsText(), ("", "")) and not self.beside
+
+    @property
     def assistant(self) -> str:
         """The header of an assistant turn."""
         return self.markers.header("assistant")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.jsonio import loads
+from builder.jsonio import dumps, loads
 from builder.parallel.garbage import keep_loaded
 from builder.parallel.host import quiet_transformers
 from builder.problem import UsageError
@@ -75,10 +75,22 @@ class Target:
         return hashlib.sha256(self.template.encode("utf-8")).hexdigest()
 
     @property
+    def template_key(self) -> str:
+        """Identifies the template and its options: the sha256, and the options if there are any."""
+        options = dumps(dict(self.options)) if self.options else ""
+        return self.template_sha256 + options
+
+    @property
     def template_name(self) -> str:
         """Returns the template's known name, or "unknown"."""
         known = TEMPLATES.get(self.template_sha256)
         return known.name if known else "unknown"
+
+    @property
+    def model(self) -> str:
+        """Returns a model repository that carries the template; "MODEL" for an unknown text."""
+        known = TEMPLATES.get(self.template_sha256)
+        return known.model if known else "MODEL"
 
     @cached_property
     def style(self) -> Style:
@@ -356,8 +368,6 @@ def _check(target: Target) -> None:
         raise UsageError(f"tokenizer {name!r}: its chat template is no target: {error}") from None
     except Exception as error:  # a template of any origin may raise anything
         raise UsageError(f"tokenizer {name!r}: its chat template fails: {reason(error)}") from None
-    if not style.dialect.plain:  # INTERIM
-        raise UsageError(f"tokenizer {name!r}: its template writes calls as XML (<function=…>)")
     missing = [token for token in style.markers.tokens if token not in shown]
     if missing:
         raise UsageError(f"tokenizer {name!r}: no {', '.join(missing)} in its tokens")

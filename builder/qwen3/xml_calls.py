@@ -23,7 +23,7 @@ from functools import partial
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.qwen3.dialect import CallText, Dialect, ParseFault, Properties, Signatures
+from builder.qwen3.dialect import CallText, Dialect, LostCall, ParseFault, Properties, Signatures
 from builder.sample import Call
 
 _OPENS = re.compile(r"<tool_call>\s*<function=")
@@ -202,27 +202,36 @@ def _is_union(schema: Json) -> bool:
 
 def _loss(
     name: str, arguments: Mapping[str, Json], known: Signatures, *, spelling: Spelling
-) -> tuple[str, str] | None:
-    """Returns (code, reason) if a parser would not give the call back, or None."""
+) -> LostCall | None:
+    """Returns why a parser would not give the call back, or None."""
     if not _NAME.fullmatch(name):
-        return "xml_markup", f"the name {name[:40]!r} cannot be written into <function=…>"
+        reason = f"the name {name[:40]!r} cannot be written into <function=…>"
+        return LostCall("xml_markup", reason, readable=False)
     properties: Properties = known.get(name, {})
+    found: LostCall | None = None
     for key, value in arguments.items():
         text = value if isinstance(value, str) else spelling(value)
         if not _KEY.fullmatch(key) or key != key.strip():
-            return "xml_markup", f"the key {key[:40]!r} cannot be written into <parameter=…>"
+            reason = f"the key {key[:40]!r} cannot be written into <parameter=…>"
+            return LostCall("xml_markup", reason, readable=False)
         if markup := _MARKUP.search(text):
-            return "xml_markup", f"{name}.{key}: the value contains {markup[0]}"
+            reason = f"{name}.{key}: the value contains {markup[0]}"
+            return LostCall("xml_markup", reason, readable=False)
+        if found is not None:
+            continue
         if text.startswith("\n") or text.endswith("\n"):
-            return "xml_markup", f"{name}.{key}: the value begins or ends with a newline"
-        schema = properties.get(key)
-        readings = [read_value(text, schema)]
-        if not _is_union(schema):
-            readings.append(_by_first_type(text, schema))
-        if not all(_is_same(value, reading) for reading in readings):
-            kind = _kind(value)
-            return "xml_types", f"{name}.{key}: {text[:40]!r} does not read back as {kind}"
-    return None
+            found = LostCall("xml_markup", f"{name}.{key}: the value begins or ends with a newline")
+        elif not _survives(value, text, properties.get(key)):
+            reason = f"{name}.{key}: {text[:40]!r} does not read back as {_kind(value)}"
+            found = LostCall("xml_types", reason)
+    return found
+
+
+def _survives(value: Json, text: str, schema: Json) -> bool:
+    """Returns whether every parser reads the text as the value."""
+    if not _is_same(value, read_value(text, schema)):
+        return False
+    return _is_union(schema) or _is_same(value, _by_first_type(text, schema))
 
 
 def _is_same(one: Json, two: Json) -> bool:

@@ -14,6 +14,7 @@ from builder.jsonio import dumps
 from builder.paths import expand_home
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.written import written_style
 from builder.sample import Sample
 
 BAD = "(no sample)"
@@ -125,7 +126,7 @@ def dataset_facts(dataset: str) -> DatasetFacts:
 
 def _count_tools(facts: DatasetFacts, sample: Sample) -> None:
     try:
-        dialogue = to_dialogue(sample)
+        dialogue = to_dialogue(sample, written_style(sample))
     except ParseFault:
         facts.count("tools", BAD)
         return

@@ -12,7 +12,8 @@ from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parse import split_answer, split_responses
-from builder.qwen3.render import is_response
+from builder.qwen3.style import Style
+from builder.qwen3.written import written_style
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.html import EMPTY, Html, cut, join, omission, shorten, tag, text
 from builder.report.rendered import Limits
@@ -70,11 +71,12 @@ def turns_html(
 def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
     """Returns links to the turns, each with its role and its beginning or its calls."""
     targets = _trained_turns(sample, trained)
+    style = written_style(sample)
     items = []
     for at in _shown_turns(sample, limits):
         role, content = sample.messages[at]
-        name = tag("b", text(_role_name(role, content)))
-        about = tag("span", text(_summary(role, content)), dir="auto")
+        name = tag("b", text(_role_name(role, content, style)))
+        about = tag("span", text(_summary(role, content, style)), dir="auto")
         link = tag("a", name, text(" "), about, href=f"#turn-{at}")
         items.append(tag("li", link, class_="trained" if at in targets else None))
     head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns"))
@@ -96,23 +98,23 @@ def _shown_turns(sample: Sample, limits: Limits) -> list[int]:
     return kept
 
 
-def _role_name(role: str, content: str) -> str:
-    is_tool = role == "user" and is_response(content) and split_responses(content) is not None
+def _role_name(role: str, content: str, style: Style) -> str:
+    is_tool = role == "user" and split_responses(content, style) is not None
     return "tool" if is_tool else shorten(role, 20)
 
 
-def _summary(role: str, content: str) -> str:
+def _summary(role: str, content: str, style: Style) -> str:
     """Returns the names of an assistant turn's calls, or the beginning of a message."""
     if role == "assistant":
         try:
-            answer = split_answer(content)
+            answer = split_answer(content, style)
         except ParseFault:
             return shorten(content, 60)
         if answer.calls:
             return shorten(", ".join(call.name for call in answer.calls[:20]), 60)
         return shorten(answer.text or answer.thought, 60)
-    if _role_name(role, content) == "tool":
-        return shorten("; ".join((split_responses(content) or [])[:5]), 60)
+    if _role_name(role, content, style) == "tool":
+        return shorten("; ".join((split_responses(content, style) or [])[:5]), 60)
     return shorten(content, 60)
 
 
@@ -120,8 +122,12 @@ def _turn(
     sample: Sample, at: int, limits: Limits, reading: DisplayOptions, *, is_trained: bool
 ) -> Html:
     role, content = sample.messages[at]
-    name = _role_name(role, content)
-    body = tuple(_body(role, content, name, limits, reading.hits))
+    style = written_style(sample)
+    name = _role_name(role, content, style)
+    body = list(_body(role, content, name, limits, reading.hits, style))
+    if sample.thoughts and sample.thoughts[at]:
+        thought = _content(sample.thoughts[at], limits, reading.hits)
+        body.insert(0, tag("div", thought, class_="thought"))
     badge = tag("em", text("trained")) if is_trained else EMPTY
     record = EMPTY
     if at in reading.records:
@@ -139,12 +145,12 @@ def _turn(
 
 
 def _body(
-    role: str, content: str, name: str, limits: Limits, hits: Pattern[str] | None
+    role: str, content: str, name: str, limits: Limits, hits: Pattern[str] | None, style: Style
 ) -> Iterator[Html]:
     if role == "assistant":
-        yield from _answer(content, limits, hits)
+        yield from _answer(content, limits, hits, style)
     elif name == "tool":
-        responses = tuple(split_responses(content) or ())
+        responses = tuple(split_responses(content, style) or ())
         for response in responses[: limits.tools]:
             yield _folded(response, limits, hits)
         if len(responses) > limits.tools:
@@ -155,9 +161,11 @@ def _body(
         yield _content(content, limits, hits)
 
 
-def _answer(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator[Html]:
+def _answer(
+    content: str, limits: Limits, hits: Pattern[str] | None, style: Style
+) -> Iterator[Html]:
     try:
-        answer = split_answer(content)
+        answer = split_answer(content, style)
     except ParseFault:
         yield _content(content, limits, hits)
         return

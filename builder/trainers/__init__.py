@@ -10,7 +10,7 @@ from builder.trainers.masks import MaskRule
 from builder.trainers.ms_swift import MS_SWIFT
 from builder.trainers.nemo_rl import NEMO_RL
 from builder.trainers.openrlhf import OPENRLHF
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer
 from builder.trainers.trl import TRL
 from builder.trainers.unsloth import UNSLOTH
 from builder.trainers.verl import VERL
@@ -64,6 +64,8 @@ def configurations(
     texts: dict[str, str] = {}
     for trainer in trainers:
         difference = trainer.difference(variant, facts)
+        if variant not in RENDERED and not facts.measured:
+            difference = "which tokens it trains with this template was not measured"
         exactness = f"Not exact: {difference}." if difference else EXACT
         for path, text in trainer.configure(export, facts).items():
             texts[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"

@@ -8,7 +8,7 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRule
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer, split_of
+from builder.trainers.record import ExportFiles, Facts, Trainer, split_of
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -25,7 +25,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 """
     return {
         "axolotl.yaml": f"""# axolotl train configs/axolotl.yaml
-base_model: {MODEL}
+base_model: {facts.model}
 chat_template: tokenizer_default
 datasets:
   - path: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)

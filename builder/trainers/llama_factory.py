@@ -7,7 +7,7 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, render_turns
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -44,7 +44,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # Samples whose turns do not alternate are dropped with a warning: {facts.following} of {facts.samples} have a query right
 # after tool results. A sample with tools and no system turn gets two more newlines before the
 # definitions: {facts.bare} of {facts.samples}.
-model_name_or_path: {MODEL}
+model_name_or_path: {facts.model}
 stage: sft
 do_train: true
 dataset_dir: .
@@ -89,6 +89,7 @@ _LENGTH = 2048
 LLAMA_FACTORY = Trainer(
     name="llama-factory",
     title="LLaMA-Factory",
+    own_text=True,
     variants={"messages-str": "last", "sharegpt": "last"},
     configure=_configure,
     difference=_difference,

@@ -91,7 +91,7 @@ class MaskRule:
 
 def as_messages(sample: Sample) -> list[dict[str, Json]]:
     """Returns the messages as the template accepts them."""
-    return [{"role": role, "content": content} for role, content in sample.messages]
+    return sample.rows
 
 
 def render_turns(

@@ -8,7 +8,7 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRule, render_turns
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -18,7 +18,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # A longer sample is deleted without --strict true. Samples with tools and no system turn get two
 # more newlines before the definitions: {facts.bare} of {facts.samples}. A query right after tool results is joined to
 # them without a border: {facts.following} of {facts.samples}. Turns with `"loss": false` are context only.
-swift sft --model {MODEL} --dataset {export.train}{evaluated} \\
+swift sft --model {facts.model} --dataset {export.train}{evaluated} \\
   --max_length {facts.wide_length} --strict true --loss_scale ignore_empty_think
 """
     }
@@ -54,6 +54,7 @@ def _mask(sample: Sample, text: str, target: Target) -> Mask:
 MS_SWIFT = Trainer(
     name="ms-swift",
     title="ms-swift",
+    own_text=True,
     variants={"messages-str": "some", "tools-in-system": "some"},
     configure=_configure,
     difference=_difference,

@@ -7,7 +7,7 @@ import shlex
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages, merged
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -15,7 +15,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
         "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions are in the system turn. With the hybrid
 # Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
 # turn (normalize.unit: turn) and train the last turn, as here.
-python -m openrlhf.cli.train_sft --model.model_name_or_path {MODEL} \\
+python -m openrlhf.cli.train_sft --model.model_name_or_path {facts.model} \\
   --data.dataset {shlex.quote(f"../{export.folder}")} --data.dataset_split {export.train_split} \\
   --data.input_key messages --data.apply_chat_template --data.max_len {facts.length}
 # Longer samples are cut; {OPENRLHF.beyond_default(facts)}.

@@ -7,9 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from builder.qwen3.style import CHATML
+from builder.qwen3.tokenizer import Target
 from builder.trainers.masks import MaskRule
 
 MODEL = "Qwen/Qwen3-8B"
+
+RENDERED = ("tokenized", "prompt-completion-text")
+"""Variants whose rows contain the text or its tokens, so that a trainer renders nothing."""
 
 Targets = Literal["every", "last", "some"]
 """Which assistant turns of a dataset's samples are trained: all, only the last of each, or some."""
@@ -27,6 +32,8 @@ class Facts:
     thinking   samples with a thought
     targets    which assistant turns are trained
     hybrid     whether the template writes empty think blocks (Qwen3, not Instruct-2507)
+    model      the repository of a model with the target's template
+    measured   whether the trainers' masks were measured with this kind of template
     """
 
     samples: int = 0
@@ -38,6 +45,8 @@ class Facts:
     thinking: int = 0
     targets: Targets = "every"
     hybrid: bool = True
+    model: str = MODEL
+    measured: bool = True
 
     @property
     def length(self) -> int:
@@ -113,6 +122,10 @@ class Trainer:
     difference      returns how its trained tokens differ from `meta.spans`
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     masks           {name for `verify --masks`: the mask of a setting}
+    own_text        whether it renders by rules of its own and not with the tokenizer's template
+    needs_chatml    whether its configuration finds turns by ChatML's markers
+    loss_templates  names of the XML templates whose assistant turns it can find in a rendering;
+                    None: those of every template
     """
 
     name: str
@@ -122,15 +135,38 @@ class Trainer:
     difference: Difference
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
+    own_text: bool = False
+    needs_chatml: bool = False
+    loss_templates: frozenset[str] | None = None
 
     def can_train(self, variant: str, targets: Targets) -> bool:
         """Returns whether it can train just these targets when it reads the variant."""
         ability = self.variants.get(variant)
         return ability is not None and (targets == "every" or ability in (targets, "some"))
 
-    def variant_for(self, targets: Targets) -> str | None:
+    def unfit(self, variant: str, target: Target) -> str | None:
+        """Returns why it would not train the target's text from the variant, or None."""
+        if variant in RENDERED:
+            return None
+        if target.options:
+            names = ", ".join(target.options)
+            return f"{self.title} renders the rows without the target's options ({names})"
+        if not target.style.is_specified and self.own_text:
+            return f"{self.title} writes calls by rules of its own, not as {target.template_name}"
+        is_masked = variant not in ("prompt-completion", "preference")
+        if self.needs_chatml and target.style.markers != CHATML:
+            return f"{self.title} finds turns by the markers of ChatML"
+        is_known = self.loss_templates is None or target.template_name in self.loss_templates
+        if not target.style.is_specified and is_masked and not is_known:
+            return f"{self.title} has no training template for {target.template_name}"
+        if target.style.needs_query and variant == "verl":
+            return f"{self.title} renders message by message, which the template refuses"
+        return None
+
+    def variant_for(self, targets: Targets, target: Target) -> str | None:
         """Returns the best export for this trainer that can express the targets."""
-        return next((name for name in self.variants if self.can_train(name, targets)), None)
+        able = (name for name in self.variants if self.can_train(name, targets))
+        return next((name for name in able if self.unfit(name, target) is None), None)
 
     def beyond_default(self, facts: Facts) -> str:
         """Describes how many samples exceed its default length."""

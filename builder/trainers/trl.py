@@ -7,7 +7,7 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, render_turns
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 
 _COMPLETIONS = ("prompt-completion", "prompt-completion-text")
 _PAIRS = "preference"
@@ -27,7 +27,7 @@ assistant_only_loss: true
 """
     return {
         "trl.yaml": f"""# trl {command} --config configs/trl.yaml
-model_name_or_path: {MODEL}
+model_name_or_path: {facts.model}
 dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {export.train_split}
 max_length: {length}        # longer {rows} are cut; {TRL.beyond_default(facts)}
@@ -95,6 +95,7 @@ _LENGTH = 1024
 TRL = Trainer(
     name="trl",
     title="TRL",
+    loss_templates=frozenset({"Qwen3.5", "Qwen3.5 without thoughts", "Qwen3.6", "Qwen3.8"}),
     variants={
         "tokenized": "some",
         "prompt-completion-text": "some",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 from builder.trainers.trl import TRL
 
 
@@ -12,7 +12,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     start = f"""from unsloth import FastLanguageModel
 from trl import SFTConfig, SFTTrainer
 
-model, tokenizer = FastLanguageModel.from_pretrained("{MODEL}", max_seq_length={facts.length})
+model, tokenizer = FastLanguageModel.from_pretrained("{facts.model}", max_seq_length={facts.length})
 """
     if export.variant == "tokenized":
         text = f'''"""Unsloth: the rows have labels, which are taken as they are; run from this folder."""
@@ -54,6 +54,7 @@ def _difference(variant: str, facts: Facts) -> str:
 UNSLOTH = Trainer(
     name="unsloth",
     title="unsloth",
+    needs_chatml=True,
     variants={
         "tokenized": "some",
         "messages": "last",

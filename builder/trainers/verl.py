@@ -5,7 +5,7 @@ from __future__ import annotations
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages
-from builder.trainers.record import MODEL, ExportFiles, Facts, Trainer
+from builder.trainers.record import ExportFiles, Facts, Trainer
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -13,7 +13,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     return {
         "verl.sh": f"""# verl renders message by message. With the hybrid Qwen3 template the pieces differ from the
 # whole (assertion): train an Instruct-2507 model, or set data.ignore_input_ids_mismatch=True.
-torchrun -m verl.trainer.sft_trainer model.path={MODEL} \\
+torchrun -m verl.trainer.sft_trainer model.path={facts.model} \\
   data.train_files={export.train} data.val_files={evaluated} \\
   data.messages_key=messages data.max_length={facts.wide_length} data.truncation=error
 # A longer sample is an error; {VERL.beyond_default(facts)}.

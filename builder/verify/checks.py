@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from builder.finding import Finding, context
 from builder.qwen3.dialect import ParseFault
@@ -157,6 +157,35 @@ def pairing(meant: Dialogue) -> Iterator[Finding]:
         if open_calls:
             yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
         open_calls = len(turn.calls)
+
+
+def losses(
+    sample: Sample, meant: Dialogue, targets: Collection[int], style: Style
+) -> Iterator[Finding]:
+    """Checks that a server's parser gives back each call of the target turns, types included."""
+    if style.dialect.plain:
+        return
+    known = known_tools(sample, style)
+    ordinal = -1
+    for index, turn in enumerate(meant.turns):
+        ordinal += turn.role == "assistant"
+        if turn.role != "assistant" or ordinal not in targets:
+            continue
+        for call in turn.calls:
+            if (loss := style.dialect.loss(call.name, call.arguments, known)) is not None:
+                yield Finding(loss.code, loss.reason, index)
+
+
+_CLOSE = "</tool_call>"
+
+
+def breaking(meant: Dialogue) -> Iterator[Finding]:
+    """Yields a finding for each call at whose argument inference engines end the call too early."""
+    for index, turn in enumerate(meant.turns):
+        for call in turn.calls:
+            if _CLOSE in call.plain:
+                message = f"{call.name[:80]}: an argument contains {_CLOSE}"
+                yield Finding("engine_breaks_call", message, index)
 
 
 def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:

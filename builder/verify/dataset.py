@@ -159,7 +159,7 @@ def verify_dataset(
     if workers == 1:
         yield from (_report(item, verifier, examine) for item in tasks)
         return
-    name = verifier.target.name
+    name = verifier.target.reference
     work = partial(_reports, name, verifier.options, examine)
     for reports in imap(work, batches(tasks, _size), workers, preloading(name)):
         yield from reports
@@ -172,7 +172,7 @@ def checked_rows(
 
     `unit` None: the one in the row's meta line.
     """
-    for row in dataset_rows(dataset):
+    for row in dataset_rows(dataset, verifier.target.style):
         sample = row.sample
         if isinstance(sample, Sample):
             yield row, sample, _check(row, sample, verifier, unit)

@@ -18,6 +18,7 @@ def mode_named(name: str) -> Mode:
 
 SchemaPolicy = Literal["report", "reject"]
 ParityPolicy = Literal["report", "require"]
+BreaksPolicy = Literal["report", "reject"]
 ContextPolicy = Literal["report", "logged", "rendered", "proven"]
 
 
@@ -25,16 +26,22 @@ ContextPolicy = Literal["report", "logged", "rendered", "proven"]
 class VerifyOptions:
     """Options of `verify:` in the configuration.
 
-    schema   what to do with arguments that violate their tool's schema
-    parity   `require`: reject samples with a trained turn that is not in parity in `mode`
-    mode     the inference mode that spans and parity are measured against (`enable_thinking`)
-    context  the level (`Context.level`) that the context of each target must have, or `report`
+    schema              what to do with arguments that violate their tool's schema
+    parity              `require`: reject samples with a trained turn that is not in parity in
+                        `mode`
+    mode                the inference mode that spans and parity are measured against
+                        (`enable_thinking`)
+    context             the level (`Context.level`) that the context of each target must have, or
+                        `report`
+    engine_breaks_call  what to do with calls whose arguments contain `</tool_call>`, at which
+                        engines end the call
     """
 
     schema: SchemaPolicy = "report"
     parity: ParityPolicy = "report"
     mode: Mode = "non-thinking"
     context: ContextPolicy = "report"
+    engine_breaks_call: BreaksPolicy = "report"
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that is none of the field's."""

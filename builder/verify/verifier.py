@@ -86,6 +86,7 @@ class Verifier:
         if findings:
             return Verdict(tuple(findings))
         style = self.target.style
+        chosen = sample.targets if targets is None else tuple(targets)
         read, faults = checks.meaning(sample, style)
         findings += faults
         if dialogue is not None:
@@ -99,6 +100,9 @@ class Verifier:
             hard, soft = checks.tools(sample, meant, self.options.schema)
             findings += hard
             warnings += soft
+            findings += checks.losses(sample, meant, chosen, style)
+            rejects = self.options.engine_breaks_call == "reject"
+            (findings if rejects else warnings).extend(checks.breaking(meant))
         text, served, weighted = self._rendered(sample, meant)
         if isinstance(text, Exception):
             return Verdict((*findings, _failure("render", text)), tuple(warnings))
@@ -110,7 +114,6 @@ class Verifier:
         findings += self._inverse(sample, text, own=dialogue is not None)
         hard, tokens = self._tokens(rendering, text)
         findings += hard
-        chosen = sample.targets if targets is None else tuple(targets)
         modes: tuple[frozenset[str], ...] = ()
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if rendering.text == text:

@@ -9,8 +9,8 @@ from foreign_samples import foreign, wrapped
 from hypothesis import given
 from mask_samples import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
 from page import blocks, is_shown
-from published import FAMILY, XML, text_of
-from targets import TEMPLATE, small_tokenizer_folder, tokenizer_folder, with_template
+from published import FAMILY, text_of
+from targets import TEMPLATE, tokenizer_folder, with_template
 
 from builder import cli
 from builder.qwen3.parity import counts
@@ -223,16 +223,6 @@ def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
         assert Verifier(found).check(sample).findings == (), name
     visible = Sample((*TWO_QUERIES.messages[:3], ("assistant", f"{NONE}d")))
     assert Verifier(found).check(visible).text.endswith(f"assistant\n{NONE}d<|im_end|>\n")
-
-
-@pytest.mark.parametrize("name", XML)
-def test_templates_of_xml_calls_are_refused_in_one_line(tmp_path, name, capsys):
-    folder = small_tokenizer_folder(tmp_path / "target", chat_template=text_of(name))
-    data = tmp_path / "data.jsonl"
-    data.write_bytes(PLAIN.line + b"\n")
-    assert cli.main(["verify", str(data), "--tokenizer", folder]) == 2
-    (message,) = capsys.readouterr().err.strip().splitlines()
-    assert "writes calls as XML" in message
 
 
 @pytest.mark.slow
