@@ -43,13 +43,18 @@ class OpenStep:
 
 @dataclass(slots=True)
 class Fold:
-    """The state of the replay. `has_gap`: the log lacks messages of the later requests."""
+    """The state of the replay.
+
+    `has_gap`: the log lacks messages of the later requests. `counted` are the messages counted so
+    far: the history, the number of its entries, that of messages, whether the next can be joined.
+    """
 
     history: SessionHistory
     open: OpenStep | None = None
     pending: dict[str, str] = field(default_factory=dict)
     deferred: list[HistoryEntry] = field(default_factory=list)
     has_gap: bool = False
+    counted: tuple[list[HistoryEntry], int, int, bool] | None = None
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -126,6 +131,7 @@ class Fold:
         self._release()
         if step.blank and not step.has_calls:
             self.history.entries.remove(step.entry)
+            self.counted = None
 
     def _release(self) -> None:
         if not self.pending:
@@ -188,9 +194,12 @@ class Fold:
     def continue_compacted(self, messages: int) -> None:
         """Adds the reminder after a summary if the number of messages of a request shows it."""
         entries = self.history.entries
-        kinds = [entry.kind for entry in entries]
-        if _SUMMARY not in kinds or _ADDED in kinds or messages != self.count() + 1:
+        if messages != self.count() + 1:
             return
+        kinds = [entry.kind for entry in entries]
+        if _SUMMARY not in kinds or _ADDED in kinds:
+            return
+        self.counted = None
         at = len(kinds) - 1 - kinds[::-1].index(_SUMMARY)
         message = Message("user", (Text(_CONTINUE, harness=True),))
         changes = ("reminder_supplied",)
@@ -213,14 +222,19 @@ class Fold:
 
     def count(self) -> int:
         """Returns the number of messages in the next request, without the system prompt."""
-        count, joins = 0, False
-        for entry in self.history.entries:
-            if self.open is not None and entry is self.open.entry:
-                continue
+        entries = self.history.entries
+        begun = self.open.entry if self.open is not None else None
+        if self.counted is None or self.counted[0] is not entries or self.counted[1] > len(entries):
+            self.counted = (entries, 0, 0, False)
+        _, start, count, joins = self.counted
+        closed = len(entries) - (entries[-1:] == [begun])
+        for entry in entries[start:closed]:
             joined = entry.message.role == "user" and entry.kind == "user"
-            if entry.message.parts:
+            if entry.message.parts and entry is not begun:
                 count += not (joins and joined)
                 joins = joined
+        is_last = begun is None or closed < len(entries)
+        self.counted = (entries, closed, count, joins) if is_last else None
         return count
 
 

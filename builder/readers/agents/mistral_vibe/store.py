@@ -61,6 +61,7 @@ class _Replay:
     """The replay of the requests in the journals, and of the checkpoint at the end.
 
     sent      the messages of the last request, without the system message
+    matched   how many of them are in the history
     first     the first request in the journal
     answers   the requests in the journal that have no answer yet, by action
     given     the answers so far, by their parts
@@ -69,7 +70,8 @@ class _Replay:
 
     history: SessionHistory
     model: str | None
-    sent: list[dict[str, Json]] = field(default_factory=list)
+    sent: list[Message] = field(default_factory=list)
+    matched: int = 0
     system: str | None = None
     tools: tuple[Json, ...] | None = None
     first: RequestHead | None = None
@@ -115,12 +117,12 @@ class _Replay:
             self.system = "\n\n".join(
                 "".join(as_str(getattr(part, "text", "")) for part in text.parts) for text in texts
             )
-            self.sent = [item for item in new if item.get("role") != "system"]
-        else:
-            self.sent = [*self.sent, *new]
+            self.sent, self.matched = [], 0
+        self.sent += [stored_message(item) for item in new if item.get("role") != "system"]
         if not self.is_known or request.get("purpose", "agent") != "agent":
             return  # after a damaged record, the checkpoint has the messages
-        self.show(self.sent, where)
+        self.show(self.sent, where, self.matched)
+        self.matched = len(self.sent)
         head = RequestHead(self.system or None, self.tools, self.model)
         self.first = self.first or head
         missing = [] if self.tools is not None else ["tools"]
@@ -144,11 +146,9 @@ class _Replay:
         entry.message = replace(entry.message, parts=answer.parts, untrained=code)
         self.given[repr(answer.parts)] = entry
 
-    def show(self, messages: Sequence[dict[str, Json]], where: str) -> None:
-        """Brings the history to these messages."""
+    def show(self, shown: Sequence[Message], where: str, same: int = 0) -> None:
+        """Brings the history to these messages, of which the first `same` are known to be in it."""
         entries = self.history.entries
-        shown = [stored_message(item) for item in messages]
-        same = 0
         while same < min(len(entries), len(shown)) and _is_same(entries[same], shown[same]):
             same += 1
         is_changed = self.is_known and bool(self.given)  # else answers of an earlier process
@@ -195,7 +195,7 @@ class _Replay:
             map(_is_same, self.history.entries, shown)
         )
         if known and is_whole and not ahead:  # a checkpoint may be older than the journal
-            self.show(known, "checkpoint")
+            self.show(shown, "checkpoint")
         for entry in self.history.entries:
             if entry.message.role == "assistant" and entry.request is None:
                 entry.request = self.first or RequestHead(model=self.model)
