@@ -109,6 +109,21 @@ def test_a_branch_that_was_taken_back():
     assert not whole.problems
 
 
+def test_a_tool_that_was_removed_keeps_its_definition_for_earlier_calls():
+    history = SessionHistory("f", "s", "scope")
+    asked = Message("user", (Text("?"),))
+    called = Message("assistant", (ToolCall("read", {}, "1"),))
+    written = RequestHead("p", TOOLS[1:])
+    for message, head in ((asked, None), (called, HEADS[1]), (asked, None), (called, written)):
+        history.append(message, "line 1", head)
+    before, after = history.conversations(4)
+    assert before.tools == TOOLS
+    assert before.context.missing == ()
+    assert after.tools == (TOOLS[1], TOOLS[0])
+    assert after.context.missing == ("tools",)
+    assert after.changes == {"tool_shared": 1}
+
+
 def test_a_session_without_messages():
     assert list(SessionHistory("f", "s", "scope").conversations(3)) == [Ignored("no_messages", 3)]
     assert list(SessionHistory("f", "s", "scope").conversations(0)) == []

@@ -9,7 +9,8 @@ where the agent program changed the history that it sends. `conversations` then 
 - one with the problem `rewound` for each branch that was taken back, if it contains an answer;
 - a further one where a request has another system prompt, or changes or removes a tool. Added
   tools and a changed date in the system prompt do not divide a conversation: the last state is used
-  for all its turns (`tools_added_later`, `system_date_moved`).
+  for all its turns (`tools_added_later`, `system_date_moved`). If earlier answers call a tool that
+  was removed, its definition is added (`tool_shared`), and the answers lack `tools`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.volatile import without_volatile
@@ -129,15 +131,20 @@ class SessionHistory:
                 if kept is None:
                     targets.update(id(item) for item in stretch if _is_answer(item))
                 heads = [e.request for e in reversed(stretch) if e.request is not None]
+                tools = heads[0].tools if heads else None
+                if borrowed := _borrowed(heads, messages):
+                    tools = (*(tools or ()), *borrowed)
+                    messages = list(map(_lacking_tools, messages))  # noqa: PLW2901 - completed
                 changes = Counter(code for item in stretch for code in item.changes)
                 changes += Counter(_moved(stretch))
+                changes += Counter(tool_shared=len(borrowed))
                 place = self.prefix + span(stretch[0].where, stretch[-1].where)
                 detail = f"rewound to its message {kept}"
                 yield Conversation(
                     id=unique_name(self.name, taken),
                     record=place,
                     messages=tuple(with_session_keys(self.format_name, messages, self.scope)),
-                    tools=heads[0].tools if heads else None,
+                    tools=tools,
                     model=next((head.model for head in heads if head.model), None),
                     records=records,
                     problems=() if kept is None else (Problem("rewound", place, detail, 0),),
@@ -197,6 +204,29 @@ def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:
                 yield "tools_added_later"
             if old.system != new.system:
                 yield "system_date_moved"
+
+
+def _borrowed(heads: Sequence[RequestHead], messages: Iterable[Message]) -> tuple[Json, ...]:
+    """Returns the definitions of tools that earlier answers call and that were removed since.
+
+    They come from the latest of the requests (`heads`, the last first) that defines them.
+    """
+    if not heads or heads[0].tools is None:
+        return ()
+    known: dict[str, Json] = {}
+    for head in heads:
+        for tool in head.tools or ():
+            known.setdefault(as_str(as_dict(tool).get("name")), tool)
+    own = {as_str(as_dict(tool).get("name")) for tool in heads[0].tools}
+    called = {call.name: None for message in messages for call in calls(message)}
+    return tuple(known[name] for name in called if name in known and name not in own)
+
+
+def _lacking_tools(message: Message) -> Message:
+    """Returns the message; an answer was given to a request with another list of tools."""
+    if message.context is None:
+        return message
+    return replace(message, context=Context.lacking({*message.context.missing, "tools"}))
 
 
 def _messages(
