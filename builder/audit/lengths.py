@@ -10,7 +10,7 @@ import numpy as np
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.sample import Dialogue
-from builder.trainers import DEFAULT_LENGTHS
+from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS
 from builder.trainers.record import Facts, wider
 
 PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
@@ -63,7 +63,7 @@ class LengthAudit:
         )
         columns = ("trainer", "default", "longer", "share", "setting to use")
         return [
-            AuditTable("lengths", "Tokens by part", heads, tuple(rows), note),
+            AuditTable("lengths", "Tokens by part", heads, tuple(rows), note, "share"),
             AuditTable(
                 "trainers", "Samples beyond a trainer's default length", columns, cut, bars="share"
             ),
@@ -79,7 +79,7 @@ class LengthAudit:
 
     def histogram(self) -> Histogram:
         """Returns a histogram of samples by tokens, in doubling bins."""
-        marks = tuple(sorted(DEFAULT_LENGTHS.items()))
+        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items()))
         return doubling("tokens", "Tokens of a sample", "tokens", self.tokens, marks)
 
     def picks(self) -> list[Pick]:

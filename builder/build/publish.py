@@ -24,9 +24,11 @@ from builder.config import Config
 from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review
 from builder.keys import OBJECT
+from builder.ledger import ranked
 from builder.output.folder import Writer
 from builder.output.manifest import (
     AuditEntry,
+    ContextEntry,
     FindingEntry,
     Manifest,
     PairsEntry,
@@ -44,6 +46,7 @@ from builder.parallel.pool import (
 from builder.problem import Problem
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
+from builder.report.advice import judge
 from builder.report.html import Html
 from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
@@ -159,6 +162,7 @@ def publish(
                 surveyed = counted()
                 findings = tuple(map(_finding, found.findings))
                 about = replace(about, audit=AuditEntry(findings=findings))
+                built.judgements, built.advice = judge(surveyed, about, found)
             run.phase("report", None)
             page = report_html(str(folder), about, found, target, surveyed, render)
             # Nothing is written to the folder while the loader reads it.
@@ -221,6 +225,10 @@ def _about(built: Built, run: PublishContext) -> Manifest:
         ledger=built.ledger,
         preferences=PairsEntry(
             pairs=built.pairs, left_out=dict(sorted(built.pairs_left_out.items()))
+        ),
+        context=ContextEntry(
+            levels=dict(ranked(built.context_levels)),
+            missing=dict(ranked(built.context_missing)),
         ),
         review=run.review.counts() if run.review is not None else {},
     )

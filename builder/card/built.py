@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
 from builder.ledger import Ledger
 from builder.output.folder import Writer
+from builder.report.advice import Advice, Judgement
 from builder.verify.dataset import LineReport
 
 
@@ -34,6 +36,7 @@ class Built:
     reasons          why no output was put in place
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
                      build, since samples that it changes are left out
+    judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
@@ -54,6 +57,8 @@ class Built:
     changed_by_loader: list[LineReport] = field(default_factory=list)
     audit: Audit | None = None
     reasons: list[str] = field(default_factory=list)
+    judgements: Sequence[Judgement] = ()
+    advice: Sequence[Advice] = ()
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)

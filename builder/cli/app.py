@@ -49,6 +49,7 @@ Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object 
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every detail.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Tokenizer = Annotated[
     str | None,
@@ -116,6 +117,7 @@ def build(
     strict: Strict = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
     from builder.build.preload import preloading
@@ -152,7 +154,7 @@ def build(
         ray_address=ray_address,
         fresh=fresh,
         strict=strict,
-        output=Output(as_json, quiet),
+        output=Output(as_json, quiet, verbose),
     )
 
 
@@ -437,6 +439,7 @@ def merge(
     strict: Strict = False,
     as_json: Json_ = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> int:
     """Combine built datasets into one, without duplicates and without reading logs again."""
     from builder.cli.merge import run_merge
@@ -444,7 +447,12 @@ def merge(
 
     chosen = load_config(config)
     return run_merge(
-        datasets, chosen, out, workers=workers, strict=strict, output=Output(as_json, quiet)
+        datasets,
+        chosen,
+        out,
+        workers=workers,
+        strict=strict,
+        output=Output(as_json, quiet, verbose),
     )
 
 

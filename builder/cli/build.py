@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 
 from builder.api import EngineName, build_dataset
 from builder.audit.benchmarks import EVALUATION_RUN
@@ -15,6 +16,7 @@ from builder.card.built import Built
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import (
+    BAD,
     BOLD,
     DIM,
     GOOD,
@@ -37,6 +39,7 @@ from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
 from builder.readers import installed_logs
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
+from builder.report.advice import worst
 from builder.sources.store import is_url, local_path
 
 
@@ -89,7 +92,7 @@ def summarise(
             result["as_loaded"] = len(built.changed_by_loader)
         print_json(result)
     elif not output.quiet:
-        _print(built, out, config, here)
+        _print(built, out, config, here, output)
     for report in built.changed_by_loader[:5]:
         place = f"{report.file}:{report.line}" if report.line else report.file
         warn(f"not as `datasets` loads it: {place} {report.findings[0].message}")
@@ -127,29 +130,57 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
     return escaped(f"{names}: {what}")
 
 
-def _print(built: Built, out: str, config: Config, here: Path) -> None:
+def _print(built: Built, out: str, config: Config, here: Path, output: Output) -> None:
+    """Prints what matters for training first, then the accounting; details with `-v`."""
     ledger = built.ledger
     if not ledger.samples:
-        _print_rejects(ledger, config)
+        _print_rejects(ledger, config, verbose=True)
         return
-    proven = painted("each proven against the chat template", GOOD)
     head = painted(counted(ledger.samples, "sample"), BOLD)
-    print(f"{head} in {escaped(out)}, {counted(built.tokens, 'token')}, {proven}")
-    _print_ledger(ledger)
-    _print_rejects(ledger, config)
-    for line in facts(built, config):
+    print(f"{head}, {counted(built.tokens, 'token')}, in {escaped(out)}")
+    if built.judgements:
+        style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(built.judgements)]
+        _print_wrapped("", "; ".join(item.text for item in built.judgements), "  ", style)
+    _print_advice(built)
+    print(painted("accounting", BOLD))
+    _print_ledger(ledger, verbose=output.verbose)
+    _print_rejects(ledger, config, verbose=output.verbose)
+    for line in facts(built, config, verbose=output.verbose):
         print(f"  {line}")
+    folder = escaped(out.rstrip("/"))
     rejects = here / "rejects.jsonl"
-    if rejects.is_file() and rejects.stat().st_size:
-        print(
-            painted(f"  unused data, with reasons: {escaped(out.rstrip('/'))}/rejects.jsonl", DIM)
-        )
+    unused = f"{folder}/rejects.jsonl has what was not used, with reasons; "
+    has_rejects = rejects.is_file() and rejects.stat().st_size
+    print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
 
 
+def _print_advice(built: Built) -> None:
+    """Prints what to do before training: that of the largest effect, with remedy and price."""
+    chosen = [item for item in built.advice if item.training][:SHOWN_ADVICE]
+    if not chosen:
+        return
+    print(painted("before you train", BOLD))
+    for item in chosen:
+        price = f" (price: {item.price})" if item.price else ""
+        _print_wrapped("  - ", item.finding, "    ")
+        _print_wrapped("    → ", item.remedy.replace("`", "") + price, "      ")
+
+
+def _print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
+    """Prints a text in lines that fit a terminal, each in the style."""
+    lines = wrap(escaped(text), WIDTH, initial_indent=begin, subsequent_indent=indent,
+                 break_on_hyphens=False)  # fmt: skip
+    for line in lines:
+        print(painted(line, style) if style else line)
+
+
+SHOWN_ADVICE = 3
 SHOWN_TYPES = 5
+SHOWN_CODES = 3
+WIDTH = 110
 
 
-def _print_ledger(ledger: Ledger) -> None:
+def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
     ignored, rejected = ledger.ignored.total(), ledger.conversations_rejected.total()
     dropped = ledger.calls_dropped.total()
     table = [
@@ -164,9 +195,10 @@ def _print_ledger(ledger: Ledger) -> None:
         print("  " + (painted(line, DIM) if number == 0 else line))
     unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
     if unknown:
+        most = len(unknown) if verbose else SHOWN_TYPES
         listed = ((escaped(code.removeprefix(UNKNOWN_TYPE)), n) for code, n in unknown)
-        shown = [f"{name} {n:,}" for name, n in islice(listed, SHOWN_TYPES)]
-        more = ", …" if len(unknown) > SHOWN_TYPES else ""
+        shown = [f"{name} {n:,}" for name, n in islice(listed, most)]
+        more = ", …" if len(unknown) > most else ""
         print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
 
 
@@ -174,7 +206,7 @@ def _cell(value: str | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else value or ""
 
 
-def _print_rejects(ledger: Ledger, config: Config) -> None:
+def _print_rejects(ledger: Ledger, config: Config, *, verbose: bool) -> None:
     """Prints rejects and dropped calls by code, with the option that would keep them."""
     conversation_remedy = partial(remedy, options=config.normalize)
     for title, codes, remedy_of in (
@@ -182,19 +214,24 @@ def _print_rejects(ledger: Ledger, config: Config) -> None:
         ("conversations rejected", ledger.conversations_rejected, conversation_remedy),
         ("calls dropped", ledger.calls_dropped, None),
     ):
-        if not codes.total():
+        if not codes.total() or not (verbose or remedy_of is conversation_remedy):
             continue
         print(f"  {painted(title, WARNING)}")
         width = max(map(len, codes))
-        for code, count in ranked(codes):
+        found = ranked(codes)
+        for code, count in found if verbose else found[:SHOWN_CODES]:
             kept = remedy_of(code) if remedy_of is not None else None
             note = f"   kept by {kept}" if kept else ""
             print(f"    {code:{width}}  {count:>8,}{note}")
+        left = len(found) - SHOWN_CODES
+        if left > 0 and not verbose:
+            print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
 
 
-def facts(built: Built, config: Config) -> Iterator[str]:
+def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
     """Yields facts about the dataset that the user should know, with remedies."""
     found = built.audit
+    personal = []
     for item in found.findings if found is not None else ():
         is_changed = item.gate is GateAction.change
         if item.audit == "secrets" and is_changed:
@@ -207,20 +244,34 @@ def facts(built: Built, config: Config) -> Iterator[str]:
             count = f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}"
             yield f"{count}, left in place ({why})"
         elif item.audit == "personal_data" and not is_changed:
-            yield (
-                f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}, left in place"
-                " (audit.personal_data: pseudonymise replaces them)"
-            )
+            personal.append(f"{item.code} {item.count:,}")
         elif item.code == EVALUATION_RUN:
             what = f"{item.code}: {counted(item.samples, 'sample')} from {item.message}"
             yield f"{what} (docs/select.md: how to leave them out)"
-    yield from _tools(built)
+    if personal:
+        listed = ", ".join(personal)
+        yield f"personal data left in place: {listed} (audit.personal_data: pseudonymise)"
     if built.is_weighted:
         yield (
             'some samples contain turns with "weight": 0, which must not be trained: builder export'
             " writes them for each trainer (docs/export.md)"
         )
-    yield from _parity(built, config)
+    if verbose:
+        yield from _details(built)
+
+
+def _details(built: Built) -> Iterator[str]:
+    if built.tools_sources["shared"]:
+        samples = counted(built.tools_sources["shared"], "sample")
+        yield f"tool definitions of other sessions of the same agent and version in {samples}"
+    measured = built.audit.facts if built.audit is not None else None
+    if measured is not None and measured.trained is not None:
+        yield f"{measured.trained:.0%} of the text is trained, the rest is context"
+    for mode, count in measured.parity.items() if measured is not None else ():
+        yield (
+            f"{count.in_parity:,} of {count.trained:,} trained turns match {mode} inference"
+            " (docs/parity.md)"
+        )
     levels = built.context_levels
     if levels.total():
         shares = ", ".join(f"{levels[name]:,} {name}" for name in LEVELS if levels[name])
@@ -228,34 +279,6 @@ def facts(built: Built, config: Config) -> Iterator[str]:
         codes = ", ".join(f"{name} {count:,}" for name, count in missing if name in MISSING)
         note = f"; missing: {codes}" if codes else ""
         yield f"context of the trained turns: {shares}{note} (docs/context.md)"
-
-
-def _tools(built: Built) -> Iterator[str]:
-    sources = built.tools_sources
-    if inferred := sources["inferred"] + sources["mixed"]:
-        yield (
-            f"tool definitions inferred from calls in {counted(inferred, 'sample')}: supply the"
-            " real ones with --tools FILE (inputs[].tools) where you have them"
-        )
-    if sources["shared"]:
-        samples = counted(sources["shared"], "sample")
-        yield f"tool definitions of other sessions of the same agent and version in {samples}"
-
-
-def _parity(built: Built, config: Config) -> Iterator[str]:
-    mode = config.verify.options.mode
-    trained = built.audit.facts.trained if built.audit is not None else None
-    if trained is not None:
-        yield f"{trained:.0%} of the text is trained, the rest is context"
-    count = built.audit.facts.parity.get(mode) if built.audit is not None else None
-    if count is not None:
-        text = (
-            f"{count.in_parity:,} of {count.trained:,} trained turns have the bytes of {mode}"
-            " inference"
-        )
-        if count.in_parity != count.trained and config.normalize.unit != "turn":
-            text += " (normalize.unit: turn makes it all of them; docs/parity.md)"
-        yield text
 
 
 def list_stores(output: Output) -> int:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The form of the output: one JSON object (`--json`), errors only (`--quiet`), or words."""
+    """The form of the output: one JSON object (`--json`), errors only (`--quiet`), or words.
+
+    `verbose` (`-v`): with every detail.
+    """
 
     as_json: bool = False
     quiet: bool = False
+    verbose: bool = False
 
     @property
     def in_words(self) -> bool:

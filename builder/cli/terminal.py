@@ -18,6 +18,7 @@ BOLD = "\x1b[1m"
 DIM = "\x1b[2m"
 GOOD = "\x1b[32m"
 WARNING = "\x1b[33m"
+BAD = "\x1b[31m"
 
 
 def escaped(text: str) -> str:

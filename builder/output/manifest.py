@@ -89,6 +89,14 @@ class PairsEntry:
     left_out: Mapping[str, int] = key(COUNTS, "uncertain pairs (docs/preference.md)")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEntry:
+    """The counts of how well the contexts of trained turns are known."""
+
+    levels: Mapping[str, int] = key(COUNTS, "trained turns by the level of their context")
+    missing: Mapping[str, int] = key(COUNTS, "trained turns by what their context lacks")
+
+
 REPORTED = "report"
 AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
 GATE = Kind("text", lambda value: value if isinstance(value, str) and value else REPORTED)
@@ -174,6 +182,9 @@ class Manifest:
     tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were proven against")
     ledger: Ledger | None = key(LEDGER, "what became of every record, conversation and call")
     preferences: PairsEntry = key(one(PairsEntry), "counts of preference pairs")
+    context: ContextEntry = key(
+        one(ContextEntry), "how well the contexts of trained turns are known", optional=True
+    )
     review: Mapping[str, Json] = key(OBJECT, "counts of the decisions applied", optional=True)
     audit: AuditEntry | None = key(AUDIT, "findings of the audits", optional=True)
     files: tuple[FileEntry, ...] = key(each(FileEntry), "the files of the folder")
@@ -229,6 +240,11 @@ class Manifest:
     def parity_policy(self) -> str:
         """Returns what was done about turns that are not in parity, or ""."""
         return TEXT.read(self._option("verify", "parity"))
+
+    @property
+    def unit(self) -> str:
+        """Returns the training unit, or ""."""
+        return TEXT.read(self._option("normalize", "unit"))
 
     @property
     def options(self) -> dict[str, Json]:

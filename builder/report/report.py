@@ -21,7 +21,7 @@ from builder.report.page import fit, page
 from builder.report.rejects import rejects_by_code, rejects_html
 from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
-from builder.report.survey import Survey, charts, fetch, survey
+from builder.report.survey import Survey, charts, fetch, survey, with_contexts
 from builder.report.verdict import verdict
 from builder.text import number
 
@@ -38,13 +38,13 @@ Render = Callable[[Sequence[Picked]], Iterable[Html]]
 """Samples → the body of each, in order."""
 _SAMPLE_BYTES = 60_000
 _CHART_BYTES = 1_000_000
-_FIRST = ("patterns", "tools")
-"""Keys of the tables that come first."""
+_FIRST = ("tokens", "tools", "turns", "lengths")
+"""Keys of the charts on the first screen: lengths, tools, turns, tokens by role."""
 
 _SECTIONS = (
     ("overview", "Overview"),
     ("findings", "Findings"),
-    ("charts", "Tools and behaviour"),
+    ("charts", "More about the samples"),
     ("samples", "Samples"),
     ("rejects", "Rejects"),
     ("made", "How it was made"),
@@ -68,13 +68,15 @@ def report_html(
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
     found, samples = Survey(), []
     if ledger is None or ledger.samples:
-        found = surveyed or survey(dataset)
+        found = with_contexts(surveyed or survey(dataset), manifest)
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
         samples = fetch(dataset, picks, MAX_SAMPLES)
     places = {picked.where: picked.number for picked in samples}
     flow = ledger_figure(ledger) if ledger is not None else EMPTY
     sections = {
-        "overview": join((verdict(found, ledger, manifest, audit), flow)),
+        "overview": join(
+            (verdict(found, ledger, manifest, audit), first_charts(found, audit), flow)
+        ),
         "findings": findings(audit, places),
         "charts": _charts(found, audit),
         "rejects": rejects_html(rejects_by_code(dataset)),
@@ -97,8 +99,11 @@ def sample_body(picked: Picked, target: Target) -> Html:
     return sample_html(picked, target, _SAMPLE_BYTES)
 
 
-def _charts(found: Survey, audit: Audit | None) -> Html:
-    """Returns the charts of the audit, and those of the survey for everything else."""
+def _all_charts(found: Survey, audit: Audit | None) -> list[Histogram | AuditTable]:
+    """Returns the charts of the audit, and those of the survey for everything else.
+
+    Charts that draw a comparison come first, tables of one row and histograms of one bin last.
+    """
     histograms, tables = charts(found)
     if audit is not None:
         drawn = {histogram.key for histogram in audit.histograms}
@@ -106,13 +111,29 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
         histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
         tables = (*audit.tables, *(item for item in tables if item.key not in known))
     filled = [table for table in tables if any(any(row[1:]) for row in table.rows)]
-    ordered = sorted(filled, key=lambda table: (table.key not in _FIRST, table.bars is None))
-    first = sum(table.key in _FIRST for table in filled)
-    figures: tuple[Histogram | AuditTable, ...] = (
-        *ordered[:first],
-        *(item for item in histograms if any(item.counts)),
-        *ordered[first:],
-    )
+    patterns = [table for table in filled if table.key == "patterns"]
+    others = [table for table in filled if table.key != "patterns"]
+    drawn_first = sorted(others, key=lambda table: table.bars is None)
+    counted_bins = [item for item in histograms if any(item.counts)]
+    return sorted([*patterns, *counted_bins, *drawn_first], key=_has_one_value)
+
+
+def _has_one_value(item: Histogram | AuditTable) -> bool:
+    if isinstance(item, Histogram):
+        return sum(map(bool, item.counts)) < 2
+    return len(item.rows) < 2
+
+
+def first_charts(found: Survey, audit: Audit | None) -> Html:
+    """Returns the charts of the first screen."""
+    items = {item.key: item for item in _all_charts(found, audit)}
+    chosen = [items[key] for key in _FIRST if key in items]
+    return tag("div", *map(_figure, chosen), class_="charts") if chosen else EMPTY
+
+
+def _charts(found: Survey, audit: Audit | None) -> Html:
+    """Returns all other charts."""
+    figures = [item for item in _all_charts(found, audit) if item.key not in _FIRST]
     narrow = [item for item in figures if not is_wide(item)]
     wide = [item for item in figures if is_wide(item)]
     columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
@@ -121,7 +142,7 @@ def _charts(found: Survey, audit: Audit | None) -> Html:
 
 def _proven_against(manifest: Manifest) -> Html:
     facts = proof(manifest)
-    return join((tag("h3", text("Proven against")), facts)) if facts else EMPTY
+    return join((tag("h3", text("Verified against")), facts)) if facts else EMPTY
 
 
 def _figure(item: Histogram | AuditTable) -> Html:
@@ -147,7 +168,7 @@ def _samples(
     message = (
         f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
         " the first of each kind, and what the audit picked."
-        " The raw record is named, not copied: it may contain what was removed from the sample."
+        " The logs themselves are not on this page: they may contain what was removed."
     )
     if lost:
         message += f" {number(lost)} more did not fit."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,9 +19,10 @@ from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
 from builder.dataset.store import Rows, characters
 from builder.ledger import ranked
+from builder.output.manifest import Manifest
 from builder.report.html import shorten
 from builder.report.samples import Picked
-from builder.trainers import DEFAULT_LENGTHS
+from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS
 
 _NAMES = 400
 """Distinct values of a field that are counted separately."""
@@ -39,6 +40,8 @@ class Survey:
     missing     trained turns by what their context lacks
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
+    turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
+    chars       code points of the renderings, and `trained_chars` those that are trained
     """
 
     samples: int = 0
@@ -53,6 +56,9 @@ class Survey:
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
     changes: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
+    turn_tokens: int = 0
+    chars: int = 0
+    trained_chars: int = 0
     picks: tuple[Pick, ...] = ()
 
 
@@ -80,7 +86,7 @@ def survey(dataset: str) -> Survey:
     extremes = [Pick(reason, number) for reason, (_, number) in sorted(most.items())]
     formats = [Pick(f"typical of {name}", _median(lengths[name])) for name in sorted(lengths)]
     rare = [Pick(reason, number) for reason, number in sorted(first.items())]
-    spread = [Pick("of a spread", number) for number in _doubling_numbers(found.samples)]
+    spread = [Pick("every doubling", number) for number in _doubling_numbers(found.samples)]
     found.picks = (*typical, *extremes, *rare, *formats, *spread)
     return found
 
@@ -95,6 +101,10 @@ def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
     found.turns += turns
     if turns:
         found.turn_counts[turns] += 1
+    if meta.spans and meta.chars:
+        found.chars += meta.chars
+        found.trained_chars += sum(end - start for start, end in meta.spans)
+        found.turn_tokens += sum(end for _, end in meta.spans) * meta.tokens // meta.chars
     if meta.context is not None:
         _count(found.context, meta.context.level, turns)
         for code in meta.context.missing:
@@ -110,6 +120,17 @@ def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
         several = meta.models if name == "model" and meta.models else (value,)
         for one in filter(None, several):
             _count(found.by_field.setdefault(name, Counter()), one, 1)
+
+
+def with_contexts(found: Survey, manifest: Manifest) -> Survey:
+    """Returns the survey with the counts of the manifest, which knows the context of each turn.
+
+    A line of meta/ has the context of the whole sample.
+    """
+    stated = manifest.context
+    if not stated.levels:
+        return found
+    return replace(found, context=Counter(stated.levels), missing=Counter(stated.missing))
 
 
 def _count(counter: Counter[str], value: str, count: int) -> None:
@@ -213,7 +234,7 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
     histograms = []
     unit = "tokens" if found.has_tokens else "characters"
     if found.lengths:
-        marks = tuple(sorted(DEFAULT_LENGTHS.items())) if found.has_tokens else ()
+        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items())) if found.has_tokens else ()
         histograms.append(doubling(unit, f"Length in {unit}", unit, found.lengths, marks))
     if found.turn_counts:
         histograms.append(
@@ -230,7 +251,9 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
             " renders from the same messages in that mode of inference."
         )
         columns = ("mode", "turns", "share")
-        table = AuditTable("parity", "Turns in parity with inference", columns, rows, note, "share")
+        table = AuditTable(
+            "parity", "Trained turns that match inference", columns, rows, note, "share"
+        )
         tables.append(table)
 
     def add(key: str, title: str, heads: tuple[str, str], counts: Counter[str], note: str) -> None:

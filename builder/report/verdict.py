@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from builder.audit.result import Audit, AuditFinding, GateAction
-from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.remedies import remedy
+from builder.audit.result import Audit
 from builder.output.manifest import Manifest
-from builder.report.html import EMPTY, Html, counted, join, prose, shorten, statement, tag, text
+from builder.report.advice import Advice, Judgement, judge, percent, worst
+from builder.report.html import EMPTY, Html, join, prose, statement, tag, text
 from builder.report.ledger_stages import LedgerCounts
-from builder.report.survey import Survey
+from builder.report.survey import Survey, with_contexts
 from builder.text import number
 from builder.verify.options import mode_named
 
-ADVICE = 5
-"""Number of recommendations shown; everything else is in the sections below."""
+ADVICE = 3
+"""Number of recommendations shown first; the others can be opened."""
 
-_REMEDIES = {
-    **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
-    "contaminated": "Remove the samples that `builder audit --contamination` names.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A finding, the share of the dataset that it affects, and its remedy.
-
-    Code in `remedy` is between backticks.
-    """
-
-    share: float
-    finding: str
-    remedy: str
+_STYLES = {"good": "verdict good", "fair": "verdict fair", "poor": "verdict open"}
 
 
 def verdict(
     found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
-    """Returns the verdict: what is proven, the main counts, the losses, and what to do first."""
+    """Returns the verdict: what is verified, the main counts, what to do first, and the losses."""
+    judged, advised = judge(found, manifest, audit)
     parts = (
-        _sentence(found, manifest, audit),
+        _sentence(found, manifest, audit, judged),
         _converted(audit),
         _shares(found, manifest, audit),
+        _advice(advised),
         _lost(ledger),
-        _advice(found, ledger, manifest, audit),
     )
     return join(parts)
 
@@ -57,7 +39,10 @@ def _samples(found: Survey, manifest: Manifest, audit: Audit | None) -> int:
     return audit.samples if audit is not None and manifest.is_empty else found.samples
 
 
-def _sentence(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
+def _sentence(
+    found: Survey, manifest: Manifest, audit: Audit | None, judged: Sequence[Judgement]
+) -> Html:
+    """Returns the verdict; its colour is that of the worst judgement."""
     if not found.samples:
         return statement("No samples. ", "There is nothing to train on here.", "verdict open")
     turns = f" with {number(found.turns)} trained turns" if found.turns else ""
@@ -70,13 +55,23 @@ def _sentence(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
             "There is no manifest: this dataset was not made by `builder build`. Check it with"
             " `builder verify`."
         )
-        return statement(f"{head}Not proven. ", words, "verdict open")
-    words = (
-        "its text is what the tokenizer's own chat template renders for the conversation, and it"
-        " parses back to the same messages. Parity with inference and the level of context of each"
-        " trained turn are counted below."
+        return statement(f"{head}Not verified. ", words, "verdict open")
+    marks = [
+        tag("li", tag("span", text(item.grade), class_="grade"), text(f" {item.text}"),
+            class_=item.grade)
+        for item in judged
+    ]  # fmt: skip
+    meaning = (
+        "Verified: the text is what the tokenizer's own chat template renders, and it reads back as"
+        " the same messages."
     )
-    return statement(f"{head}Every sample is proven in bytes: ", words, "verdict good")
+    return tag(
+        "div",
+        tag("p", tag("strong", text(head))),
+        tag("ul", *marks, class_="judgements"),
+        tag("p", text(meaning), class_="note"),
+        class_=_STYLES[worst(judged)],
+    )
 
 
 def _converted(audit: Audit | None) -> Html:
@@ -99,22 +94,24 @@ def _shares(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     if found.has_tokens:
         tiles.append(("tokens", number(found.tokens)))
     trained = audit.facts.trained if audit is not None else None
+    if trained is None and found.chars:
+        trained = found.trained_chars / found.chars
     if trained is not None:
         label = "of the text is trained"
         if found.has_tokens:
             label += f", about {number(_about(found.tokens * trained))} tokens"
-        tiles.append((label, _percent(trained)))
+        tiles.append((label, percent(trained)))
     if found.turns:
         tiles.append(("trained turns", number(found.turns)))
     mode = mode_named(manifest.mode)
     if found.turns and mode in found.parity:
         share = found.parity[mode] / found.turns
-        tiles.append((f"trained turns in the bytes of {mode} inference", _percent(share)))
-    levels = found.context
+        tiles.append((f"of the trained turns match {mode} inference", percent(share)))
+    levels = with_contexts(found, manifest).context
     if levels.total():
         known = levels["proven"] + levels["rendered"]
-        tiles.append(("context as the model saw it (proven or rendered)",
-                      _percent(known / levels.total())))  # fmt: skip
+        label = "of the trained turns have the context that the model saw (proven or rendered)"
+        tiles.append((label, percent(known / levels.total())))
     if found.calls:
         tiles.append(("tool calls", number(found.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
@@ -140,79 +137,18 @@ def _lost(ledger: LedgerCounts | None) -> Html:
     return statement("Lost: ", f"{words}.")
 
 
-def _advice(
-    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
-) -> Html:
-    ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
-    if not ranked:
+def _advice(advised: Sequence[Advice]) -> Html:
+    if not advised:
         return EMPTY
-    items = [tag("li", text(f"{item.finding} "), prose(item.remedy)) for item in ranked[:ADVICE]]
-    return tag("section", tag("h3", text("What to do first")), tag("ol", *items, class_="advice"))
+    first = tag("ol", *map(_item, advised[:ADVICE]), class_="advice")
+    others = EMPTY
+    if len(advised) > ADVICE:
+        title = tag("summary", text(f"{number(len(advised) - ADVICE)} more"))
+        more = tag("ol", *map(_item, advised[ADVICE:]), class_="advice", start=ADVICE + 1)
+        others = tag("details", title, more)
+    return tag("section", tag("h3", text("What to do first")), first, others)
 
 
-def advice(
-    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
-) -> Iterator[Advice]:
-    """Yields everything that has a remedy, unordered."""
-    for finding in audit.findings if audit is not None else ():
-        if advised := _of_finding(finding, found.samples, manifest):
-            yield advised
-    if ledger is not None:
-        for loss in ledger.conversations.losses:
-            for code, count in loss.codes:
-                if option := remedy(code, NormalizeOptions()):
-                    share = count / max(ledger.conversations.found, 1)
-                    lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
-                    yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
-    mode = mode_named(manifest.mode)
-    if found.turns and mode in found.parity and found.parity[mode] < found.turns:
-        missing = found.turns - found.parity[mode]
-        yield Advice(
-            missing / found.turns,
-            f"{counted(missing, 'trained turn')} without parity with {mode} inference: the"
-            " template writes an empty think block before the last turn only. One sample for each"
-            " turn, or a template without thoughts, makes the bytes equal.",
-            "`normalize.unit: turn`",
-        )
-    if found.context.total() and found.context["partial"]:
-        partial = found.context["partial"]
-        missing_codes = ", ".join(shorten(code, 30) for code, _ in found.missing.most_common(4))
-        yield Advice(
-            partial / found.context.total(),
-            f"{counted(partial, 'trained turn')} whose context is only partly known (missing:"
-            f" {missing_codes}). Supply the prompt and the tools if you have them.",
-            "`inputs[].system, inputs[].tools`",
-        )
-    sources = found.by_field.get("tools_source", Counter[str]())
-    inferred = sources["inferred"] + sources["mixed"]
-    if inferred:
-        yield Advice(
-            inferred / max(found.samples, 1),
-            f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
-            " name only the tools that will be called, unlike the definitions at inference.",
-            "`inputs[].tools: tools.json`",
-        )
-
-
-def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advice | None:
-    """Returns the remedy of a finding that is still in the dataset, or None.
-
-    Secrets count as affecting every sample, except for those that were left by design.
-    """
-    option = _REMEDIES.get(finding.code) or _REMEDIES.get(finding.audit)
-    if finding.gate is not GateAction.report or not option or not finding.count:
-        return None
-    share = finding.samples / max(samples, 1)
-    if manifest.leaves_by_design(finding.audit, finding.code):
-        option = SECRETS_LEFT
-    elif finding.audit == "secrets":
-        share = 1.0
-    where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
-    return Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", option)
-
-
-def _percent(share: float) -> str:
-    """Formats a share so that 100 % and 0 % appear only if they are exact."""
-    if 0 < share < 1:
-        share = min(max(share, 0.001), 0.999)
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+def _item(item: Advice) -> Html:
+    price = f" (price: {item.price})" if item.price else ""
+    return tag("li", text(f"{item.finding} "), prose(f"{item.remedy}{price}"))

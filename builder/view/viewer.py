@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
@@ -21,8 +22,9 @@ from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import how_made, proof
 from builder.report.page import page
+from builder.report.report import first_charts
 from builder.report.samples import Picked, headline
-from builder.report.survey import Survey
+from builder.report.survey import Survey, survey, with_contexts
 from builder.report.verdict import verdict
 from builder.text import number
 from builder.view.columns import ColumnView, Mask
@@ -71,6 +73,7 @@ class Viewer:
         self.manifest = manifest
         self.review = review
         self.index = SampleIndex(rows)
+        self._folder = folder
         self._tokenizer = tokenizer
         rejects = folder / REJECTS if folder is not None else None
         has_rejects = rejects is not None and rejects.is_file()
@@ -86,6 +89,14 @@ class Viewer:
     def target(self) -> Target:
         """Returns the tokenizer, which is loaded for the first sample."""
         return target_for(self._tokenizer)
+
+    @cached_property
+    def _counted(self) -> Survey:
+        """Returns the counts of the samples; those of the manifest for a file."""
+        if self._folder is not None:
+            return survey(str(self._folder))
+        stated = self.manifest.ledger
+        return Survey(samples=stated.samples if stated is not None else 0)
 
     # -- samples -----------------------------------------------------------------------------------
 
@@ -203,17 +214,19 @@ class Viewer:
     # -- the dataset -------------------------------------------------------------------------------
 
     def overview(self) -> bytes:
-        """Returns the page of what the manifest contains."""
+        """Returns the first page of the report, counted at the first request."""
         stated = self.manifest.ledger
         ledger = ledger_counts(stated) if stated is not None else None
-        counts = Survey(samples=ledger.samples if ledger is not None else 0)
+        found = with_contexts(self._counted, self.manifest)
+        audit = _audit_in(self.manifest, found.samples)
         main = join(
             (
                 tag("h2", text("Overview")),
-                verdict(counts, ledger, self.manifest, None),
+                verdict(found, ledger, self.manifest, audit),
+                first_charts(found, audit),
                 ledger_figure(ledger) if ledger is not None else EMPTY,
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),
-                tag("section", tag("h2", text("Proven against")), proof(self.manifest)),
+                tag("section", tag("h2", text("Verified against")), proof(self.manifest)),
             )
         )
         return self._page("Overview", main)
@@ -284,6 +297,25 @@ class Viewer:
         return page(
             shorten(name, 80), main, links, subtitle=title, viewer=True, keys=KEYS, wide=wide
         )
+
+
+def _audit_in(manifest: Manifest, samples: int) -> Audit | None:
+    """Returns the findings that the manifest lists."""
+    if manifest.audit is None:
+        return None
+    gates = {gate.value: gate for gate in GateAction}
+    findings = tuple(
+        AuditFinding(
+            item.audit,
+            item.code,
+            item.message,
+            item.count,
+            item.samples,
+            gates.get(item.gate, GateAction.report),
+        )
+        for item in manifest.audit.findings
+    )
+    return Audit(samples, findings)
 
 
 def _query(params: Mapping[str, str]) -> Query:

@@ -56,7 +56,8 @@ def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "normalize.control_tokens: neutralise" in out
     assert "secret" not in out  # there are none
-    assert "trained turns have the bytes of non-thinking inference" in out
+    assert "of the trained turns match non-thinking inference" in out
+    assert "times the tokens" in out  # the price of `unit: turn`
 
 
 def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):

@@ -22,7 +22,7 @@ OWN = {
     "cli/inspect.py": "its own result", "cli/verify.py": "its own result",
     "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
     "push/gates.py": "the card's front matter",
-    "report/verdict.py": "counts by name", "view/review_file.py": "numbers of the viewer",
+    "report/advice.py": "counts by name", "view/review_file.py": "numbers of the viewer",
     "view/viewer.py": "numbers of the viewer",
 }  # fmt: skip
 """Files that use a word that is also a key, and for what."""

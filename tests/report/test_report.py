@@ -332,7 +332,7 @@ def test_text_can_be_read_on_every_background():
     )
     for colours in (light, dark):
         for ink, paper in [
-            *product(("ink", "muted", "accent", "loss"), ("paper", "panel")),
+            *product(("ink", "muted", "accent", "loss", "good", "fair"), ("paper", "panel")),
             ("good", "paper"), ("ink", "trained"), ("key", "key-soft"), ("key", "trained"),
             ("loss", "loss-soft"), ("ink", "accent-soft"),
         ]:  # fmt: skip

@@ -280,7 +280,7 @@ def test_the_report_names_the_conversion(tmp_path, capsys):
     assert '<p class="name">wc</p>' in page
     assert f"Not a sample: </strong><code>{code}</code>" in page
     assert "2 of 2 rows were read as sharegpt" in page
-    assert "1 of 2 rows are samples. Not proven." in page
+    assert "1 of 2 rows are samples. Not verified." in page
 
 
 def test_the_search_is_the_same_while_the_index_is_being_built(tmp_path):

@@ -1,0 +1,228 @@
+"""Judges whether a dataset is ready for training, and says what to do first.
+
+The report, the viewer and the summary of a build show the same judgements and the same advice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.remedies import remedy
+from builder.output.manifest import Manifest
+from builder.qwen3.parity import MODES
+from builder.report.html import counted, shorten
+from builder.report.ledger_stages import LedgerCounts, ledger_counts
+from builder.report.survey import Survey, with_contexts
+from builder.text import number
+from builder.verify.options import mode_named
+
+LONG = 32_768
+"""Tokens beyond which a sample exceeds the context that Qwen3 models were trained with."""
+
+_REMEDIES = {
+    **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
+    "contaminated": "Remove the samples that `builder audit --contamination` names.",
+}
+_SUPPLIED = {"system": "`inputs[].system`", "tools": "`inputs[].tools`"}
+"""What the user can supply of a context that the log lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A property that decides whether a dataset is ready, as the share of it that is good."""
+
+    text: str
+    share: float
+    good: float = 0.9
+    fair: float = 0.5
+
+    @property
+    def grade(self) -> str:
+        """Returns good, fair or poor."""
+        return "good" if self.share >= self.good else "fair" if self.share >= self.fair else "poor"
+
+
+def worst(judgements: Sequence[Judgement]) -> str:
+    """Returns the worst grade; poor if there are no judgements."""
+    grades = {item.grade for item in judgements}
+    return next((grade for grade in ("poor", "fair", "good") if grade in grades), "poor")
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A finding, the share of the dataset that it affects, and its remedy.
+
+    Code in `remedy` is between backticks. `price` is what the remedy costs, or "". `training`: it
+    changes what a model learns; other advice is about losses, or about publishing.
+    """
+
+    share: float
+    finding: str
+    remedy: str
+    price: str = ""
+    training: bool = False
+
+
+def judge(
+    found: Survey, manifest: Manifest, audit: Audit | None
+) -> tuple[list[Judgement], list[Advice]]:
+    """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
+    found = with_contexts(found, manifest)
+    ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
+    ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
+    return list(judgements(found, ledger, manifest)), ranked
+
+
+def judgements(
+    found: Survey, ledger: LedgerCounts | None, manifest: Manifest
+) -> Iterator[Judgement]:
+    """Yields the judgements: bytes, match with inference, context, loss."""
+    is_verified = bool(manifest.tokenizer.template_sha256)
+    yield Judgement(
+        "every sample verified byte for byte" if is_verified else "not verified",
+        1.0 if is_verified else 0.0,
+    )
+    mode = mode_named(manifest.mode)
+    if found.turns and mode in found.parity:
+        share = found.parity[mode] / found.turns
+        yield Judgement(f"{percent(share)} of the trained turns match {mode} inference", share)
+    levels = found.context
+    if levels.total():
+        share = 1 - levels["partial"] / levels.total()
+        yield Judgement(f"{percent(share)} of them have a complete context", share)
+    if ledger is not None and ledger.conversations.found:
+        lost = sum(loss.count for loss in ledger.conversations.losses if not loss.by_design)
+        share = lost / ledger.conversations.found
+        text = f"{percent(share)} of the conversations were rejected"
+        yield Judgement(text, 1 - share, good=0.95, fair=0.75)
+
+
+def advice(
+    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
+) -> Iterator[Advice]:
+    """Yields everything that has a remedy, unordered."""
+    for finding in audit.findings if audit is not None else ():
+        if advised := _of_finding(finding, found.samples, manifest):
+            yield advised
+    if ledger is not None:
+        for loss in ledger.conversations.losses:
+            for code, count in loss.codes:
+                if option := remedy(code, NormalizeOptions()):
+                    share = count / max(ledger.conversations.found, 1)
+                    lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
+                    yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
+    yield from _matching(found, manifest)
+    yield from _context(found)
+    yield from _thoughts(found)
+    yield from _long(found)
+
+
+def _matching(found: Survey, manifest: Manifest) -> Iterator[Advice]:
+    mode = mode_named(manifest.mode)
+    if not found.turns or mode not in found.parity or found.parity[mode] >= found.turns:
+        return
+    differing = found.turns - found.parity[mode]
+    model = manifest.tokenizer.template_name or manifest.tokenizer.name or "the model"
+    text = (
+        f"{number(differing)} of {number(found.turns)} trained turns do not match {mode}"
+        f" inference of {model}: the bytes before them differ, such as the empty think block that"
+        " the template writes before the last turn only."
+    )
+    other, count = max(((name, found.parity[name]) for name in MODES), key=lambda item: item[1])
+    if count > found.parity[mode]:
+        text += f" In {other} mode {number(count)} match."
+    price = ""
+    if found.tokens and found.turn_tokens > found.tokens:
+        price = f" ({found.turn_tokens / found.tokens:.1f} times the tokens)"
+    remedies = (
+        f"`normalize.unit: turn`{price}" if manifest.unit != "turn" else "",
+        "a template without thoughts (`verify.tokenizer: Qwen/Qwen3-4B-Instruct-2507`)",
+    )
+    joined = ", or ".join(filter(None, remedies))
+    yield Advice(differing / found.turns, text, joined, training=True)
+
+
+def _context(found: Survey) -> Iterator[Advice]:
+    sources = found.by_field.get("tools_source", Counter[str]())
+    inferred = sources["inferred"] + sources["mixed"]
+    if inferred:
+        yield Advice(
+            inferred / max(found.samples, 1),
+            f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
+            " name only the tools that will be called, unlike the definitions at inference.",
+            "the real definitions, with `--tools FILE` (`inputs[].tools`)",
+            training=True,
+        )
+    partial, turns = found.context["partial"], found.context.total()
+    codes = [code for code, _ in found.missing.most_common() if not (inferred and code == "tools")]
+    if partial and codes:
+        listed = ", ".join(
+            f"{shorten(code, 30)} {number(found.missing[code])}" for code in codes[:4]
+        )
+        supplied = [_SUPPLIED[code] for code in codes if code in _SUPPLIED]
+        yield Advice(
+            found.missing[codes[0]] / turns,
+            f"{number(partial)} of {number(turns)} trained turns whose context the log does not"
+            f" contain completely (missing: {listed}).",
+            " and ".join(supplied) or "`verify.context: logged` leaves them out",
+            training=True,
+        )
+
+
+def _thoughts(found: Survey) -> Iterator[Advice]:
+    dropped = found.changes["reasoning_dropped"]
+    if dropped:
+        yield Advice(
+            min(dropped / max(found.turns, 1), 1.0),
+            f"{counted(dropped, 'thought')} left out: a model trained on this answers without"
+            " thinking.",
+            "`normalize.reasoning: keep` with `normalize.unit: query` (`--preset sft-thinking`)",
+            "more samples, which repeat their context",
+            training=True,
+        )
+
+
+def _long(found: Survey) -> Iterator[Advice]:
+    if not found.has_tokens:
+        return
+    beyond = sum(count for tokens, count in found.lengths.items() if tokens > LONG)
+    if beyond:
+        tokens = sum(tokens * count for tokens, count in found.lengths.items() if tokens > LONG)
+        share = tokens / max(found.tokens, 1)
+        yield Advice(
+            beyond / max(found.samples, 1),
+            f"{counted(beyond, 'sample')} ({percent(share)} of the tokens) longer than"
+            f" {number(LONG)} tokens, which trainers cut or few machines can hold.",
+            f"`limits: {{max_tokens: {LONG}, too_long: split}}`",
+            "windows repeat the system prompt, the tools and the first message",
+            training=True,
+        )
+
+
+def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advice | None:
+    """Returns the remedy of a finding that is still in the dataset, or None.
+
+    Secrets count as affecting every sample, except for those that were left by design.
+    """
+    option = _REMEDIES.get(finding.code) or _REMEDIES.get(finding.audit)
+    if finding.gate is not GateAction.report or not option or not finding.count:
+        return None
+    share = finding.samples / max(samples, 1)
+    if manifest.leaves_by_design(finding.audit, finding.code):
+        option = SECRETS_LEFT
+    elif finding.audit == "secrets":
+        share = 1.0
+    where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
+    return Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", option)
+
+
+def percent(share: float) -> str:
+    """Formats a share so that 100 % and 0 % appear only if they are exact."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{100 * share:.1f} %".replace(".0 %", " %")
