@@ -195,8 +195,19 @@ class RequestChain:
             outcome=self.history.outcome,
         )
         yield conversation
+        yield from self._cut_off(continued)
         yield from self._rewritten(history, conversation)
         yield from abandoned(self.last, self.history, self.answers, chosen)
+
+    def _cut_off(self, continued: frozenset[int]) -> Iterator[Problem]:
+        """Yields a problem for each cut answer that the client continued from.
+
+        Its turn is context; those at `continued` are completed by the next answer.
+        """
+        for at, (exchange, answer) in sorted(self.responses.items()):
+            if answer.fault is not None and at not in continued:
+                detail = "the recorded answer is not whole: its turn is context only"
+                yield Problem(answer.fault, exchange.where, detail, records=0)
 
     def _rewritten(
         self, history: Sequence[Message], conversation: Conversation
