@@ -41,6 +41,7 @@ PACKAGES = (
 
 OTHER_ROOMS = (
     "api.py",
+    "capture",
     "card",
     "cli",
     "codes.py",

@@ -428,6 +428,54 @@ def collect(
     return run_collect(out, inputs or (), Output(as_json, quiet), dry_run=dry_run)
 
 
+@app.command(context_settings={"allow_interspersed_args": False})
+def capture(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND…", help="The command whose requests are captured."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder of captures (captures), or the FILE."),
+    ] = None,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, metavar="PORT", help="Serve there until Ctrl-C; 0: any free port."
+        ),
+    ] = None,
+    definitions: Annotated[
+        bool,
+        typer.Option(
+            "--definitions", help="Keep only the prompt and the tools it sends; no provider needed."
+        ),
+    ] = False,
+    own_settings: Annotated[
+        bool,
+        typer.Option("--own-settings", help="Definitions with your own settings, not a new home."),
+    ] = False,
+    upstream: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
+    ] = None,
+    as_json: Json_ = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run an agent with its requests passing through, and keep requests and answers as logs."""
+    from builder.cli.capture import run_capture
+
+    return run_capture(
+        command or (),
+        out,
+        serve=serve,
+        definitions=definitions,
+        own_settings=own_settings,
+        upstream=upstream or (),
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
 @app.command()
 def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],

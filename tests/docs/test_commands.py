@@ -200,7 +200,7 @@ def test_every_command_of_every_page_has_options_that_exist():
             name, rest = line
             if name not in sections:
                 continue
-            for option in re.findall(r"(?<!\w)--?[a-z][\w-]*", rest.partition("  #")[0]):
+            for option in re.findall(r"(?<!\w)--?[a-z][\w-]*", re.split("  #| -- ", rest)[0]):
                 seen += 1
                 known = f"`{option}`" in sections[name] or option in ("-h", "--help")
                 assert known, f"{page.name}: builder {name}{rest}"

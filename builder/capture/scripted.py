@@ -1,0 +1,150 @@
+"""Answers requests of four APIs with a fixed text, in place of a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from builder.capture.serving import body_of
+from builder.jsonio import JsonFault, dumps, loads
+from builder.readers.api.capture.dialect import (
+    ANTHROPIC,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    dialect,
+)
+from builder.readers.toolkit.narrow import as_dict, as_str
+
+TEXT = "This is a fixed answer of `builder capture --definitions`."
+MODEL = "builder-definitions"
+"""The model that answers name, so that nobody takes a session with them for a real one."""
+
+Body = dict[str, Any]
+Take = Callable[[str, Body, Mapping[str, str]], object]
+"""Takes the API, the body and the headers of a request."""
+
+
+def handler(take: Take) -> Callable[[web.BaseRequest], Any]:
+    """Returns a handler for `builder.capture.serving.serve`; `take` is called with each request."""
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        path = request.raw_path.partition("?")[0]
+        if "Upgrade" in request.headers:
+            return web.Response(status=426)  # agents then use HTTP
+        if request.method != "POST":
+            return web.json_response(_models() if "models" in path else {})
+        try:
+            body = as_dict(loads(await body_of(request)))
+        except JsonFault:
+            body = {}
+        if path.endswith(("/count_tokens", ":countTokens")):
+            return web.json_response({"input_tokens": 1, "totalTokens": 1})
+        name = dialect(body, path)
+        inner = as_dict(body.get("request")) if "contents" not in body else {}
+        if name not in _ANSWERS:
+            return web.json_response({})
+        take(name, inner or body, dict(request.headers))
+        whole, events = _ANSWERS[name]()
+        if inner:  # Code Assist puts Gemini's bodies into its own
+            whole, events = {"response": whole}, [("", {"response": one}) for _, one in events]
+        if body.get("stream") is True or "streamGenerateContent" in path:
+            return web.Response(text=_stream(name, events), content_type="text/event-stream")
+        return web.json_response(whole)
+
+    return handle
+
+
+def _stream(name: str, events: list[tuple[str, Body]]) -> str:
+    lines = [
+        f"event: {kind}\n" * bool(kind) + f"data: {dumps(value)}\n\n" for kind, value in events
+    ]
+    return "".join(lines) + ("data: [DONE]\n\n" if name == OPENAI_CHAT else "")
+
+
+def _models() -> Body:
+    one = {"id": MODEL, "object": "model", "created": 0, "owned_by": "builder"}
+    return {"object": "list", "data": [one], "models": [], "has_more": False}
+
+
+def _anthropic() -> tuple[Body, list[tuple[str, Body]]]:
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    block = {"type": "text", "text": TEXT}
+    whole: Body = {
+        "id": "msg_definitions", "type": "message", "role": "assistant", "model": MODEL,
+        "content": [block], "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    begun = {**whole, "content": [], "stop_reason": None}
+    events: list[Body] = [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {**block, "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": TEXT}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    return whole, [(as_str(event["type"]), event) for event in events]
+
+
+def _chat() -> tuple[Body, list[tuple[str, Body]]]:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    common: Body = {"id": "chatcmpl-definitions", "created": 0, "model": MODEL}
+    message = {"role": "assistant", "content": TEXT}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    whole = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
+    begun = {"index": 0, "delta": message, "finish_reason": None}
+    ended = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    chunk = {**common, "object": "chat.completion.chunk"}
+    events: list[Body] = [
+        {**chunk, "choices": [begun]},
+        {**chunk, "choices": [ended], "usage": usage},
+    ]
+    return whole, [("", event) for event in events]
+
+
+def _responses() -> tuple[Body, list[tuple[str, Body]]]:
+    text = {"type": "output_text", "text": TEXT, "annotations": []}
+    item: Body = {
+        "id": "msg_definitions", "type": "message", "role": "assistant", "status": "completed",
+        "content": [text],
+    }  # fmt: skip
+    details = {"input_tokens_details": {"cached_tokens": 0}}
+    usage = {
+        "input_tokens": 1, "output_tokens": 1, "total_tokens": 2, **details,
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }  # fmt: skip
+    whole: Body = {
+        "id": "resp_definitions", "object": "response", "created_at": 0, "status": "completed",
+        "model": MODEL, "output": [item], "usage": usage,
+    }  # fmt: skip
+    begun = {**whole, "status": "in_progress", "output": [], "usage": None}
+    place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+    events: list[Body] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.content_part.added", **place, "part": {**text, "text": ""}},
+        {"type": "response.output_text.delta", **place, "delta": TEXT},
+        {"type": "response.output_text.done", **place, "text": TEXT},
+        {"type": "response.content_part.done", **place, "part": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": whole},
+    ]
+    numbered = [{**event, "sequence_number": at} for at, event in enumerate(events)]
+    return whole, [(as_str(event["type"]), event) for event in numbered]
+
+
+def _gemini() -> tuple[Body, list[tuple[str, Body]]]:
+    content = {"role": "model", "parts": [{"text": TEXT}]}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    whole: Body = {
+        "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],
+        "usageMetadata": usage, "modelVersion": MODEL, "responseId": "definitions",
+    }  # fmt: skip
+    return whole, [("", whole)]
+
+
+_ANSWERS = {
+    ANTHROPIC: _anthropic, OPENAI_CHAT: _chat, OPENAI_RESPONSES: _responses, GEMINI: _gemini,
+}  # fmt: skip

@@ -1,0 +1,109 @@
+"""Implements `builder capture`: an agent's requests pass through and are kept."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from builder.cli.terminal import counted, escaped, print_json, warn
+from builder.problem import UsageError
+
+if TYPE_CHECKING:
+    from builder.capture.pairs import PairWriter
+
+DEFAULT_FOLDER = Path("captures")
+
+
+def run_capture(
+    command: Sequence[str],
+    out: Path | None,
+    *,
+    serve: int | None,
+    definitions: bool,
+    own_settings: bool,
+    upstream: Sequence[str],
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Captures; returns the exit code, which is the command's own. Raises UsageError."""
+    if find_spec("aiohttp") is None:
+        raise UsageError("capture needs `pip install 'toolcall-dataset-builder[capture]'`")
+    if bool(command) == (serve is not None):
+        raise UsageError("capture: name a command after `--`, or --serve PORT")
+    if definitions:
+        if serve is not None or out is None:
+            raise UsageError("--definitions needs -o FILE and a command after `--`")
+        return _run_definitions(
+            command, out, own_settings=own_settings, as_json=as_json, quiet=quiet
+        )
+    if own_settings:
+        raise UsageError("--own-settings: only for --definitions")
+    from builder.capture.agents import adapt  # noqa: PLC0415 - heavy
+    from builder.capture.job import capture_command, capture_serving  # noqa: PLC0415 - as above
+    from builder.capture.providers import routes  # noqa: PLC0415 - as above
+
+    folder, found = out or DEFAULT_FOLDER, routes(os.environ, upstream)
+    if serve is not None:
+
+        def show(port: int) -> None:
+            for route in found:
+                print(f"export {route.variable}={shlex.quote(route.local(port))}")
+            print(f"# capturing to {escaped(str(folder))}; Ctrl-C ends", file=sys.stderr)
+            sys.stdout.flush()
+
+        writer = capture_serving(serve, folder, found, ready=show)
+        _summary(writer, as_json=as_json, quiet=quiet)
+        return 1 if writer.lost else 0
+    with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
+        code, writer = capture_command(
+            command, folder, found, adapt=partial(adapt, scratch=Path(scratch))
+        )
+    _summary(writer, as_json=as_json, quiet=quiet)
+    return code
+
+
+def _summary(writer: PairWriter, *, as_json: bool, quiet: bool) -> None:
+    """Prints on stderr, since stdout is the command's."""
+    if writer.lost:
+        warn(f"capture: {counted(writer.lost, 'exchange')} not written: {writer.fault}")
+    if as_json:
+        path = str(writer.path) if writer.path is not None else None
+        print_json({"path": path, "exchanges": writer.written, "lost": writer.lost})
+    elif not quiet and writer.path is not None:
+        what = f"{writer.path}: {counted(writer.written, 'exchange')}"
+        where = shlex.quote(str(writer.folder))
+        print(escaped(f"{what}; builder build {where} -o OUT"), file=sys.stderr)
+    elif not quiet and not writer.lost:
+        detail = "no request came through: does the command take its address from the environment?"
+        print(f"capture: {detail} (docs/capture.md)", file=sys.stderr)
+
+
+def _run_definitions(
+    command: Sequence[str], out: Path, *, own_settings: bool, as_json: bool, quiet: bool
+) -> int:
+    from builder.capture.definitions import capture_definitions  # noqa: PLC0415 - heavy
+
+    found = capture_definitions(command, own_settings=own_settings)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(found.to_json())
+    except OSError as error:
+        raise UsageError(f"-o {str(out)!r}: {error.strerror or error}") from None
+    if as_json:
+        print_json(
+            {"path": str(out), "agent": found.agent, "version": found.version,
+             "tools": len(found.tools), "system_characters": len(found.system)}
+        )  # fmt: skip
+    elif not quiet:
+        name = f"{found.agent} {found.version}".strip()
+        what = f"{counted(len(found.tools), 'tool')} and {len(found.system):,} characters of prompt"
+        path = shlex.quote(str(out))
+        print(escaped(f"{out}: {name}, {what}; builder build LOGS --tools {path} --system {path}"))
+    return 0
