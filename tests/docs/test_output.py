@@ -12,7 +12,7 @@ from builder.dataset.rejects import Reject
 from builder.keys import keys_of, write_keys
 from builder.output.manifest import Manifest, PairsEntry, TokenizerEntry
 
-BELOW = {"readers", "secrets", "scrub", "normalize", "sources", "qwen3"}
+BELOW = {"readers", "secrets", "scrub", "normalize", "sources", "qwen3", "capture"}
 """Rooms that read logs, whose keys may have the same names."""
 
 OWN = {
