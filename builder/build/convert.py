@@ -18,6 +18,7 @@ from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
 from builder.dataset.meta import SampleMeta
 from builder.ledger import call_keys
+from builder.normalize.captured import for_log
 from builder.normalize.definitions import calls_undefined, definitions_in
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
@@ -103,13 +104,17 @@ def process_source(
     if summary.format is not None:
         tool_use = ToolUse(summary.tool_use)
         for conversation in _conversations(events, writer):
+            if options.captured:
+                own = for_log(options, summary.format, conversation.version)
+                task = replace(task, options=own)
             if counts_tools:
-                summary.is_scan |= tool_use.take(conversation, options.supplied_tools)
+                summary.is_scan |= tool_use.take(conversation, task.options.supplied_tools)
                 if summary.is_scan:
                     continue
             elif may_look and conversation.recorded and calls_undefined(conversation):
                 shared = SharedTools(source=_tools_of(readers()[str(summary.format)], source))
-                task = replace(task, options=replace(options, shared_tools=shared))
+                options = replace(options, shared_tools=shared)
+                task = replace(task, options=replace(task.options, shared_tools=shared))
                 may_look = False
             _conversation(conversation, task, verifier, writer, scrubber)
     if spool is not None and not summary.is_scan:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from builder.build.chunks import cut
 from builder.build.convert import Task
+from builder.build.supplied import supplied_system, supplied_tools
 from builder.config import Config, InputSection, load_mapping
-from builder.conversation import Json
-from builder.jsonio import JsonFault, loads
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.tools import convert
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
@@ -68,40 +65,16 @@ def plan(
 
 def _options(config: Config, item: InputSection, target: Target) -> NormalizeOptions:
     """Returns the options for one input. Raises UsageError."""
-    if config.normalize.system == "replace" and item.system is None:
+    if config.normalize.system == "replace" and not item.system:
         raise UsageError("normalize.system: replace needs inputs[].system or --system")
+    tools, with_tools = supplied_tools(item.tools)
+    system, with_system = supplied_system(item.system)
     return replace(
         config.normalize,
         train=config.train,
-        supplied_tools=_tools(item.tools.located) if item.tools is not None else None,
-        supplied_system=_system(item.system.located) if item.system is not None else None,
+        supplied_tools=tools,
+        supplied_system=system,
+        captured=(*with_tools, *with_system),
         added_tokens=target.added_tokens,
         style=target.style,
     )
-
-
-def _tools(path: Path) -> tuple[Json, ...]:
-    """Reads a file of tool definitions. Raises UsageError."""
-    try:
-        value = loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
-    except JsonFault as fault:
-        raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
-    tools = tuple(value) if isinstance(value, list) else (value,)
-    if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
-        raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
-    counts: Counter[str] = Counter()
-    if not convert(tools, counts) and counts["bad_tool"]:
-        raise UsageError(f"tools {str(path)!r}: contains no tool definition (docs/formats.md)")
-    return tools
-
-
-def _system(path: Path) -> str:
-    """Reads a file with a system text. Raises UsageError."""
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\n")
-    except OSError as error:
-        raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error

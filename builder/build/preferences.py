@@ -40,7 +40,7 @@ from builder.select.choice import Choice
 from builder.select.corrections import corrections
 from builder.select.table import ConversationRow, Table
 
-LOGGED = ("logged", "supplied", "none")
+LOGGED = ("logged", "supplied", "captured", "none")
 """Values of `tools_source` for definitions that do not depend on the calls."""
 
 

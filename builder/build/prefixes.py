@@ -38,4 +38,8 @@ def digested_definitions(
     None if they depend on the calls (inferred, or only the called ones): a conversation and its
     continuation then have different definitions.
     """
-    return definitions if tools_source in ("logged", "supplied") and tools == "all" else None
+    return (
+        definitions
+        if tools_source in ("logged", "supplied", "captured") and tools == "all"
+        else None
+    )

@@ -212,6 +212,8 @@ def _values(options: DataclassInstance) -> dict[str, Any]:
     for name, value in values.items():
         if is_dataclass(value) and not isinstance(value, type):
             values[name] = _values(value)
+        elif isinstance(value, tuple) and value and is_dataclass(value[0]):
+            values[name] = [_values(item) for item in value]
         elif isinstance(value, Mapping):
             values[name] = dict(value)
     return values

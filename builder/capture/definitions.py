@@ -23,12 +23,13 @@ from builder.conversation import Json, Text
 from builder.problem import UsageError
 from builder.readers.api.capture.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
+from builder.readers.toolkit.narrow import as_dict, as_list
 
 SECONDS = 300
 """After so long the agent is stopped; what it has sent is kept."""
 
 _KEYS = (
-    "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+    "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY",
     "OPENROUTER_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "KIMI_API_KEY", "DEEPSEEK_API_KEY",
 )  # fmt: skip
 _PLACEHOLDER_KEY = "sk-builder-definitions-0000"
@@ -62,6 +63,12 @@ class SentDefinitions:
     version: str
     system: str
     tools: tuple[Json, ...]
+
+    @property
+    def count(self) -> int:
+        """Returns the number of tools; Gemini's API has them in groups."""
+        groups = (as_list(as_dict(tool).get("functionDeclarations")) for tool in self.tools)
+        return sum(len(group) or 1 for group in groups)
 
     def to_json(self) -> bytes:
         """Encodes the file."""

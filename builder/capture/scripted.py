@@ -16,9 +16,12 @@ from builder.readers.api.capture.dialect import (
     OPENAI_RESPONSES,
     dialect,
 )
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 TEXT = "This is a fixed answer of `builder capture --definitions`."
+MAX_DEPTH = 20
+"""The deepest object of an answer in JSON."""
+
 MODEL = "builder-definitions"
 """The model that answers name, so that nobody takes a session with them for a real one."""
 
@@ -47,7 +50,7 @@ def handler(take: Take) -> Callable[[web.BaseRequest], Any]:
         if name not in _ANSWERS:
             return web.json_response({})
         take(name, inner or body, dict(request.headers))
-        whole, events = _ANSWERS[name]()
+        whole, events = _ANSWERS[name](_text_for(inner or body))
         if inner:  # Code Assist puts Gemini's bodies into its own
             whole, events = {"response": whole}, [("", {"response": one}) for _, one in events]
         if body.get("stream") is True or "streamGenerateContent" in path:
@@ -55,6 +58,34 @@ def handler(take: Take) -> Callable[[web.BaseRequest], Any]:
         return web.json_response(whole)
 
     return handle
+
+
+def _text_for(body: Body) -> str:
+    """Returns the fixed text, or the smallest value of the JSON Schema that a request demands."""
+    config = as_dict(body.get("generationConfig"))
+    wanted = (
+        as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
+        or as_dict(as_dict(body.get("text")).get("format")).get("schema")
+        or as_dict(as_dict(body.get("output_config")).get("format")).get("schema")
+        or config.get("responseJsonSchema")
+        or config.get("responseSchema")
+    )
+    return dumps(_smallest(as_dict(wanted), 0)) if wanted else TEXT
+
+
+def _smallest(schema: Body, depth: int) -> Any:
+    choices = as_list(schema.get("enum"))
+    if choices or "const" in schema:
+        return choices[0] if choices else schema["const"]
+    kind = schema.get("type")
+    kind = as_str(kind[0] if isinstance(kind, list) and kind else kind).lower()
+    if kind == "object" and depth < MAX_DEPTH:
+        properties = as_dict(schema.get("properties"))
+        names = as_list(schema.get("required")) or list(properties)
+        return {
+            name: _smallest(as_dict(properties.get(name)), depth + 1) for name in map(as_str, names)
+        }
+    return {"array": [], "object": {}, "boolean": False, "integer": 0, "number": 0}.get(kind, "")
 
 
 def _stream(name: str, events: list[tuple[str, Body]]) -> str:
@@ -69,9 +100,9 @@ def _models() -> Body:
     return {"object": "list", "data": [one], "models": [], "has_more": False}
 
 
-def _anthropic() -> tuple[Body, list[tuple[str, Body]]]:
+def _anthropic(text: str) -> tuple[Body, list[tuple[str, Body]]]:
     usage = {"input_tokens": 1, "output_tokens": 1}
-    block = {"type": "text", "text": TEXT}
+    block = {"type": "text", "text": text}
     whole: Body = {
         "id": "msg_definitions", "type": "message", "role": "assistant", "model": MODEL,
         "content": [block], "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
@@ -80,7 +111,7 @@ def _anthropic() -> tuple[Body, list[tuple[str, Body]]]:
     events: list[Body] = [
         {"type": "message_start", "message": begun},
         {"type": "content_block_start", "index": 0, "content_block": {**block, "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": TEXT}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
         {"type": "message_stop"},
@@ -88,10 +119,10 @@ def _anthropic() -> tuple[Body, list[tuple[str, Body]]]:
     return whole, [(as_str(event["type"]), event) for event in events]
 
 
-def _chat() -> tuple[Body, list[tuple[str, Body]]]:
+def _chat(text: str) -> tuple[Body, list[tuple[str, Body]]]:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     common: Body = {"id": "chatcmpl-definitions", "created": 0, "model": MODEL}
-    message = {"role": "assistant", "content": TEXT}
+    message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     whole = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
     begun = {"index": 0, "delta": message, "finish_reason": None}
@@ -104,11 +135,11 @@ def _chat() -> tuple[Body, list[tuple[str, Body]]]:
     return whole, [("", event) for event in events]
 
 
-def _responses() -> tuple[Body, list[tuple[str, Body]]]:
-    text = {"type": "output_text", "text": TEXT, "annotations": []}
+def _responses(text: str) -> tuple[Body, list[tuple[str, Body]]]:
+    part = {"type": "output_text", "text": text, "annotations": []}
     item: Body = {
         "id": "msg_definitions", "type": "message", "role": "assistant", "status": "completed",
-        "content": [text],
+        "content": [part],
     }  # fmt: skip
     details = {"input_tokens_details": {"cached_tokens": 0}}
     usage = {
@@ -124,10 +155,10 @@ def _responses() -> tuple[Body, list[tuple[str, Body]]]:
     events: list[Body] = [
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.content_part.added", **place, "part": {**text, "text": ""}},
-        {"type": "response.output_text.delta", **place, "delta": TEXT},
-        {"type": "response.output_text.done", **place, "text": TEXT},
-        {"type": "response.content_part.done", **place, "part": text},
+        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
+        {"type": "response.output_text.delta", **place, "delta": text},
+        {"type": "response.output_text.done", **place, "text": text},
+        {"type": "response.content_part.done", **place, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]
@@ -135,8 +166,8 @@ def _responses() -> tuple[Body, list[tuple[str, Body]]]:
     return whole, [(as_str(event["type"]), event) for event in numbered]
 
 
-def _gemini() -> tuple[Body, list[tuple[str, Body]]]:
-    content = {"role": "model", "parts": [{"text": TEXT}]}
+def _gemini(text: str) -> tuple[Body, list[tuple[str, Body]]]:
+    content = {"role": "model", "parts": [{"text": text}]}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     whole: Body = {
         "candidates": [{"index": 0, "content": content, "finishReason": "STOP"}],

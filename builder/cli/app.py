@@ -89,10 +89,12 @@ def build(
         Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
     ] = None,
     tools: Annotated[
-        str | None, typer.Option(help="Tool definitions for logs that do not record them (JSON).")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Tool definitions for logs without them (JSON)."),
     ] = None,
     system: Annotated[
-        str | None, typer.Option(help="System prompt for logs that do not record it (text).")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="System prompt for logs without it (text)."),
     ] = None,
     format: Format = None,  # noqa: A002 - the option's name
     mapping: MappingFile = None,
@@ -128,7 +130,12 @@ def build(
     chosen = load_config(config)
     mapped = str(mapping) if mapping is not None else None
     chosen = override(
-        chosen, inputs=inputs or (), format=format, mapping=mapped, tools=tools, system=system
+        chosen,
+        inputs=inputs or (),
+        format=format,
+        mapping=mapped,
+        tools=tools or (),
+        system=system or (),
     )
     if allow_eval:
         chosen = chosen.with_evaluation()

@@ -99,11 +99,11 @@ def _run_definitions(
     if as_json:
         print_json(
             {"path": str(out), "agent": found.agent, "version": found.version,
-             "tools": len(found.tools), "system_characters": len(found.system)}
+             "tools": found.count, "system_characters": len(found.system)}
         )  # fmt: skip
     elif not quiet:
         name = f"{found.agent} {found.version}".strip()
-        what = f"{counted(len(found.tools), 'tool')} and {len(found.system):,} characters of prompt"
+        what = f"{counted(found.count, 'tool')} and {len(found.system):,} characters of prompt"
         path = shlex.quote(str(out))
         print(escaped(f"{out}: {name}, {what}; builder build LOGS --tools {path} --system {path}"))
     return 0

@@ -13,6 +13,7 @@ from builder.cli.output import Output
 from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
 from builder.config import load_mapping
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
+from builder.normalize.captured import definitions_command
 from builder.normalize.normalise import normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.remedies import remedy
@@ -100,6 +101,8 @@ def run_inspect(
         _print_counts(result, contents)
     if contents.chosen is not None:
         summary, spans = _conversation(contents.chosen, options, Verifier(target_for(tokenizer)))
+        if summary["tools_source"] in ("inferred", "mixed"):
+            summary["capture"] = definitions_command(str(result["format"]))
         result["conversation"] = summary
         if not output.as_json:
             _print_conversation(summary, spans)
@@ -254,6 +257,8 @@ def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
         print(escaped(f"  rejected: {rejected['code']}: {rejected['message']}"))
         if rejected["remedy"]:
             print(f"  to keep it: {rejected['remedy']}")
+    if summary.get("capture"):
+        print(f"  tools inferred from the calls; this captures the real ones: {summary['capture']}")
     text = summary.get("text")
     if isinstance(text, str):
         print(f"  {summary['tokens']} tokens; trained text is marked\n")

@@ -31,8 +31,8 @@ class InputSection:
     path: UserPath
     format: str = "auto"
     mapping: UserPath | None = None
-    tools: UserPath | None = None
-    system: UserPath | None = None
+    tools: tuple[UserPath, ...] = ()
+    system: tuple[UserPath, ...] = ()
     license: str | None = None
     weight: float = 1.0
 
@@ -162,8 +162,8 @@ def override(
     inputs: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the option's name
     mapping: str | None = None,
-    tools: str | None = None,
-    system: str | None = None,
+    tools: Sequence[str] = (),
+    system: Sequence[str] = (),
 ) -> Config:
     """Returns a copy with options of the command line; its inputs replace those of the file.
 
@@ -175,10 +175,12 @@ def override(
         chosen = tuple(replace(item, format=format) for item in chosen)
     if mapping is not None:
         chosen = tuple(replace(item, mapping=UserPath(mapping)) for item in chosen)
-    if tools is not None:
-        chosen = tuple(replace(item, tools=UserPath(tools)) for item in chosen)
-    if system is not None:
-        chosen = tuple(replace(item, system=UserPath(system)) for item in chosen)
+    if tools:
+        files = tuple(map(UserPath, tools))
+        chosen = tuple(replace(item, tools=files) for item in chosen)
+    if system:
+        files = tuple(map(UserPath, system))
+        chosen = tuple(replace(item, system=files) for item in chosen)
     return replace(config, inputs=chosen)
 
 

@@ -11,7 +11,7 @@ UNKNOWN = Context("partial")
 def derived_context(conversation: Conversation, has_system: bool) -> Context:
     """Returns the context that follows from the presence of a system prompt and logged tools."""
     missing = [] if has_system else ["system"]
-    added = ("inferred", "supplied", "shared", "mixed")
+    added = ("inferred", "supplied", "captured", "shared", "mixed")
     if conversation.tools is None or conversation.tools_source in added:
         missing.append("tools")
     return Context("partial" if missing else "logged", tuple(missing))

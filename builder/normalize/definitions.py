@@ -72,7 +72,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
     if listed is None and options.supplied_tools is not None:
-        listed, source = options.supplied_tools, "supplied"
+        listed, source = options.supplied_tools, options.supplied_source
     shared = options.shared_tools or SharedTools()
     if listed is None:
         listed = tuple(shared.listed(draft.version, {name for name, _ in draft.called}))

@@ -40,7 +40,7 @@ class Normalised:
     dialogue      the dialogue; None if the conversation was rejected
     problem       why it was rejected, or None
     changes       {code: count} of the changes to logged text
-    tools_source  logged, supplied, shared, inferred, mixed or none
+    tools_source  logged, supplied, captured, shared, inferred, mixed or none
     reasoning     none, dropped or kept
     kept          ordinals (order of appearance, from 0) of the calls in the dialogue
     dropped       {ordinal: code} of all other calls

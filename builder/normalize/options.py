@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from builder.conversation import Json
-from builder.normalize.shared import SharedTools
+from builder.normalize.shared import AgentDefinitions, SharedTools
 from builder.options import DERIVED, SUPPLIED, check_values
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.qwen3.style import SPECIFIED, Style
@@ -64,8 +64,10 @@ class LengthOptions:
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).
 
-    The last six are not keys: `train` is a section of its own. `supplied_tools` and
-    `supplied_system` come from the options of an input whose logs lack them. `shared_tools` come
+    The last eight are not keys: `train` is a section of its own. `supplied_tools` and
+    `supplied_system` come from the options of an input whose logs lack them. `captured` are what
+    agents send, of which `builder.normalize.captured.for_log` supplies the one for a log and sets
+    `supplied_source`, the source of the tools. `shared_tools` come
     from other sessions of the same agent (None: not known yet). `added_tokens` are the control
     tokens of the target tokenizer, `style` is that of its chat template.
     """
@@ -89,6 +91,8 @@ class NormalizeOptions:
     train: TrainOptions = field(default_factory=TrainOptions, metadata=SUPPLIED)
     supplied_tools: tuple[Json, ...] | None = field(default=None, metadata=SUPPLIED)
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
+    supplied_source: Literal["supplied", "captured"] = field(default="supplied", metadata=SUPPLIED)
+    captured: tuple[AgentDefinitions, ...] = field(default=(), metadata=SUPPLIED)
     shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)
     style: Style = field(default=SPECIFIED, metadata=DERIVED)

@@ -12,6 +12,16 @@ Definition: TypeAlias = "dict[str, Json]"
 
 
 @dataclass(frozen=True, slots=True)
+class AgentDefinitions:
+    """What one version of an agent sends; `system` and `tools` are None if not to be used."""
+
+    agent: str
+    version: str
+    system: str | None = None
+    tools: tuple[Json, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SharedTools:
     """The definitions that the sessions of an agent share.
 

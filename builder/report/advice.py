@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
+from builder.normalize.captured import definitions_command
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.manifest import Manifest
@@ -147,6 +148,15 @@ def _matching(found: Survey, manifest: Manifest) -> Iterator[Advice]:
     yield Advice(differing / found.turns, text, joined, training=True)
 
 
+def _captures(found: Survey) -> str:
+    """Returns the commands that capture the missing definitions of agents, or ""."""
+    agents = [name for name, _ in found.tools_inferred.most_common()]
+    commands = [command for name in agents if (command := definitions_command(name))]
+    return (
+        f"; {'; '.join(f'`{command}`' for command in commands)} captures them" if commands else ""
+    )
+
+
 def _context(found: Survey) -> Iterator[Advice]:
     sources = found.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
@@ -155,7 +165,7 @@ def _context(found: Survey) -> Iterator[Advice]:
             inferred / max(found.samples, 1),
             f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
             " name only the tools that will be called, unlike the definitions at inference.",
-            "the real definitions, with `--tools FILE` (`inputs[].tools`)",
+            f"the real definitions, with `--tools FILE` (`inputs[].tools`){_captures(found)}",
             training=True,
         )
     partial, turns = found.context["partial"], found.context.total()

@@ -54,6 +54,7 @@ class Survey:
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
+    tools_inferred: Counter[str] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
     turn_tokens: int = 0
@@ -113,6 +114,8 @@ def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(found.parity, mode, count)
     for code, count in meta.changes.items():
         _count(found.changes, code, count)
+    if meta.tools_source in ("inferred", "mixed") and meta.format:
+        _count(found.tools_inferred, meta.format, 1)
     for name in FIELDS:
         value = split if name == "split" else getattr(meta, name)
         if value is None and meta.id:
@@ -172,7 +175,7 @@ def _firsts(meta: SampleMeta) -> Iterator[str]:
     """Yields the kinds of a sample; the first sample of each kind is shown."""
     if meta.pattern:
         yield shorten(meta.pattern, 40)
-    if meta.tools_source in ("inferred", "supplied", "shared", "mixed"):
+    if meta.tools_source in ("inferred", "supplied", "captured", "shared", "mixed"):
         yield f"tools {meta.tools_source}"
     if meta.reasoning in ("kept", "dropped"):
         yield f"reasoning {meta.reasoning}"

@@ -17,7 +17,7 @@ from builder.sources.listing import Listing
 from builder.sources.source import Source
 
 _SUFFIXES = (".jsonl", ".jsonl.zst", ".parquet")
-_SOURCES = frozenset({"logged", "supplied", "shared", "inferred", "mixed"})
+_SOURCES = frozenset({"logged", "supplied", "captured", "shared", "inferred", "mixed"})
 
 
 def is_store(folder: Listing) -> bool:

@@ -1,0 +1,223 @@
+"""Definitions: what an agent sends is kept without a provider, and supplied to its logs."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+from aiohttp import ClientSession
+from commands import run
+
+from builder.capture.agents import adapt, agent_in
+from builder.capture.pairs import agent_of
+from builder.capture.scripted import MODEL, TEXT, handler
+from builder.capture.serving import serve
+from builder.normalize.captured import definitions_command, for_log
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import AgentDefinitions
+from builder.readers import read_events, readers
+from builder.sources.source import Source
+
+LS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+REQUESTS = {
+    "/v1/messages": {
+        "model": "m", "max_tokens": 9, "system": "Be brief.",
+        "tools": [{"name": "ls", "description": "Lists.", "input_schema": LS}],
+        "messages": [{"role": "user", "content": "hi"}],
+    },
+    "/v1/chat/completions": {
+        "model": "m", "messages": [{"role": "user", "content": "hi"}],
+    },
+    "/v1/responses": {"model": "m", "input": [{"role": "user", "content": "hi"}]},
+    "/v1beta/models/m:generateContent": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("path", REQUESTS)
+def test_scripted_answers_are_read_by_the_readers_of_captures(tmp_path, path, streams):
+    request = REQUESTS[path] | ({"stream": True} if streams and "models" not in path else {})
+    if streams:
+        path = path.replace(":generate", ":streamGenerate")
+    taken = []
+
+    async def main():
+        server = await serve(handler(lambda *one: taken.append(one)))
+        async with (
+            ClientSession() as session,
+            session.post(f"http://127.0.0.1:{server.port}{path}", json=request) as reply,
+        ):
+            text = await reply.text()
+        await server.close()
+        return text
+
+    body = asyncio.run(main())
+    ((name, sent, _),) = taken
+    assert sent == request
+    log = tmp_path / "log.jsonl"
+    pair = {"request": {"url": path, "body": request}, "response": {"status": 200, "body": body}}
+    log.write_text(json.dumps(pair) + "\n")
+    (found,) = read_events(readers()[name], Source(log.name, log))
+    assert [part.text for part in found.messages[-1].parts] == [TEXT]
+    assert found.model == MODEL
+
+
+def test_an_answer_in_json_follows_the_schema_that_is_demanded():
+    schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "array"}}}
+    request = REQUESTS["/v1beta/models/m:generateContent"] | {
+        "generationConfig": {"responseJsonSchema": schema}
+    }
+
+    async def main():
+        server = await serve(handler(lambda *_: None))
+        url = f"http://127.0.0.1:{server.port}/v1beta/models/m:generateContent"
+        async with ClientSession() as session, session.post(url, json=request) as reply:
+            value = await reply.json()
+        await server.close()
+        return value
+
+    text = asyncio.run(main())["candidates"][0]["content"]["parts"][0]["text"]
+    assert json.loads(text) == {"a": "x", "b": []}
+
+
+AGENT = """
+import json, os, sys, urllib.request
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+assert os.environ["ANTHROPIC_API_KEY"] and not os.listdir(os.path.expanduser("~/.gemini/.."))[1:]
+for body in json.loads(sys.argv[1]):
+    request = urllib.request.Request(url, json.dumps(body).encode(),
+                                     {"User-Agent": "claude-cli/2.1.200 (external, cli)"})
+    print(urllib.request.urlopen(request).status)
+"""
+
+
+def test_the_file_keeps_what_the_agent_sends(tmp_path):
+    main = REQUESTS["/v1/messages"]
+    side = main | {"tools": [], "system": "Make a title."}
+    command = [sys.executable, "-c", AGENT, json.dumps([side, main])]
+    out = tmp_path / "defs" / "claude.json"
+    ran = run("capture", "--definitions", "-o", out, "--", *command)
+    assert ran.returncode == 0, ran.stderr
+    assert "claude-code 2.1.200, 1 tool and 9 characters" in ran.stdout
+    assert json.loads(out.read_text()) == {
+        "agent": "claude-code", "version": "2.1.200", "system": "Be brief.", "tools": main["tools"],
+    }  # fmt: skip
+
+
+def test_a_command_that_sends_nothing_is_a_mistake(tmp_path):
+    ran = run("capture", "--definitions", "-o", tmp_path / "x", "--", sys.executable, "-c", "")
+    assert ran.returncode == 2
+    assert "sent no request" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "found"),
+    [
+        ("claude-cli/2.1.330 (external, cli)", ("claude-code", "2.1.330")),
+        ("codex_exec/0.171.0 (Debian 12; x86_64)", ("codex", "0.171.0")),
+        ("GeminiCLI-tui/0.61.0/gemini-2.5-pro (linux; x64)", ("gemini-cli", "0.61.0")),
+        ("QwenCode/0.24.4 (linux; x64)", ("qwen-code", "0.24.4")),
+        ("opencode/1.18.33 ai-sdk/x", ("opencode", "1.18.33")),
+        ("OpenAI/Python 1.99.0", None),
+        ("api/2.0", None),
+    ],
+)
+def test_the_user_agent_names_the_agent(user_agent, found):
+    assert agent_of(user_agent) == found
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        (["/usr/bin/claude", "-p", "hi"], ("claude-code", 0)),
+        (["npx", "-y", "@openai/codex@0.1", "exec"], ("codex", 2)),
+        (["node", "/x/node_modules/@google/gemini-cli/bundle/gemini.js"], ("gemini-cli", 1)),
+        (["python", "-m", "program"], None),
+    ],
+)
+def test_the_agent_of_a_command_is_known(command, found):
+    assert agent_in(command) == found
+
+
+def test_agents_that_ignore_the_environment_get_options(tmp_path):
+    environment = {
+        "OPENAI_BASE_URL": "http://o/v1", "ANTHROPIC_BASE_URL": "http://a",
+        "GOOGLE_GEMINI_BASE_URL": "http://g", "OPENROUTER_BASE_URL": "http://r",
+        "GROQ_BASE_URL": "http://q", "CEREBRAS_BASE_URL": "http://c",
+    }  # fmt: skip
+    codex = adapt(["codex", "exec", "hi"], environment, tmp_path)
+    assert codex == ["codex", "-c", 'openai_base_url="http://o/v1"', "exec", "hi"]
+    pi = adapt(["pi", "-p", "hi"], environment, tmp_path)
+    assert pi[1] == "-e"
+    assert "http://a" in (tmp_path / "addresses.ts").read_text()
+    own = {"provider": {"openai": {"options": {"baseURL": "http://mine"}}}}
+    environment["OPENCODE_CONFIG_CONTENT"] = json.dumps(own)
+    assert adapt(["opencode", "run"], environment, tmp_path) == ["opencode", "run"]
+    providers = json.loads(environment["OPENCODE_CONFIG_CONTENT"])["provider"]
+    assert providers["openai"]["options"]["baseURL"] == "http://mine"
+    assert providers["anthropic"]["options"]["baseURL"] == "http://a/v1"
+
+
+@pytest.mark.parametrize(
+    ("version", "chosen"),
+    [
+        ("2.1.0", "2.1.0"), ("2.1.5", "2.1.0"), ("2.10.1", "2.9.3"), ("1.0", "2.1.0"),
+        ("3.0", "2.9.3"), (None, "2.9.3"),
+    ],
+)  # fmt: skip
+def test_the_nearest_version_is_supplied(version, chosen):
+    known = [
+        AgentDefinitions("claude-code", name, f"prompt {name}", ({"name": name},))
+        for name in ("2.9.3", "2.1.0")
+    ]
+    options = NormalizeOptions(captured=(*known, AgentDefinitions("codex", "2.10.1", "no", ())))
+    found = for_log(options, "claude-code", version)
+    assert found.supplied_system == f"prompt {chosen}"
+    assert found.supplied_tools == ({"name": chosen},)
+    assert found.supplied_source == "captured"
+    assert for_log(options, "pi", version) == options
+
+
+CHAT = {
+    "messages": [
+        {"role": "user", "content": "List it."},
+        {"role": "assistant", "tool_calls": [
+            {"id": "call_1", "type": "function",
+             "function": {"name": "ls", "arguments": '{"path": "."}'}}]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "a"},
+        {"role": "assistant", "content": "There is a."},
+    ]
+}  # fmt: skip
+
+
+def rows(folder):
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_build_uses_the_definitions_of_the_agent_and_marks_them(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(CHAT) + "\n")
+    for agent in ("openai-chat", "codex"):
+        tools = [{"name": "ls", "description": agent, "input_schema": LS}, {"name": "cat"}]
+        value = {"agent": agent, "version": "1", "system": f"I am {agent}.", "tools": tools}
+        (tmp_path / f"{agent}.json").write_text(json.dumps(value))
+    files = [tmp_path / f"{agent}.json" for agent in ("codex", "openai-chat")]
+    arguments = [word for file in files for word in ("--tools", file, "--system", file)]
+    ran = run("build", log, "-o", tmp_path / "out", *arguments)
+    assert ran.returncode == 0, ran.stderr
+    assert "inferred" not in ran.stdout
+    (sample,) = rows(tmp_path / "out" / "data")
+    assert sample["messages"][0]["content"].startswith("I am openai-chat.")
+    assert [tool["function"]["name"] for tool in sample["tools"]] == ["ls", "cat"]
+    (meta,) = rows(tmp_path / "out" / "meta")
+    assert meta["tools_source"] == "captured"
+    assert meta["context"]["level"] == "partial"
+
+
+def test_agents_without_tools_in_their_logs_have_a_command():
+    names = ("claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "pi")
+    for name in names:
+        assert name in readers()
+        assert f"-o {name}.json -- " in definitions_command(name)
+    assert definitions_command("openai-chat") is None
