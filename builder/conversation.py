@@ -7,6 +7,7 @@ independent of files, configurations and training formats.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -163,6 +164,18 @@ REPEAT = "repeat"
 
 
 @dataclass(frozen=True, slots=True)
+class TokenIds:
+    """The tokens of an answer as the server or the trainer recorded them.
+
+    answer  ids that the model gave, with or without the token that ended the turn
+    prompt  all ids before them, generation prompt included; None: not recorded
+    """
+
+    answer: array[int]
+    prompt: array[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One message.
 
@@ -179,7 +192,8 @@ class Message:
     removed), `server_tool` (it used results that the log does not contain), `warmup`.
 
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
-    name of the model that gave an assistant turn, as logged; None: the conversation's.
+    name of the model that gave an assistant turn, as logged; None: the conversation's. `tokens` are
+    those of an assistant turn, if the log has their ids; they are no part of its content.
     """
 
     role: str
@@ -188,6 +202,7 @@ class Message:
     untrained: str | None = None
     context: Context | None = None
     model: str | None = None
+    tokens: TokenIds | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

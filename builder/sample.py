@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from builder.conversation import Json
+from builder.conversation import Json, TokenIds
 from builder.jsonio import dumps, quoted
 
 
@@ -57,6 +57,7 @@ class Turn:
     calls       assistant: its calls in order
     responses   tool: the results of the calls in the previous turn, in the order of the calls
     trained     assistant: False if the turn is only context; `flatten` then writes weights
+    tokens      assistant: the ids of its tokens in the log, which its text is compared with
     """
 
     role: str
@@ -65,6 +66,7 @@ class Turn:
     calls: tuple[Call, ...] = ()
     responses: tuple[str, ...] = ()
     trained: bool = True
+    tokens: TokenIds | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ def test_my_reader(): check_reader(READER, Source("log.jsonl", Path("tests/log.j
 from __future__ import annotations
 
 import random
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -379,7 +380,7 @@ def _describe(value: object) -> object:
         return {"is": type(value).__name__, **changed}
     if isinstance(value, tuple):
         return [_describe(item) for item in value]
-    return value
+    return value.tolist() if isinstance(value, array) else value
 
 
 def _default(item: Field[object]) -> object:

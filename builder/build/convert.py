@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
@@ -16,7 +17,7 @@ from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
-from builder.dataset.meta import SampleMeta
+from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
 from builder.ledger import call_keys
 from builder.normalize.captured import for_log
 from builder.normalize.definitions import calls_undefined, definitions_in
@@ -36,9 +37,12 @@ from builder.select.splits import session_digest
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.text import clean, map_strings
+from builder.verify.recorded import TokenComparison
 from builder.verify.verifier import Verifier
 
 DEFAULT_LENGTHS = LengthOptions()
+_OF_TEXT = frozenset({"text", "call", "system", "retokenised", "end"})
+"""Causes of a difference to recorded tokens that a placeholder may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +291,7 @@ def _write_sample(
         is_weighted=bool(proof.sample.weights),
         pairs=len(corrected),
         models=models,
+        recorded=meta.compared,
     )
 
 
@@ -377,7 +382,26 @@ def _meta(
         tokens=verdict.tokens,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
+        **_recorded(verdict.recorded, counted, scrubber),
     )
+
+
+def _recorded(
+    found: TokenComparison | None, changes: Mapping[str, int], scrubber: Scrubber
+) -> dict[str, Any]:
+    """Returns the keys of meta/ about the tokens in the log.
+
+    The recorded token of a text that was redacted is not shown, since it may be part of a secret.
+    """
+    if found is None:
+        return {}
+    if found.at is None:
+        return {"tokens_recorded": EQUAL}
+    cause, recorded = found.cause, scrubber.text(found.recorded)
+    if changes.keys() & {"secret_redacted", "pseudonymised"} and cause in _OF_TEXT:
+        cause, recorded = "redacted", ""
+    difference = TokenDifference(cause=cause, sample=scrubber.text(found.sample), recorded=recorded)
+    return {"tokens_recorded": f"differ at {found.at}", "tokens_difference": difference}
 
 
 def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Mapping[str, Json] | None:

@@ -141,6 +141,7 @@ def _row(
             tuple((intern(code), count) for code, count in item.missing) for item in entry.samples
         ),
         weighted=tuple(item.is_weighted for item in entry.samples),
+        recorded=tuple(intern(item.recorded) for item in entry.samples),
         patterns=tuple(intern(item.pattern) for item in metas),
         refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
         reviews=tuple(review.refusal(item.id, unreviewed=is_kept) for item in metas)
@@ -235,6 +236,8 @@ def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | Non
         built.context_levels.update({level: count for level, count in counted if count})
         built.context_missing.update(dict(row.missing[at]))
         built.is_weighted |= row.weighted[at]
+        if row.recorded[at]:
+            built.tokens_recorded[row.recorded[at]] += 1
         built.origins[Origin(row.format, row.models[at], row.license)] += 1
     built.tools_sources[row.tools_source] += len(written)
 

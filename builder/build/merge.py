@@ -231,6 +231,7 @@ def _sample_entry(
         is_weighted=bool(sample.weights),
         pairs=len(row.meta.preferences),
         models=row.meta.every_model,
+        recorded=row.meta.compared,
     )
 
 

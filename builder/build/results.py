@@ -35,7 +35,7 @@ from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder6"
+_MARK = b"builder7"
 BUFFER_BYTES = 1 << 20
 """Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
 
@@ -51,6 +51,7 @@ class SampleEntry:
     is_weighted  whether it has weights
     pairs        number of preference pairs in its meta line
     models       the models of its targets, each once; None: not logged
+    recorded     "equal" or the cause of a difference to the tokens in the log; "": it has none
     """
 
     prefix: bytes
@@ -61,6 +62,7 @@ class SampleEntry:
     is_weighted: bool = False
     pairs: int = 0
     models: tuple[str | None, ...] = ()
+    recorded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class ConversationEntry:
                 item.is_weighted,
                 item.pairs,
                 list(item.models),
+                item.recorded,
             ]
             for item in self.samples
         ]
@@ -140,6 +143,7 @@ class ConversationEntry:
                     weighted,
                     pairs,
                     tuple(models),
+                    recorded,
                 )
                 for (
                     prefix,
@@ -150,6 +154,7 @@ class ConversationEntry:
                     weighted,
                     pairs,
                     models,
+                    recorded,
                 ) in samples
             ),
             tuple(map(bytes.fromhex, prefixes)),

@@ -32,6 +32,7 @@ class Built:
     context_missing  targets by each code of what their context lacks (`MISSING`)
     is_weighted      whether some message in data/ has a weight
     is_beside        whether messages may have `reasoning_content`
+    tokens_recorded  samples whose tokens are in the log: "equal", or the cause of a difference
     audit            the results of the audits; None without samples
     reasons          why no output was put in place
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
@@ -53,6 +54,7 @@ class Built:
     context_missing: Counter[str] = field(default_factory=Counter)
     is_weighted: bool = False
     is_beside: bool = False
+    tokens_recorded: Counter[str] = field(default_factory=Counter)
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
     audit: Audit | None = None

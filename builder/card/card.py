@@ -13,7 +13,7 @@ import yaml
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
 from builder.card.built import Built
-from builder.card.context import context, parity, trained
+from builder.card.context import context, parity, recorded, trained
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.training import training
@@ -97,6 +97,7 @@ def card(
         _making(made),
         _proof(target, config, ledger, built.audit),
         *context(built),
+        *recorded(built),
         _ledger(ledger, options),
         _sources(built),
         _audited(found),

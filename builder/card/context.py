@@ -8,6 +8,7 @@ from builder.audit.result import Audit
 from builder.card.built import Built
 from builder.card.markdown import Code, table
 from builder.conversation import LEVELS, MISSING
+from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.options import Unit
 from builder.text import number
@@ -65,6 +66,21 @@ def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
             "The bytes before a trained turn equal what a server renders from the same messages in"
             f" these turns: {', '.join(shares)}." + (why if unit != "turn" else "")
         )
+
+
+def recorded(built: Built) -> Iterator[str]:
+    """Yields a sentence on the samples that were compared with the tokens in their logs."""
+    compared = built.tokens_recorded
+    if not compared.total():
+        return
+    others = ", ".join(
+        f"{code} {number(count)}" for code, count in ranked(compared) if code != EQUAL
+    )
+    yield (
+        f"The logs of {number(compared.total())} samples contain the ids of the tokens that the"
+        f" model read and wrote; those of {number(compared[EQUAL])} samples are exactly equal to"
+        f" them{f' (differences by probable cause: {others})' if others else ''}."
+    )
 
 
 def trained(found: Audit | None) -> Iterator[tuple[str, str]]:

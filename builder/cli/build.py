@@ -30,6 +30,7 @@ from builder.cli.terminal import (
 )
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
+from builder.dataset.meta import EQUAL
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import record_remedy, remedy
 from builder.output.manifest import MANIFEST
@@ -256,8 +257,24 @@ def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
             'some samples contain turns with "weight": 0, which must not be trained: builder export'
             " writes them for each trainer (docs/export.md)"
         )
+    yield from _recorded(built)
     if verbose:
         yield from _details(built)
+
+
+def _recorded(built: Built) -> Iterator[str]:
+    compared = built.tokens_recorded
+    if not compared.total():
+        return
+    differ = {code: count for code, count in compared.items() if code != EQUAL}
+    text = (
+        f"tokens recorded in the log: those of {compared[EQUAL]:,} of"
+        f" {counted(compared.total(), 'sample')} are equal"
+    )
+    if differ:
+        causes = ", ".join(f"{code} {count:,}" for code, count in ranked(differ))
+        text += f"; the others differ ({causes}): see meta.tokens_recorded and docs/parity.md"
+    yield text
 
 
 def _details(built: Built) -> Iterator[str]:

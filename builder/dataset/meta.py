@@ -21,6 +21,7 @@ from builder.keys import (
     is_count,
     key,
     keys_of,
+    one,
     read_keys,
     write_keys,
     wrong_keys,
@@ -56,6 +57,15 @@ class Preference:
     chosen: str | None = key(TEXT_OR_NULL, "the better answer; null: that of the sample")
     rejected: str | None = key(TEXT_OR_NULL, "the worse answer; null: that of the sample")
     record: str = key(TEXT, "the record that contains the rejected answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenDifference:
+    """The first token in which a sample differs from the recorded ones (docs/parity.md)."""
+
+    cause: str = key(TEXT, "the probable cause")
+    sample: str = key(TEXT, "the text of the token in the sample")
+    recorded: str = key(TEXT, "the text of the recorded token")
 
 
 def _preferences(value: Json) -> tuple[Preference, ...]:
@@ -111,6 +121,12 @@ class SampleMeta:
     spans: tuple[tuple[int, int], ...] = key(SPANS, "code points of the targets in the rendering")
     models: tuple[str | None, ...] = key(MODELS, "models of the targets, if several", optional=True)
     preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)
+    tokens_recorded: str = key(
+        TEXT, "the tokens in the log: `equal` or `differ at N`; none: not in the log", optional=True
+    )
+    tokens_difference: TokenDifference = key(
+        one(TokenDifference), "the first token that differs", optional=True
+    )
 
     @classmethod
     def read(cls, value: Json | Mapping[str, Json]) -> SampleMeta:
@@ -136,6 +152,11 @@ class SampleMeta:
         return self.models or (self.model,)
 
     @property
+    def compared(self) -> str:
+        """Returns "equal", the cause of the difference to the tokens in the log, or ""."""
+        return self.tokens_difference.cause or self.tokens_recorded
+
+    @property
     def benchmark(self) -> str:
         """Returns the public benchmark that the run is of, or ""."""
         name = (self.outcome or {}).get("benchmark")
@@ -150,6 +171,9 @@ class SampleMeta:
         names = (item.name for item in keys_of(SampleMeta))
         return [name for name in names if getattr(self, name) != getattr(other, name)]
 
+
+EQUAL = "equal"
+"""`SampleMeta.tokens_recorded` of a sample whose tokens are those in the log."""
 
 NAMES = tuple(item.name for item in keys_of(SampleMeta))
 """The keys of a line."""

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 
-from builder.conversation import REPEAT, Context, Data, Json, Media, Text, ToolResult, lowest
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Data,
+    Json,
+    Media,
+    Text,
+    TokenIds,
+    ToolResult,
+    lowest,
+)
 from builder.jsonio import dumps
 from builder.normalize.context import UNKNOWN
 from builder.problem import Problem
@@ -48,6 +58,7 @@ class Block:
     context    assistant: the context of its message, if the reader states one
     hidden     assistant: codes of parts of its context that a sample cannot show
     models     assistant: the models that gave it, in order, as its messages name them
+    tokens     assistant: the ids of its tokens, if the log has them
     """
 
     role: str
@@ -64,6 +75,7 @@ class Block:
     context: Context | None = None
     hidden: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    tokens: TokenIds | None = field(default=None, compare=False, repr=False)
 
     def context_in(self, whole: Context) -> Context:
         """Returns the context of an assistant block; `whole` is that of the conversation."""
@@ -148,6 +160,8 @@ def join(first: Block, second: Block) -> Block:
         context=lowest([item for item in (first.context, second.context) if item is not None]),
         hidden=second.hidden,
         models=tuple(dict.fromkeys(first.models + second.models)),
+        # The prompt of the second one contains the first one; alone, the ids are of a part only.
+        tokens=second.tokens if second.tokens and second.tokens.prompt else None,
     )
 
 

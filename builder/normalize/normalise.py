@@ -163,6 +163,7 @@ def _dialogue(draft: Draft, options: NormalizeOptions) -> Dialogue:
                 reasoning="".join(block.reasoning),
                 calls=tuple(_written(call, pattern) for call in block.calls),
                 trained=block.untrained is None,
+                tokens=block.tokens,
             )
         )
         answers = tuple(call.answer for call in block.calls if call.answer is not None)

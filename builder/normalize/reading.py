@@ -238,6 +238,7 @@ class _DraftReader:
                 context=message.context,
                 hidden=tuple(sorted(self.hidden)),
                 models=() if message.model is None else (message.model,),
+                tokens=message.tokens,
             )
         )
         if untrained == "server_tool":

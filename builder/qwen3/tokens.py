@@ -145,6 +145,11 @@ class TokenSequence:
         whole = ((ends == places) | (places == 0)).tolist()
         return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
 
+    def count_before(self, offset: int) -> int:
+        """Returns the number of tokens that end at or before a position (code points)."""
+        (place,) = self._places([offset])
+        return int(np.searchsorted(self._ends, place, side="right"))
+
     def _places(self, borders: Sequence[int]) -> Sequence[int]:
         """Converts sorted positions from code points to bytes."""
         if self.text.isascii():

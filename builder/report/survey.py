@@ -38,6 +38,7 @@ class Survey:
 
     context     trained turns by the level of their context
     missing     trained turns by what their context lacks
+    recorded    samples by the comparison with the tokens in the log
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
@@ -51,6 +52,7 @@ class Survey:
     parity: Counter[str] = field(default_factory=Counter)
     context: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
+    recorded: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
@@ -110,6 +112,8 @@ def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(found.context, meta.context.level, turns)
         for code in meta.context.missing:
             _count(found.missing, code, turns)
+    if meta.compared:
+        _count(found.recorded, meta.compared, 1)
     for mode, count in meta.parity.items():
         _count(found.parity, mode, count)
     for code, count in meta.changes.items():
@@ -269,6 +273,10 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
     if found.missing:
         title = "Trained turns by what their context lacks"
         add("missing", title, ("missing", "turns"), found.missing, note)
+    if found.recorded:
+        note = "Samples with token ids in the log; docs/parity.md explains the causes."
+        title = "Samples compared with the tokens in the log"
+        add("tokens_recorded", title, ("tokens", "samples"), found.recorded, note)
     for name in FIELDS:
         counter = found.by_field.get(name, Counter())
         if len(counter) > (name in ("split", "unit", "reasoning")):

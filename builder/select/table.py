@@ -27,6 +27,7 @@ class ConversationRow:
     levels    for each sample the number of its targets at each level of context (`LEVELS`)
     missing   for each sample (code of `MISSING`, number of its targets whose context lacks it)
     weighted  for each sample whether it has weights
+    recorded  for each sample how it compares with the tokens in the log (`SampleMeta.compared`)
     patterns  for each sample its behaviour; empty unless the options need it
     refusals  for each sample the code of the user's condition that it does not meet, or None;
               empty without conditions
@@ -53,6 +54,7 @@ class ConversationRow:
     levels: tuple[tuple[int, ...], ...]
     missing: tuple[tuple[tuple[str, int], ...], ...]
     weighted: tuple[bool, ...]
+    recorded: tuple[str, ...]
     patterns: tuple[str, ...]
     refusals: tuple[str | None, ...]
     reviews: tuple[str | None, ...]

@@ -28,6 +28,7 @@ from builder.qwen3.tokens import TokenSequence
 from builder.sample import Call, Dialogue, Sample
 from builder.verify import checks
 from builder.verify.options import VerifyOptions
+from builder.verify.recorded import TokenComparison, compare
 
 MAX_CHARS = 16 << 20
 """Code points up to which a rendering is verified (`too_long`). No context window is larger, and
@@ -42,7 +43,8 @@ class Verdict:
     `warnings` are schema violations under `verify.schema: report`, and span boundaries inside a
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
-    which each is in parity with inference (`builder.qwen3.parity`).
+    which each is in parity with inference (`builder.qwen3.parity`). `recorded` compares the tokens
+    with those in the log; None if it has none.
     """
 
     findings: tuple[Finding, ...]
@@ -53,6 +55,7 @@ class Verdict:
     tokens: int = 0
     calls: int = 0
     render_sha256: str = ""
+    recorded: TokenComparison | None = None
 
 
 Messages: TypeAlias = "list[dict[str, Any]]"
@@ -134,7 +137,29 @@ class Verifier:
             tokens=len(tokens) if tokens is not None else 0,
             calls=sum(len(turn.calls) for turn in meant.turns) if meant else 0,
             render_sha256=digest,
+            recorded=self._recorded(dialogue, chosen, rendering, tokens)
+            if text == rendering.text
+            else None,
         )
+
+    def _recorded(
+        self,
+        dialogue: Dialogue | None,
+        targets: Sequence[int],
+        rendering: Rendering,
+        tokens: TokenSequence | None,
+    ) -> TokenComparison | None:
+        """Compares the trained turns with the ids in the log; None if it has none of them."""
+        if dialogue is None or tokens is None:
+            return None
+        answers = [turn for turn in dialogue.turns if turn.role == "assistant"]
+        turns = [(at, ids) for at in targets if (ids := answers[at].tokens) is not None]
+        if not turns:
+            return None
+        header = self.target.style.assistant
+        prompts = self.target.generation_prompts.values()
+        tails = [prompt.removeprefix(header) for prompt in prompts]
+        return compare(turns, tokens, rendering.answers, tails, self.target.decode)
 
     def _parity(
         self,

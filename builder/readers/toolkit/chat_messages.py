@@ -87,6 +87,13 @@ def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     return calls
 
 
+def qualified(namespace: Json, name: str) -> str:
+    """Returns a tool's name with its namespace, if any, as in `mcp__server__tool`."""
+    if not isinstance(namespace, str) or not namespace:
+        return name
+    return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
+
+
 def reasoning(message: dict[str, Json]) -> list[Part]:
     """Returns the clear-text reasoning of an assistant message, without duplicates.
 

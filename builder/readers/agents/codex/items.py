@@ -21,7 +21,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.chat_messages import qualified, text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -229,13 +229,6 @@ def runs_on_server(item: Item) -> bool:
     if kind in ("tool_search_call", "tool_search_output"):
         return item.get("execution") == "server"
     return kind in SERVER_CALLS
-
-
-def qualified(namespace: Json, name: str) -> str:
-    """Returns a tool's name with its namespace, if any, as in `mcp__server__tool`."""
-    if not isinstance(namespace, str) or not namespace:
-        return name
-    return namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
 
 
 def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:

@@ -301,7 +301,8 @@ class RequestChain:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
             if given is not None:
-                message = replace(message, model=given.model)  # noqa: PLW2901 - completed
+                tokens = given.message.tokens
+                message = replace(message, model=given.model, tokens=tokens)  # noqa: PLW2901 - completed
             code = message.untrained
             if at in continued:
                 code = None

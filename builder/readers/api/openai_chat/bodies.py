@@ -37,6 +37,7 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
 )
 from builder.readers.toolkit.thoughts import read_thoughts
+from builder.readers.toolkit.token_ids import ids_beside
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, count_unknown
 
 TOOL_ROLES = frozenset({"tool_call", "tool_response"})
@@ -108,7 +109,8 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
     text = as_str(item.get("content"))
     if role == "assistant":
         parts = _assistant(item, changes, flat=flat)
-        yield Message(role, tuple(parts), untrained=None if trained else "zero_weight")
+        code = None if trained else "zero_weight"
+        yield Message(role, tuple(parts), untrained=code, tokens=ids_beside(item))
     elif role == "tool_call":
         calls = text_tags.read_calls(text, changes)
         found = [Unparsed(text, "bad_call")] if calls is None else calls
@@ -203,6 +205,7 @@ def _answer(
     changes: Counter[str] = Counter()
     item = {**as_dict(choice.get("message")), "role": "assistant"}
     (message,) = read_message(item, changes, flat=is_flat([*sent, item]))
+    message = replace(message, tokens=ids_beside(item, choice, choice.get("meta_info"), body))
     if _searched(item, body):
         message = replace(message, parts=(*message.parts, Unparsed("search", "server_tool")))
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))

@@ -9,6 +9,7 @@ from builder.readers.toolkit.json_text import is_json
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str
 
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_IDS = ("token_ids", "output_ids")
 _LISTS = ("reasoning_details", "annotations", "executed_tools")
 SEARCHES = ("citations", "search_results")
 """Fields of a response that list the pages behind its answers (Perplexity, xAI)."""
@@ -23,20 +24,24 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
     choices: dict[int, _Choice] = {}
     model = ""
     searches: dict[str, Json] = {}
+    prompt: Json = None
     broken = False
     for item in chunks:
         chunk = as_dict(item)
         broken = broken or bool(chunk.get("error"))
         model = model or as_str(chunk.get("model"))
+        prompt = prompt or chunk.get("prompt_token_ids")
         searches |= {key: chunk[key] for key in SEARCHES if chunk.get(key)}
         for piece in as_dicts(chunk.get("choices")):
             choices.setdefault(as_int(piece.get("index")), _Choice()).add(piece)
     return {
         **searches,
+        **({"prompt_token_ids": prompt} if prompt else {}),
         "model": model,
         "choices": [
             {
                 "index": at,
+                **choices[at].ids,
                 "message": choices[at].message(),
                 "finish_reason": "length" if broken else choices[at].finish or "length",
             }
@@ -85,6 +90,7 @@ class _Choice:
         self.lists: dict[str, list[Json]] = {name: [] for name in _LISTS}
         self.calls: list[_Call] = []
         self.at: dict[int, _Call] = {}  # the current call of an index
+        self.ids: dict[str, Json] = {}
         self.legacy = _Call("function")
         self.finish = ""
 
@@ -100,6 +106,9 @@ class _Choice:
         for call in as_dicts(delta.get("tool_calls")):
             self._call(call)
         self.legacy.add("", as_dict(delta.get("function_call")))
+        for name in _IDS:
+            if ids := as_list(piece.get(name)):
+                self.ids[name] = [*as_list(self.ids.get(name)), *ids]
         self.finish = as_str(piece.get("finish_reason")) or self.finish
 
     def _part(self, part: dict[str, Json]) -> None:

@@ -30,6 +30,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.token_ids import ids_beside
 
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
@@ -116,7 +117,9 @@ class Steps:
             return
         code = self._untrained(step, parts, bool(calls))
         model = name_or_none(step.get("model_name"))
-        turn = Message("assistant", (*answer, *calls), untrained=code, model=model)
+        tokens = ids_beside(step.get("metrics"))
+        parts = (*answer, *calls)
+        turn = Message("assistant", parts, untrained=code, model=model, tokens=tokens)
         self._messages.append(turn)
         self.segments[-1].ended = any(
             isinstance(call, ToolCall) and call.name in ENDING for call in calls
