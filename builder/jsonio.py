@@ -121,6 +121,23 @@ def _decoded(decoder: json.JSONDecoder, data: bytes | str) -> Json:
         raise JsonFault("too_deep", "nesting is too deep to read") from None
 
 
+def adjacent_objects(line: bytes) -> list[bytes]:
+    """Returns the objects of a line that is several JSON objects without a separator, else [].
+
+    Programs that write a log from two processes, or lose the end of a line, leave such lines.
+    """
+    found: list[bytes] = []
+    try:
+        text = line.decode("utf-8").strip()
+        while text.startswith("{"):
+            _, end = _DECODER.raw_decode(text)
+            found.append(text[:end].encode())
+            text = text[end:].lstrip()
+    except (ValueError, RecursionError):
+        return []
+    return found if len(found) > 1 and not text else []
+
+
 def loads_text(value: Json) -> Json:
     """Returns the value of a JSON text, or any other value or text unchanged."""
     if not isinstance(value, str):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, dumps, loads_leniently
+from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
 from builder.sources.sniff import (
@@ -280,7 +280,8 @@ class Source:
     def json_lines(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL file; a line that is not JSON is a Problem.
 
-        A last line without a newline that is not JSON is `truncated`. The first values may be those
+        A line may be several objects without a separator, which are a record each. A last line
+        without a newline that is not JSON is `truncated`. The first values may be those
         of `peek`, so they must not be modified.
         """
         decoded, self._decoded = iter(self._decoded), []
@@ -298,10 +299,23 @@ class Source:
             try:
                 yield Record(f"{name} {number}", self._loads(line))
             except JsonFault as fault:
+                if adjacent := adjacent_objects(line) if fault.code == "bad_json" else ():
+                    self._records_read += len(adjacent) - 1
+                    yield from self._adjacent(f"{name} {number}", adjacent)
+                    continue
                 problem = fault.at(f"{name} {number}")
                 if not ended and fault.code in ("bad_json", "bad_utf8"):
                     problem = Problem("truncated", problem.where, problem.detail)
                 yield problem
+
+    def _adjacent(self, where: str, objects: Iterable[bytes]) -> Iterator[Record | Problem]:
+        """Yields the objects of a line: at "line 3", "line 3.2" …."""
+        for at, item in enumerate(objects, start=1):
+            place = where if at == 1 else f"{where}.{at}"
+            try:
+                yield Record(place, self._loads(item))
+            except JsonFault as fault:
+                yield fault.at(place)
 
     def records(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL or JSON file, and counts them.

@@ -57,7 +57,7 @@ def recognise(source: Source) -> str | None:
         if _is_trajectory(item):
             return "a trajectory (conversations, timestamp, completed)"
         if _is_session(item):
-            return "a session file (session_id, session_start, system_prompt, messages)"
+            return "a session file (session_id, session_start, messages)"
     return None
 
 
@@ -70,7 +70,7 @@ def _is_trajectory(item: dict[str, Json]) -> bool:
 
 
 def _is_session(item: dict[str, Json]) -> bool:
-    names = {"session_id", "session_start", "system_prompt"}
+    names = {"session_id", "session_start"}
     return isinstance(item.get("messages"), list) and names <= item.keys()
 
 

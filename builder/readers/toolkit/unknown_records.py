@@ -5,18 +5,23 @@ from __future__ import annotations
 from builder.conversation import Json, Message, unknown_part
 from builder.readers.toolkit.narrow import as_dict
 
-_CONTENT = ("content", "text", "parts", "message", "output")
+_CONTENT = (
+    "content", "text", "parts", "message", "output", "result", "thinking", "tool_calls",
+)  # fmt: skip
+_ARGUMENTS = ("arguments", "input", "args")
 _INSIDE = ("message", "payload", "data")
 
 
 def carries_content(record: dict[str, Json]) -> bool:
-    """Returns whether a record of an unknown type carries text or a message.
+    """Returns whether a record of an unknown type carries text, a message, a call or a result.
 
     Such a record may have been part of what the model saw. A record without, such as a changed
     setting, is bookkeeping.
     """
-    inner = (as_dict(record.get(key)) for key in _INSIDE)
-    return any(bool(value.get(key)) for value in (record, *inner) for key in _CONTENT)
+    values = (record, *(as_dict(record.get(key)) for key in _INSIDE))
+    return any(value.get(key) for value in values for key in _CONTENT) or any(
+        "name" in value and not value.keys().isdisjoint(_ARGUMENTS) for value in values
+    )
 
 
 def unknown_message(kind: Json) -> Message:

@@ -233,7 +233,8 @@ class _Builder:
                 typed += [blocks] if blocks else []
                 continue
             if line.kind == "unknown":
-                typed.append([{"type": as_str(line.value.get("type")) or "line"}])
+                kind = as_str(line.value.get("type")) or "unknown"
+                typed.append([{"type": f"{kind} line"}])  # no type of a block has this name
                 continue
             blocks = rendered(line.attachment, line.value, renders=self._renders)
             if blocks:

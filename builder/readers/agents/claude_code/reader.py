@@ -69,8 +69,10 @@ def recognise(source: Source) -> str | None:
             return "queue-operation lines"
         if isinstance(kind, str) and kind in KINDS and "sessionId" in value:
             return f"{kind} lines"
-        qwen = "systemPayload" in value  # Qwen Code's lines look similar
-        if kind == "system" and "uuid" in value and "sessionId" in value and not qwen:
+        qwen = "systemPayload" in value or "parts" in message  # Qwen Code's lines look similar
+        if qwen:
+            return None
+        if kind == "system" and "uuid" in value and "sessionId" in value:
             return "system lines with uuid and sessionId"
         if kind in ("started", "result") and "agentId" in value and "key" in value:
             return "a workflow's journal"
