@@ -1,15 +1,15 @@
 """Reads Goose's database of sessions, and its JSONL files from before 1.10.
 
 Source: goose.md, which was derived only from the program's source. Both store one message in each
-row, with part types in camelCase. A compaction hides older messages from the model and adds a
-summary that only the model sees; the messages before and after it are segments. System prompt and
-tools are not recorded.
+row, with part types in camelCase; an exported session is a document with the list `conversation`. A
+compaction hides older messages from the model and adds a summary that only the model sees; the
+messages before and after it are segments. System prompt and tools are not recorded.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
@@ -38,7 +38,8 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.rows import gap
-from builder.sources.source import Source
+from builder.readers.toolkit.unknown_records import carries_content
+from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
 _SILENT = frozenset(
@@ -57,6 +58,8 @@ def recognise(source: Source) -> str | None:
     """Claims session metadata, messages with tagged content, or the tables of the database."""
     if source.peek.kind in ("jsonl", "json"):
         for item in source.peek.objects:
+            if "working_dir" in item and _is_export(item):
+                return "an exported session (working_dir, conversation)"
             if "working_dir" in item and {"description", "message_count"} & item.keys():
                 return "a session's metadata (working_dir, message_count)"
             if _is_message(item):
@@ -78,6 +81,11 @@ def _is_message(item: dict[str, Json]) -> bool:
     )
 
 
+def _is_export(item: dict[str, Json]) -> bool:
+    messages = as_list(item.get("conversation"))
+    return bool(messages) and all("role" in as_dict(message) for message in messages)
+
+
 def item_sizes(source: Source) -> Sequence[int]:
     """Returns the sizes of the database's sessions, which are read independently."""
     return session_sizes(source, _SESSIONS, _SIZES)
@@ -87,8 +95,15 @@ def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions."""
     if source.peek.kind == "sqlite":
         yield from read_sessions(source, _SESSIONS, _stored)
+        return
+    document = source.document() if source.peek.kind == "json" else None
+    if isinstance(document, dict) and _is_export(document):
+        model = as_dict(document.get("model_config")).get("model_name")
+        messages = source.counted(as_list(document["conversation"]))
+        name = name_or_none(document.get("id")) or source.name
+        yield from _lines(messages, name, name_or_none(model))
     else:
-        yield from _lines(source)
+        yield from _lines(source.records(), source.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +123,20 @@ def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _R
     return _Row(
         where,
         as_str(item.get("role")),
-        as_list(content),
+        [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content),
         name_or_none(item.get("message_id") or item.get("id")),
         seen.get("agentVisible") is not False,
         seen.get("userVisible") is not False,
     )
 
 
-def _lines(source: Source) -> Iterator[Event]:
+def _lines(
+    records: Iterable[Record | Problem], session: str, model: str | None = None
+) -> Iterator[Event]:
     found: list[_Row] = []
     lost: list[Problem] = []
     fault: Problem | None = None
-    for record in source.records():
+    for record in records:
         if isinstance(record, Problem):
             fault = record
             yield record
@@ -127,14 +144,17 @@ def _lines(source: Source) -> Iterator[Event]:
         item = record.value
         if not isinstance(item, dict):
             yield Problem("not_object", record.where, f"a {type(item).__name__}")
-        elif isinstance(item.get("content"), list) and "role" in item:
+        elif isinstance(item.get("content"), str | list) and "role" in item:
             if fault is not None and found:  # the lost record may have been a message
                 lost.append(fault)
                 fault = None
             found.append(_row(record.where, item, item["content"], item.get("metadata")))
+        elif "working_dir" not in item and carries_content(item):
+            kind = as_str(item.get("type")) or "record"
+            found.append(_row(record.where, {"role": "user"}, [{"type": f"{kind} record"}], None))
         else:
             yield Ignored("metadata")
-    yield from _conversations(source.name, found, len(found), None, gap(lost))
+    yield from _conversations(session, found, len(found), model, gap(lost))
 
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
@@ -340,7 +360,7 @@ READER = Reader(
     name="goose",
     summary=(
         "Goose: sessions.db (tables sessions and messages with content_json), and the older "
-        "JSONL sessions (working_dir; messages with created and tagged content)"
+        "JSONL sessions (working_dir; messages with created and tagged content); exported sessions"
     ),
     recognise=recognise,
     is_agent=True,

@@ -24,7 +24,14 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import packed
-from builder.readers.agents.cline.text import RESULT, assistant_parts, user_parts
+from builder.readers.agents.cline.text import (
+    NOT_EXECUTED,
+    RESULT,
+    assistant_parts,
+    is_by_program,
+    user_parts,
+    without_interruption,
+)
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.json_text import json_in_text
@@ -92,10 +99,15 @@ class ClineReading:
             self._append(as_str(item.get("role")), _words(item), turn)
 
     def _append(
-        self, role: str, parts: tuple[Part, ...], turn: str | None, model: str | None = None
+        self,
+        role: str,
+        parts: tuple[Part, ...],
+        turn: str | None,
+        model: str | None = None,
+        untrained: str | None = None,
     ) -> None:
         if parts:
-            self.messages.append(Message(role, parts, turn=turn, model=model))
+            self.messages.append(Message(role, parts, turn, untrained, model=model))
 
     def _assistant(self, item: dict[str, Json], place: str, turn: str | None) -> None:
         parts, self.thoughts = [*self.thoughts, *_reasoning(item.get("reasoning_content"))], []
@@ -123,7 +135,25 @@ class ClineReading:
         info = as_dict(item.get("modelInfo"))
         model = name_or_none(info.get("id") or info.get("modelId"))
         self.model = model or self.model
-        self._append("assistant", tuple(parts), turn, model)
+        untrained = self._interruption(parts)
+        self._append("assistant", tuple(parts), turn, model, untrained)
+
+    def _interruption(self, parts: list[Part]) -> str | None:
+        """Returns the code of an answer that ends with the program's note of an interruption.
+
+        After a call, an answer is whole: the note is removed.
+        """
+        has_call = any(isinstance(part, ToolCall) for part in parts)
+        for at, part in enumerate(parts):
+            own = without_interruption(part.text) if isinstance(part, Text) else ""
+            if not isinstance(part, Text) or own == part.text:
+                continue
+            if not has_call:
+                return "aborted"
+            parts[at : at + 1] = [Text(own)] if own else []
+            self.changes["interruption_note"] += 1
+            break
+        return None
 
     def _call(self, call: ToolCall, place: str) -> ToolCall | Text:
         """Returns the call with its key, or its text for the user."""
@@ -164,6 +194,12 @@ class ClineReading:
             return None
         at = text.find("<environment_details>")
         body, context = (text, "") if at < 0 else (text[:at].rstrip(), text[at:])
+        if match := NOT_EXECUTED.fullmatch(body):
+            results.append(ToolResult((Text(body),), name=match["name"], is_interrupted=True))
+            return None
+        if is_by_program(body):
+            user += user_parts(text, self.changes)
+            return head
         if match := RESULT.match(body):
             head, body = match["name"], body[match.end() :]
             if head not in _SPOKEN:

@@ -134,7 +134,7 @@ def _conversation(
         model=reading.model,
         records=records,
         problems=problems,
-        changes=dict(sorted(reading.changes.items())),
+        changes=dict(sorted((+reading.changes).items())),
     )
 
 

@@ -65,9 +65,29 @@ _WRAPPED = re.compile(
     r"|folder_content|url_content|custom_instructions)(?: [^<>]*)?>.*?</(?P=block)>)",
     re.DOTALL,
 )
-_PROGRAM = re.compile(r"\s*\[(?:TASK RESUMPTION|ERROR|Sliding window truncation)\b")
+_PROGRAM = re.compile(
+    r"\s*(?:\[(?:TASK RESUMPTION|ERROR|Sliding window truncation)|# (?:task_progress|TODO LIST))\b"
+)
+_INTERRUPTED = re.compile(r"\s*\[Response interrupted by [^\[\]]*\]\s*\Z")
 RESULT = re.compile(r"\[(?P<name>\w+)(?:[^\n]*?)\] Result:[ \t]*\n?")
 """The head of a tool's result in the tag dialect: `[read_file for 'x'] Result:`."""
+
+
+NOT_EXECUTED = re.compile(
+    r"(?:Skipping tool|Tool) \[(?P<name>\w+)[^\]]*\] "
+    r"(?:was (?:interrupted and )?not executed|due to user rejecting)[^\n]*"
+)
+"""The text that the program sends as the result of a call that it did not run."""
+
+
+def without_interruption(text: str) -> str:
+    """Returns an answer's text without the program's note that it was interrupted."""
+    return _INTERRUPTED.sub("", text)
+
+
+def is_by_program(text: str) -> bool:
+    """Returns whether a user text begins like a reminder or notice of the program."""
+    return _PROGRAM.match(text) is not None
 
 
 def assistant_parts(text: str) -> list[Part]:
@@ -132,7 +152,7 @@ def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
     blocks of context and notices. A text without these tags is the user's.
     """
     matches = list(_WRAPPED.finditer(text))
-    own = _PROGRAM.match(text) is not None or any(match["tag"] for match in matches)
+    own = is_by_program(text) or any(match["tag"] for match in matches)
     at = 0
     for match in matches:
         yield from _around(text[at : match.start()], own)
