@@ -8,13 +8,13 @@ from builder.conversation import Message, ToolCall, ToolResult
 
 
 def supply_results(
-    messages: Iterable[Message], result: Callable[[ToolCall], ToolResult]
+    messages: Iterable[Message], result: Callable[[ToolCall], ToolResult | None]
 ) -> tuple[list[Message], int]:
     """Returns the messages with a result for each unanswered call, and the number of added results.
 
     For agent programs that answer such calls themselves in later requests. The result of a call is
     expected before the next message of the user or the model. Calls of the last turn stay
-    unanswered if no message follows.
+    unanswered if no message follows, and so does one for which `result` returns None.
     """
     found: list[Message] = []
     pending: list[ToolCall] = []
@@ -23,8 +23,9 @@ def supply_results(
     for message in messages:
         continues = message.role == "assistant" and turn is not None and message.turn == turn
         if message.role != "tool" and not continues:
-            found += [Message("tool", (result(call),)) for call in pending]
-            supplied += len(pending)
+            added = [answer for call in pending if (answer := result(call)) is not None]
+            found += [Message("tool", (answer,)) for answer in added]
+            supplied += len(added)
             pending = []
         if message.role == "assistant":
             turn = message.turn

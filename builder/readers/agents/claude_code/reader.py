@@ -129,6 +129,7 @@ class _Log:
     targets   keys of turns that are targets of a conversation
     left_out  keys of turns that are in no request
     copied    keys of turns that are targets in the file of another session
+    lost      the position of the first line that cannot be read
     """
 
     source: Source
@@ -140,12 +141,14 @@ class _Log:
     targets: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     copied: set[str] = field(default_factory=set)
+    lost: int | None = None
     names: Counter[str] = field(default_factory=Counter)
 
     def read(self) -> Iterator[Problem]:
         """Reads all lines; yields a problem for each invalid one."""
         for at, item in enumerate(_records(self.source)):
             if isinstance(item, Problem):
+                self.lost = at if self.lost is None else self.lost
                 yield item
             elif not isinstance(item.value, dict):
                 yield Problem("not_object", item.where, f"a bare {type(item.value).__name__}")
@@ -236,13 +239,15 @@ class _Log:
     def _orphans(self, first: SessionLine | None) -> set[str]:
         """Returns the uuids of the lines with a parent that the file lacks.
 
-        Except the prompt of a sub-agent, `first`, which follows a call in the file of its parent.
+        Lines of a stream name no parent: there, those after a lost line. Except the prompt of a
+        sub-agent, `first`, which follows a call in the file of its parent.
         """
         begins = first.uuid if first is not None and first.agent and not first.is_answer else None
         return {
             line.uuid
             for line in self.nodes.values()
-            if line.parent and line.parent not in self.nodes and line.uuid != begins
+            if (line.parent and line.parent not in self.nodes and line.uuid != begins)
+            or (self.lost is not None and line.at > self.lost and "parentUuid" not in line.value)
         }
 
     def _unknown(self, branch: Iterable[SessionLine]) -> int | None:

@@ -6,7 +6,7 @@ Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from builder.conversation import (
@@ -85,14 +85,23 @@ def mark_replayed(
 
 
 def messages(
-    system: str, turns: Sequence[RolloutTurn], missing: frozenset[str]
+    system: str,
+    turns: Sequence[RolloutTurn],
+    missing: frozenset[str],
+    unsure: Collection[str | None] = (),
 ) -> tuple[list[Message], int]:
     """Returns the history as messages, and the number of results that Codex supplied itself.
 
     The model's turns are numbered because the log has no ids for them. In later requests, Codex
     answers a call without an output with ABORTED. `missing`: the codes of what the log lacks from
-    the start.
+    the start. `unsure`: ids of the calls whose outputs may be in lines that are lost.
     """
+
+    def aborted(call: ToolCall) -> ToolResult | None:
+        if call.id in unsure:
+            return None
+        return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
+
     found = [Message("system", (Text(system),))] if system else []
     base = Context.lacking(missing)
     number = 0
@@ -107,8 +116,4 @@ def messages(
             found.append(Message(turn.role, parts, name, turn.untrained, context, turn.model))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
-    return supply_results(found, _aborted)
-
-
-def _aborted(call: ToolCall) -> ToolResult:
-    return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
+    return supply_results(found, aborted)

@@ -56,15 +56,19 @@ def _is_old_header(value: dict[str, Json]) -> bool:
 def read(source: Source) -> Iterator[Event]:
     """Yields the segments of the session and the histories that were rolled back."""
     lines: list[RolloutLine] = []
+    lost: set[int] = set()  # positions before which a line cannot be read
     for record in source.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)
         if isinstance(line, Problem):
+            lost.add(len(lines))
             yield line
         else:
             lines.append(line)
     rollout = Rollout(source.name, lines)
     joining = interleaved(lines)
     for at, line in enumerate(lines):
+        if at in lost:
+            rollout.lose()
         yield from rollout.take(line, joins=at in joining)
     yield from rollout.end()
 

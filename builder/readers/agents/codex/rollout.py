@@ -65,6 +65,7 @@ class Rollout:
         self.abandoned = 0
         self.segment = 0
         self.records = 0
+        self.unsure: set[str | None] = set()
         self._begin()
 
     def _begin(self) -> None:
@@ -119,6 +120,15 @@ class Rollout:
         self.records += 1
         self.first = self.first or line.where
         self.last = line.where
+
+    def lose(self) -> None:
+        """Notes that a line here cannot be read: it may be part of what the model saw."""
+        self.open = None
+        at = last_answer(self.turns)
+        if at is not None:
+            answered = {result.call_id for result in self.turns[at].results}
+            self.unsure |= {call.id for call in self.turns[at].calls} - answered
+        self.turns.append(RolloutTurn("user", hides={"history"}))
 
     def end(self) -> Iterator[Event]:
         """Yields the last segment, and the lines that are in no conversation."""
@@ -336,7 +346,9 @@ class Rollout:
     def _conversation(self, name: str, problems: tuple[Problem, ...]) -> Conversation:
         self.emitted += 1
         changes = Counter(self.changes)
-        logged, changes["result_supplied"] = messages(self.system, self.turns, self.missing)
+        logged, changes["result_supplied"] = messages(
+            self.system, self.turns, self.missing, self.unsure
+        )
         return Conversation(
             id=name,
             record=span(self.first, self.last),

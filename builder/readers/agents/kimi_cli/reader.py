@@ -15,10 +15,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import REPEAT, Conversation, Event, Ignored, Message, Text, Used
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Event,
+    Ignored,
+    Message,
+    Text,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_cli.rows import row_message, rows
@@ -134,8 +143,10 @@ def _read_context(
     places: list[str] = []
     messages: list[Message] = []
     system = ""
+    lost: int | None = None
     for record in objects(rows(source), "a row that is "):
         if isinstance(record, Problem):
+            lost = len(messages) if lost is None else lost
             yield replace(record, where=file + record.where)
             continue
         where, row = record
@@ -149,6 +160,12 @@ def _read_context(
                 messages.append(unknown_message(role))
             continue
         if role in ("_checkpoint", "_usage"):
+            if (
+                role == "_checkpoint"
+                and "checkpoint" not in counts
+                and row.get("id") not in (0, None)
+            ):
+                lost = 0  # a context begins with checkpoint 0
             counts[role[1:]] += 1
             continue
         places.append(where)
@@ -160,7 +177,15 @@ def _read_context(
             messages.append(message)
     yield from ignored(counts)
     where = file + span(places[0], places[-1]) if places else file
-    return _Context(where, system, tuple(messages), len(places))
+    return _Context(where, system, tuple(_marked(messages, lost, system)), len(places))
+
+
+def _marked(messages: Iterable[Message], lost: int | None, system: str) -> Iterator[Message]:
+    """Yields the messages; answers after a lost message lack `history`."""
+    lacking = Context.lacking({"history", "tools", *([] if system else ["system"])})
+    for at, message in enumerate(messages):
+        is_after = lost is not None and at >= lost and message.role == "assistant"
+        yield replace(message, context=lacking) if is_after else message
 
 
 def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:

@@ -19,7 +19,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_code.fold import Fold
 from builder.readers.homes import Home
-from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_str,
@@ -137,11 +137,13 @@ class _Agent:
         match kind:
             case "context.append_message":
                 fold.append_message(as_dict(value.get("message")), where, RequestHead(self.system))
+                self._note_damage(*self.history.entries[-1:])
             case "context.append_loop_event":
                 event = as_dict(value.get("event"))
                 fold.loop_event(event, where)
                 if event.get("type") == "step.begin" and fold.open is not None:
                     fold.open.entry.request = RequestHead(self.system)
+                    self._note_damage(fold.open.entry)
             case "context.undo":
                 count = value.get("count")
                 fold.undo(count if isinstance(count, int) else 0)
@@ -158,6 +160,13 @@ class _Agent:
                 self._request(fold, value)
             case _:  # swarm_mode.exit
                 fold.end_swarm_mode()
+
+    def _note_damage(self, *entries: HistoryEntry) -> None:
+        """Marks answers after a lost record; a logged request states more about them."""
+        for entry in entries:
+            if self.is_damaged and entry.message.role == "assistant":
+                missing = {"history", "tools", *(["system"] if self.system is None else [])}
+                entry.message = replace(entry.message, context=Context.lacking(missing))
 
     def _request(self, fold: Fold, value: dict[str, Json]) -> None:
         """Notes the request of the open step, and what the log lacks of it."""

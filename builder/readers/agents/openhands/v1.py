@@ -101,6 +101,8 @@ def read(source: Source) -> Iterator[Event]:
     used = 0
     for record in _records(source, session):
         if isinstance(record, Problem | Ignored):
+            if isinstance(record, Problem):
+                session.changes["record_lost"] += 1
             yield record
         elif not isinstance(record.value, dict):
             yield Problem(
@@ -138,7 +140,11 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
             session.writes_calls = model.get("native_tool_calling") is False
         source.count_records()
         yield Ignored("state" if member.name == _STATE_FILE else "other_file")
-    for _, member in sorted(numbered, key=lambda item: (item[0], item[1].name)):
+    expected = 0
+    for number, member in sorted(numbered, key=lambda item: (item[0], item[1].name)):
+        if number > expected:  # events are numbered from 0
+            session.changes["record_lost"] += number - expected
+        expected = number + 1
         for record in member.records():
             where = f"{member.name} {record.where}" if record.where != "file" else member.name
             yield replace(record, where=where)

@@ -269,6 +269,8 @@ class Segments:
         missing = set() if has_system else {"system"}
         if "recall_left_out" in changes:
             missing.add("reminders")
+        if changes.get("record_lost"):
+            missing.add("history")
         if self.tools is None:
             missing.add("tools")
         if self.writes_calls or any(_PARSED.fullmatch(call or "") for call in _calls(segment)):
