@@ -247,7 +247,12 @@ class _DraftReader:
     def _append(self, block: Block) -> None:
         """Adds an assistant block, or joins it to the last one of the same turn."""
         answer = self._answer() if self.follows_answer else []
-        if answer and block.turn is None and answer[-1].turn is None:
+        if (
+            answer
+            and block.turn is None
+            and answer[-1].turn is None
+            and not _lost_between(answer[-1], block)
+        ):
             self.asked = len(self.blocks)
             self.blocks.append(block)
             return
@@ -285,6 +290,12 @@ class _DraftReader:
                 case _:
                     pass
         return texts
+
+
+def _lost_between(first: Block, second: Block) -> bool:
+    """Returns whether the log lacks a record between two answers."""
+    before, after = (block.context.missing if block.context else () for block in (first, second))
+    return "history" in after and "history" not in before
 
 
 def _has_media(part: Part) -> bool:

@@ -102,7 +102,7 @@ def read(source: Source) -> Iterator[Event]:
     for record in _records(source, session):
         if isinstance(record, Problem | Ignored):
             if isinstance(record, Problem):
-                session.changes["record_lost"] += 1
+                session.lose(1)
             yield record
         elif not isinstance(record.value, dict):
             yield Problem(
@@ -143,7 +143,7 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
     expected = 0
     for number, member in sorted(numbered, key=lambda item: (item[0], item[1].name)):
         if number > expected:  # events are numbered from 0
-            session.changes["record_lost"] += number - expected
+            session.lose(number - expected)
         expected = number + 1
         for record in member.records():
             where = f"{member.name} {record.where}" if record.where != "file" else member.name

@@ -32,6 +32,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.unknown_records import unknown_message
 
 FAMILY = "openhands"
 """The prefix of call keys, shared because V0 and V1 may log the same call."""
@@ -222,6 +223,11 @@ class Segments:
             self.done.append((rest, complete, changes))
         self.fresh = False
 
+    def lose(self, events: int) -> None:
+        """Notes that events here cannot be read; the answers around them are not one answer."""
+        self.changes["record_lost"] += events
+        self.add(ViewEntry(f"lost {len(self.places)}", "user", unknown_message("event").parts))
+
     def condense(self, forgotten: set[str], summary: str, offset: int, event: str) -> None:
         """Ends a segment and continues with the view that a condensation left."""
         self.cut()
@@ -269,8 +275,6 @@ class Segments:
         missing = set() if has_system else {"system"}
         if "recall_left_out" in changes:
             missing.add("reminders")
-        if changes.get("record_lost"):
-            missing.add("history")
         if self.tools is None:
             missing.add("tools")
         if self.writes_calls or any(_PARSED.fullmatch(call or "") for call in _calls(segment)):
