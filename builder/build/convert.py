@@ -21,6 +21,7 @@ from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
 from builder.ledger import call_keys
 from builder.normalize.captured import for_log
 from builder.normalize.definitions import calls_undefined, definitions_in
+from builder.normalize.joined import JoinedAnswers, SeenAnswers
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.shared import SharedTools
@@ -51,6 +52,7 @@ class Task:
 
     `mapping` describes a log of the user's own, in place of a `format`. `origin` identifies the
     source in the run; its chunks share it. `weight` is the share of its conversations to select.
+    `joined` is what other sources of the run say about its answers, known in a second pass.
     """
 
     source: Source
@@ -61,6 +63,7 @@ class Task:
     license: str | None = None
     lengths: LengthOptions = DEFAULT_LENGTHS
     weight: float = 1.0
+    joined: JoinedAnswers | None = None
 
 
 def sole_reader(task: Task) -> Reader | None:
@@ -107,7 +110,7 @@ def process_source(
             events = spool.record(reader.name, source, events)
     if summary.format is not None:
         tool_use = ToolUse(summary.tool_use)
-        for conversation in _conversations(events, writer):
+        for conversation in _joined(_conversations(events, writer), task, summary, scrubber):
             if options.captured:
                 own = for_log(options, summary.format, conversation.version)
                 task = replace(task, options=own)
@@ -189,6 +192,25 @@ def _conversations(events: Iterator[Event], writer: ResultWriter) -> Iterator[Co
         writer.summary.bugs += 1
         detail = f"bug in the reader: {type(error).__name__}: {error}"[:300]
         writer.reject(Problem("internal", "file", detail))
+
+
+def _joined(
+    conversations: Iterator[Conversation], task: Task, summary: ResultSummary, scrubber: Scrubber
+) -> Iterator[Conversation]:
+    """Yields the conversations with what other sources say of them; notes their answers if unknown.
+
+    Only answers in captures and in the logs of agents are noted (`builder.normalize.joined`).
+    """
+    if task.joined is not None:
+        yield from map(task.joined.applied_to, conversations)
+        return
+    seen = SeenAnswers()
+    is_agent = task.mapping is None and readers()[str(summary.format)].is_agent
+    for conversation in conversations:
+        if is_agent or conversation.recorded:
+            seen.take(conversation)
+        yield conversation
+    summary.answers = seen.to_json(scrubber.text)
 
 
 def _conversation(

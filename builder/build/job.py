@@ -24,6 +24,7 @@ from builder.build.task import Job
 from builder.card.built import Built
 from builder.config import Config
 from builder.dataset.review import read_review
+from builder.normalize.joined import SeenAnswers, joined
 from builder.normalize.tool_use import ToolUse
 from builder.output.folder import output_folder
 from builder.output.manifest import InputEntry, LogEntry, Manifest
@@ -94,10 +95,14 @@ def build(
         done = progress(tasks)
         run_all = partial(_run_all, engine, pool, job)
         scanned = results = run_all(tasks, partial(_count_finished, tasks, done), use)
-        if again := _unfinished(tasks, results, use):
+        again = _unfinished(tasks, results, use)
+        _join(tasks, results, again)
+        if again:
             results = [_set_aside(result, index, work) for index, result in enumerate(results)]
             first = [tasks[index] for index in again]
-            found = run_all(list(again.values()), partial(_count_finished, first, done), {})
+            is_new = [results[index].summary.is_scan for index in again]
+            count = partial(_count_second, first, is_new, done)
+            found = run_all(list(again.values()), count, {})
             for index, result in zip(again, found, strict=True):
                 results[index] = result
         run = PublishContext(
@@ -139,6 +144,14 @@ def _count_finished(tasks: Sequence[Task], done: Done, index: int, summary: Resu
         done(tasks[index], summary)
 
 
+def _count_second(
+    tasks: Sequence[Task], is_new: Sequence[bool], done: Done, index: int, summary: ResultSummary
+) -> None:
+    """Calls `done` for a task of the second pass, unless the first pass did."""
+    if is_new[index]:
+        done(tasks[index], summary)
+
+
 def _run_all(
     engine: Engine,
     pool: OpenPool,
@@ -174,6 +187,15 @@ def _unfinished(
             shared = use.get(summary.format, ToolUse()).shared(summary.tool_use)
             again[index] = replace(task, options=replace(task.options, shared_tools=shared))
     return again
+
+
+def _join(tasks: Sequence[Task], results: Sequence[ChunkResult], again: dict[int, Task]) -> None:
+    """Adds tasks to `again` whose answers are in captures or in logs of other tasks as well."""
+    seen = [SeenAnswers(**result.summary.answers) for result in results]
+    for result in results:
+        result.summary.answers = {}
+    for index, found in joined(seen).items():
+        again[index] = replace(again.get(index, tasks[index]), joined=found)
 
 
 def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:

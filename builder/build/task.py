@@ -200,6 +200,7 @@ def _key(task: Task, job: Job, sha256: str, log: str = "") -> str:
         [window.start, window.end, window.first] if window else None,
         hashlib.sha256(task.source.head).hexdigest() if window else None,
         log,
+        *([_values(task.joined)] if task.joined is not None else []),
     ]
     name = _sha256(dumps(identity))
     return f"{name[:2]}/{name[2:]}"
