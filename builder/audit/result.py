@@ -128,6 +128,7 @@ class AuditFacts:
 class Audit:
     """The results of all audits.
 
+    rows        rows of the dataset, also those without a sample
     read_as     {form: rows converted from it}; rows in the form that `build` writes do not count
     conversion  {code: count} of the changes made by the conversion
     """
@@ -138,6 +139,7 @@ class Audit:
     histograms: tuple[Histogram, ...] = ()
     picks: tuple[Pick, ...] = ()
     facts: AuditFacts = field(default_factory=AuditFacts)
+    rows: int = 0
     read_as: Mapping[str, int] = field(default_factory=dict)
     conversion: Mapping[str, int] = field(default_factory=dict)
 

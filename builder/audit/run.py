@@ -164,6 +164,7 @@ class Audits:
                 self.turns.languages,
                 self.turns.trained_share,
             ),
+            self.rows,
             dict(sorted(self.forms.items())),
             dict(sorted(self.changes.items())),
         )

@@ -16,7 +16,7 @@ from builder.build.earlier import has_dataset
 from builder.build.finalize import finalize
 from builder.build.identity import versions
 from builder.build.preload import preloading
-from builder.build.reload import ROUNDS, can_load, changed_samples, culprits, sample_ids
+from builder.build.reload import ROUNDS, can_load, changed_samples, sample_ids
 from builder.build.results import ChunkResult
 from builder.card.built import Built
 from builder.card.card import card, pictures
@@ -53,6 +53,7 @@ from builder.report.samples import Picked
 from builder.report.survey import survey
 from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
+from builder.verify.culprits import culprits
 from builder.verify.dataset import LineReport
 
 REASONS = 20

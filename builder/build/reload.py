@@ -8,8 +8,7 @@ never the build.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -25,12 +24,6 @@ from builder.verify.dataset import LineReport
 
 ROUNDS = 10
 """Maximum number of times that the dataset is written without the samples found so far."""
-
-PROBES = 200
-"""Maximum number of loads in the search for samples with which the loader fails as a whole."""
-
-Loads = Callable[[Sequence[str]], bool]
-"""Takes the ids of samples; returns whether the loader gives back a dataset of only them."""
 
 
 def changed_samples(folder: Path, reports: Sequence[LineReport]) -> dict[str, str]:
@@ -71,39 +64,3 @@ def can_load(scratch: Path, target: Target) -> bool:
         card = yaml.safe_dump(loading({"train": [path]}, "", weighted=False))
         (folder / "README.md").write_text(f"---\n{card}---\n", encoding="utf-8")
         return not list(as_loaded(folder, target, scratch))
-
-
-@dataclass(slots=True)
-class _Search:
-    loads: Loads
-    left: int = PROBES
-
-    def is_good(self, ids: Sequence[str]) -> bool:
-        self.left -= 1
-        return self.loads(ids)
-
-    def culprits(self, ids: Sequence[str]) -> list[str]:
-        """Returns samples without which the loader may not fail; it fails with all of `ids`."""
-        if len(ids) == 1 or self.left <= 0:
-            return list(ids)
-        half = len(ids) // 2
-        first, second = ids[:half], ids[half:]
-        bad = [part for part in (first, second) if not self.is_good(part)]
-        if bad:
-            return [one for part in bad for one in self.culprits(part)]
-        good, failing = 0, len(second)  # only samples of both halves together make it fail
-        while failing - good > 1 and self.left > 0:
-            middle = (good + failing) // 2
-            if self.is_good([*first, *second[:middle]]):
-                good = middle
-            else:
-                failing = middle
-        return list(second[good:failing])
-
-
-def culprits(ids: Sequence[str], loads_them: Loads) -> list[str]:
-    """Returns the samples with which the loader fails, by loading parts of the dataset.
-
-    After `PROBES` loads, it returns all samples of the parts that could not be narrowed further.
-    """
-    return _Search(loads_them).culprits(ids)

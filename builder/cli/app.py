@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from builder.api import EngineName
+from builder.cli import options
 from builder.cli.output import Output
 from builder.normalize.options import Unit
 from builder.problem import UsageError
-from builder.verify.options import Mode, ParityPolicy, SchemaPolicy, VerifyOptions
+from builder.verify.options import VerifyOptions
 
 app = typer.Typer(
     name="builder",
@@ -40,47 +39,9 @@ def common(
         raise typer.Exit
 
 
-Dataset = Annotated[
-    str, typer.Argument(help="A file, a folder or hf://OWNER/NAME (docs/verify.md).")
-]
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")]
-Json_ = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every detail.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(help="qwen3 (embedded), a folder, or a Hub id with optional @revision."),
-]
-Format = Annotated[
-    str | None, typer.Option(help="The reader to use; default: recognise from content.")
-]
-MappingFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A mapping for a log of your own (docs/mapping.md)."),
-]
-AllowEval = Annotated[
-    bool, typer.Option("--allow-eval", help="Also build from data of benchmarks.")
-]
-
-
-ChatTemplate = Annotated[
-    str | None,
-    typer.Option(
-        "--chat-template", metavar="FILE|SHA256", help="Another chat template (docs/templates.md)."
-    ),
-]
-
-
 @app.command()
 def build(
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="INPUT…", help="Files, folders, globs, '-' or hf://OWNER/NAME."),
-    ] = None,
+    inputs: options.Inputs = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="The output folder, or its address in a store."),
@@ -88,26 +49,15 @@ def build(
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
     ] = None,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Tool definitions for logs without them (JSON)."),
-    ] = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="System prompt for logs without it (text)."),
-    ] = None,
-    format: Format = None,  # noqa: A002 - the option's name
-    mapping: MappingFile = None,
-    tokenizer: Tokenizer = None,
-    chat_template: ChatTemplate = None,
-    workers: Workers = None,
-    engine: Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")] = "local",
-    ray_address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="A Ray cluster; default: RAY_ADDRESS, else one started here."
-        ),
-    ] = None,
+    tools: options.ToolsFile = None,
+    system: options.SystemFile = None,
+    format: options.Format = None,  # noqa: A002 - the option's name
+    mapping: options.MappingFile = None,
+    tokenizer: options.Tokenizer = None,
+    chat_template: options.ChatTemplate = None,
+    workers: options.Workers = None,
+    engine: options.Engine = "local",
+    ray_address: options.RayAddress = None,
     review: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
@@ -115,11 +65,11 @@ def build(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over; default: continue an earlier run.")
     ] = False,
-    allow_eval: AllowEval = False,
-    strict: Strict = False,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    allow_eval: options.AllowEval = False,
+    strict: options.Strict = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
     from builder.build.preload import preloading
@@ -167,33 +117,23 @@ def build(
 
 @app.command()
 def verify(
-    dataset: Dataset,
+    dataset: options.Dataset,
     tokenizer: Annotated[
         list[str] | None, typer.Option(help="qwen3 (embedded), a folder, a Hub id.")
     ] = None,
-    chat_template: ChatTemplate = None,
-    masks: Annotated[
-        list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")
-    ] = None,
-    schema: Annotated[
-        SchemaPolicy, typer.Option(help="How to treat schema violations.")
-    ] = "report",
+    chat_template: options.ChatTemplate = None,
+    masks: options.Masks = None,
+    schema: options.Schema = "report",
     unit: Annotated[
         Unit | None, typer.Option(help="The training unit; default: from meta/, conversation.")
     ] = None,
-    loaded: Annotated[
-        bool, typer.Option("--as-loaded", help="Also load it with `datasets`; report changes.")
-    ] = False,
-    parity: Annotated[
-        ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
-    ] = "report",
-    mode: Annotated[Mode, typer.Option(help="The inference mode to measure parity for.")] = (
-        "non-thinking"
-    ),
+    loaded: options.AsLoaded = False,
+    parity: options.Parity = "report",
+    mode: options.InferenceMode = "non-thinking",
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
-    workers: Workers = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    workers: options.Workers = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli.verify import run_verify
@@ -216,17 +156,17 @@ def verify(
 def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
     index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
-    format: Format = None,  # noqa: A002 - the option's name
-    mapping: MappingFile = None,
+    format: options.Format = None,  # noqa: A002 - the option's name
+    mapping: options.MappingFile = None,
     suggest_mapping: Annotated[
         bool, typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own.")
     ] = False,
-    config: ConfigFile = None,
-    tokenizer: Tokenizer = None,
-    chat_template: ChatTemplate = None,
-    allow_eval: AllowEval = False,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    config: options.ConfigFile = None,
+    tokenizer: options.Tokenizer = None,
+    chat_template: options.ChatTemplate = None,
+    allow_eval: options.AllowEval = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Show the format of a file or folder, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect
@@ -243,7 +183,7 @@ def inspect(
         format=format,
         mapping=mapping,
         suggests=suggest_mapping,
-        options=replace(chosen.normalize, train=chosen.train),
+        config=chosen,
         tokenizer=with_template(tokenizer or chosen.verify.target, chat_template),
         output=Output(as_json),
     )
@@ -252,15 +192,15 @@ def inspect(
 @app.command()
 def export(
     dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
-    to: Annotated[str, typer.Option(metavar="VARIANT", help="The variant (docs/export.md).")],
+    to: options.ExportVariant,
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
-    tokenizer: Tokenizer = None,
-    chat_template: ChatTemplate = None,
+    tokenizer: options.Tokenizer = None,
+    chat_template: options.ChatTemplate = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
     ] = False,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
     from builder.cli.export import run_export
@@ -283,29 +223,21 @@ def push(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would change; change nothing.")
     ] = False,
-    public: Annotated[
-        bool, typer.Option("--public/--private", help="Visibility of a new repository.")
-    ] = False,
-    revision: Annotated[str, typer.Option(help="The branch, created if needed.")] = "main",
-    create_pr: Annotated[
-        bool, typer.Option("--create-pr", help="Open a pull request instead of changing main.")
-    ] = False,
+    public: options.Public = False,
+    revision: options.Branch = "main",
+    create_pr: options.CreatePr = False,
     tag: Annotated[str | None, typer.Option(help="Tag the pushed commit.")] = None,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove files that only the Hub has.")
-    ] = False,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="CODE", help="Overrule a gate by its name.")
-    ] = None,
-    tokenizer: Tokenizer = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    prune: options.Prune = False,
+    allow: options.Allow = None,
+    tokenizer: options.Tokenizer = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Publish a built dataset on the Hugging Face Hub after it passes the gates; read it back."""
     from builder.cli.push import run_push
     from builder.push.job import PushOptions
 
-    options = PushOptions(
+    chosen = PushOptions(
         public=public,
         revision=revision,
         create_pr=create_pr,
@@ -315,16 +247,16 @@ def push(
         tokenizer=tokenizer,
         dry_run=dry_run,
     )
-    return run_push(dataset, repo, options, output=Output(as_json, quiet))
+    return run_push(dataset, repo, chosen, output=Output(as_json, quiet))
 
 
 @app.command()
 def report(
     dataset: Annotated[str, typer.Argument(help="A built folder, a file, hf://OWNER/NAME.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
-    tokenizer: Tokenizer = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    tokenizer: options.Tokenizer = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
     from builder.cli.report import run_report
@@ -335,20 +267,16 @@ def report(
 @app.command()
 def view(
     dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
-    logs: Annotated[
-        Path | None, typer.Option(help="The logs it was made from, to show raw records.")
-    ] = None,
+    logs: options.Logs = None,
     review: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Default: DATASET.review.jsonl, next to it.")
     ] = None,
-    review_csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the review as CSV and exit.")
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
-    opens: Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")] = True,
-    tokenizer: Tokenizer = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    review_csv: options.ReviewCsv = None,
+    port: options.Port = 0,
+    opens: options.Opens = True,
+    tokenizer: options.Tokenizer = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Browse every sample: served to this machine only, read from disk page by page."""
     from builder.cli.report import run_view
@@ -368,20 +296,14 @@ def view(
 
 @app.command()
 def audit(
-    dataset: Dataset,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),
-    ] = None,
-    contamination: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SET", help="An evaluation set: a file or hf://OWNER/NAME."),
-    ] = None,
-    config: ConfigFile = None,
-    tokenizer: Tokenizer = None,
-    workers: Workers = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    dataset: options.Dataset,
+    fail_on: options.FailOn = None,
+    contamination: options.Contamination = None,
+    config: options.ConfigFile = None,
+    tokenizer: options.Tokenizer = None,
+    workers: options.Workers = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
     from builder.cli.audit import run_audit
@@ -400,12 +322,9 @@ def audit(
 
 @app.command()
 def formats(
-    explain: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Show which readers claim this file, and why."),
-    ] = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    explain: options.Explain = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """List the readers, with the format that each recognises."""
     from builder.cli.formats import explain as explain_path
@@ -426,8 +345,8 @@ def collect(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
     ] = False,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
     from builder.cli.collect import run_collect
@@ -490,11 +409,11 @@ def merge(
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
     ] = None,
-    workers: Workers = None,
-    strict: Strict = False,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    workers: options.Workers = None,
+    strict: options.Strict = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> int:
     """Combine built datasets into one, without duplicates and without reading logs again."""
     from builder.cli.merge import run_merge
@@ -515,14 +434,18 @@ def merge(
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A built folder, or any dataset.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Compare two datasets: samples added, removed or changed, and other differences."""
     from builder.cli.diff import run_diff
 
     return run_diff(before, after, output=Output(as_json, quiet))
 
+
+for _command in app.registered_commands:
+    assert _command.callback is not None, "it was registered with its function"
+    _command.short_help = _command.callback.__doc__  # whole: the default is cut off at 45 columns
 
 COMMANDS = tuple(
     str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback

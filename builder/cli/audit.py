@@ -110,7 +110,7 @@ def _progress(*, quiet: bool) -> tuple[Callable[[Progress], object], Callable[[]
 
 def _print(dataset: str, found: Audit) -> None:
     print(escaped(f"{counted(found.samples, 'sample')} in {dataset}"))
-    for line in conversion_lines(found.read_as, found.samples, found.conversion):
+    for line in conversion_lines(found.read_as, found.rows, found.conversion):
         print(escaped(line))
     for name, findings in groupby(found.findings, key=lambda item: item.audit):
         print(f"\n{name}")

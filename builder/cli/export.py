@@ -24,7 +24,7 @@ def run_export(
     fresh: bool,
     output: Output,
 ) -> int:
-    """Exports and prints; returns 0 if all rows load as the proven text. Raises UsageError."""
+    """Exports and prints; returns 0 if rows were put in place. Raises UsageError."""
     if chat_template is not None:
         tokenizer = with_template(tokenizer or EMBEDDED, chat_template)
     exported = export_dataset(dataset, to, out, tokenizer=tokenizer, fresh=fresh)
@@ -32,6 +32,8 @@ def run_export(
         print_json({**result(exported), "variant": to})
     elif not output.quiet:
         _print(exported, to, out)
+    for change in [*exported.changed.values()][:20]:
+        warn(f"left out: {change}")
     for problem in exported.problems[:20]:
         warn(problem)
     if exported.problems:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
 
-from builder.build.prove import prove
+from builder.build.prove import prepare, prove
 from builder.cli.formats import print_overview
 from builder.cli.output import Output
 from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
-from builder.config import load_mapping
+from builder.config import Config, load_mapping
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize.captured import definitions_command
-from builder.normalize.normalise import normalise
-from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.aside import write_whole
 from builder.problem import Problem, UsageError, nearest
@@ -27,6 +26,7 @@ from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import SUGGESTION, mapped_reader
 from builder.readers.mapping.suggest import suggest
 from builder.readers.toolkit.narrow import as_dict, as_int
+from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
 from builder.verify.verifier import Verifier
@@ -53,13 +53,13 @@ def run_inspect(
     format: str | None,  # noqa: A002 - the option's name
     mapping: Path | None,
     suggests: bool,
-    options: NormalizeOptions,
+    config: Config,
     tokenizer: str,
     output: Output,
 ) -> int:
-    """Prints the format of a file and one conversation; returns 0.
+    """Prints the format of a file and one conversation as `build` converts it; returns 0.
 
-    For a folder, prints the formats of its files, and shows the first one that a reader recognises.
+    For a folder, prints the formats of its files, and shows the first one with a conversation.
     `mapping` is a mapping file for the log; `suggests` proposes one and writes it. Raises
     UsageError if no reader recognises anything.
     """
@@ -75,6 +75,7 @@ def run_inspect(
             name, reason = _format(copy, format)
             reader = readers()[name]
         contents = _read(copy, reader, index)
+        key = derive_key([copy]) if config.audit.scrub.needs_key else b""
     if contents.chosen is None and contents.conversations:
         raise UsageError(
             f"--index {index}: there {'is' if contents.conversations == 1 else 'are'}"
@@ -100,7 +101,8 @@ def run_inspect(
             print_overview(path, overview, unknown)
         _print_counts(result, contents)
     if contents.chosen is not None:
-        summary, spans = _conversation(contents.chosen, options, Verifier(target_for(tokenizer)))
+        verifier = Verifier(target_for(tokenizer))
+        summary, spans = _conversation(contents.chosen, config, verifier, key)
         if summary["tools_source"] in ("inferred", "mixed"):
             summary["capture"] = definitions_command(str(result["format"]))
         result["conversation"] = summary
@@ -114,8 +116,9 @@ def run_inspect(
 def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
     """Returns the source to show, {reader: files}, and how many files no reader recognises.
 
-    For a folder, the source is the first recognised one. For a single file there are no counts, and
-    the file may be unrecognised. Raises UsageError if there is nothing to show.
+    For a folder, the source is the first recognised one with a conversation, else the first one.
+    For a single file there are no counts, and the file may be unrecognised. Raises UsageError if
+    there is nothing to show.
     """
     sources = list(islice(find_sources(path), FILES))
     if len(sources) < 2:
@@ -124,18 +127,27 @@ def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
             raise UsageError(f"{path}: {found.detail if found else 'no file'}")
         return found, None, 0
     first: Source | None = None
+    has_conversation = False
     formats: Counter[str] = Counter()
     for source in sources:
         if isinstance(source, Problem):
             continue
         with local_copy(source) as copy:
             claims = recognise(copy)
-        if len(claims) == 1:
-            formats[next(iter(claims))] += 1
-            first = first or source
+            if len(claims) != 1:
+                continue
+            (name,) = claims
+            formats[name] += 1
+            if not has_conversation and _has_conversation(copy, readers()[name]):
+                has_conversation, first = True, source
+        first = first or source
     if first is None:
         raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
     return first, dict(sorted(formats.items())), len(sources) - formats.total()
+
+
+def _has_conversation(source: Source, reader: Reader) -> bool:
+    return any(isinstance(event, Conversation) for event in read_events(reader, source))
 
 
 def _format(source: Source, forced: str | None) -> tuple[str, str]:
@@ -201,16 +213,18 @@ def _read(source: Source, reader: Reader, index: int) -> _Contents:
 
 
 def _conversation(
-    conversation: Conversation, options: NormalizeOptions, verifier: Verifier
+    conversation: Conversation, config: Config, verifier: Verifier, key: bytes
 ) -> tuple[dict[str, Json], Spans]:
     """Returns the conversation for `--json`, and the spans of its trained text.
 
     For a unit smaller than a conversation, the text is that of the last sample, which contains the
-    text of those before it.
+    text of those before it. `key` is that of the build's replacements for personal data.
     """
-    normalised = normalise(conversation, options)
-    dialogue = normalised.dialogue
-    proofs = [] if dialogue is None else list(prove(normalised, options, LengthOptions(), verifier))
+    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    target, lengths = verifier.target, config.limits.lengths
+    scrubber = Scrubber(config.audit.scrub, key, target.added_tokens)
+    normalised, _ = prepare(conversation, options, lengths, target, scrubber)
+    proofs = [] if normalised.dialogue is None else [*prove(normalised, options, lengths, verifier)]
     problems = [normalised.problem, *(proof.problem for proof in proofs)]
     problem = next((item for item in problems if item is not None), None)
     summary: dict[str, Json] = {
@@ -250,7 +264,8 @@ def _print_counts(result: dict[str, Json], contents: _Contents) -> None:
 
 
 def _print_conversation(summary: dict[str, Json], spans: Spans) -> None:
-    print(escaped(f"conversation {summary['id']} ({summary['record']}), model {summary['model']}"))
+    model = f"model {summary['model']}" if summary["model"] else "no model named"
+    print(escaped(f"conversation {summary['id']} ({summary['record']}), {model}"))
     if changes := as_dict(summary["changes"]):
         print("  changes: " + ", ".join(f"{code} {n}" for code, n in changes.items()))
     if rejected := as_dict(summary["rejected"]):

@@ -13,7 +13,8 @@ from builder.conversation import Json
 from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import nearest
-from builder.push.job import PushOptions, PushReport
+from builder.push.files import PushFile
+from builder.push.job import NO_LOGIN, PushOptions, PushReport
 from builder.push.retry import Retries
 from builder.push.upload import Changes
 
@@ -78,31 +79,55 @@ def _warn(text: str) -> None:
 
 
 def _print_changes(report: PushReport, options: PushOptions) -> None:
-    changes, survey = report.changes, report.survey
-    assert changes is not None
-    assert survey is not None
-    kind = "public" if options.public else "private"
-    state = f"{kind}, at {survey.head[:12]}" if survey.head else f"would be created, {kind}"
-    if survey.head and not survey.has_branch:
-        state += ", the branch would be created"
-    print(escaped(f"{report.repo}, {options.revision} ({state})"))
+    changes = report.changes
+    print(escaped(f"{report.repo}, {options.revision} ({_state(report, options)})"))
     for item in report.overruled:
         print(escaped(f"  overruled  {item.code}: {item.message}"))
-    kept = [file.path for file in changes.extra if file.path not in report.removed]
-    for title, paths in (
-        ("add", [f"{file.path}  {file.size} bytes" for file in changes.add]),
-        ("update", [f"{file.path}  {file.size} bytes" for file in changes.update]),
-        ("remove", report.removed),
-        ("only on the Hub", kept),
-    ):
-        for path in paths[:SHOWN]:
-            print(escaped(f"  {title:10} {path}"))
-        if len(paths) > SHOWN:
-            print(f"  {title:10} … and {len(paths) - SHOWN} more")
-    print(f"  {'equal':10} {len(changes.equal)} files")
+    if options.dry_run:
+        _print_gates(report)
+    if changes is None:
+        _print_paths("file", _sizes(report.files))
+    else:
+        kept = [file.path for file in changes.extra if file.path not in report.removed]
+        _print_paths("add", _sizes(changes.add))
+        _print_paths("update", _sizes(changes.update))
+        _print_paths("remove", report.removed)
+        _print_paths("only on the Hub", kept)
+        print(f"  {'equal':10} {len(changes.equal)} files")
     if options.dry_run:
         print("dry run: nothing was changed")
     sys.stdout.flush()
+
+
+def _state(report: PushReport, options: PushOptions) -> str:
+    """Describes the repository before the push."""
+    survey = report.survey
+    if survey is None:
+        why = "a gate is closed" if report.refused else f"{NO_LOGIN}: `hf auth login`, or HF_TOKEN"
+        return f"not looked at, {why}"
+    kind = "public" if options.public else "private"
+    state = f"{kind}, at {survey.head[:12]}" if survey.head else f"would be created, {kind}"
+    return (
+        f"{state}, the branch would be created" if survey.head and not survey.has_branch else state
+    )
+
+
+def _print_gates(report: PushReport) -> None:
+    """Prints the names of the gates by state; why one is closed is printed as an error."""
+    for state in ("open", "closed", "not checked"):
+        if names := [name for name, value in report.gates.items() if value == state]:
+            print(f"  {'gates':10} {state}: {', '.join(names)}")
+
+
+def _sizes(files: Sequence[PushFile]) -> list[str]:
+    return [f"{file.path}  {file.size} bytes" for file in files]
+
+
+def _print_paths(title: str, paths: Sequence[str]) -> None:
+    for path in paths[:SHOWN]:
+        print(escaped(f"  {title:10} {path}"))
+    if len(paths) > SHOWN:
+        print(f"  {title:10} … and {len(paths) - SHOWN} more")
 
 
 def _print_end(report: PushReport) -> None:
@@ -127,6 +152,8 @@ def _as_json(report: PushReport, retries: Retries) -> dict[str, Json]:
     changes, done, arrival = report.changes, report.uploaded, report.arrival
     result: dict[str, Json] = {
         "repo": report.repo,
+        "gates": {**report.gates},
+        "files": [file.path for file in report.files],
         "refused": [{"code": item.code, "message": item.message} for item in report.refused],
         "overruled": [*(item.code for item in report.overruled)],
         "error": hide(report.error) if report.error else None,

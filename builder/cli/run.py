@@ -32,7 +32,9 @@ def run(arguments: list[str]) -> int:
     try:
         if twice := given_twice(arguments):
             raise UsageError(f"{twice}: is given twice")
-        result = commands()(arguments, standalone_mode=False)
+        result = commands()(arguments or ["--help"], standalone_mode=False)
+        if not arguments:
+            return MISTAKE  # nothing was done, as the shell of a script should see
     except UsageError as error:
         return refused(str(error), arguments)
     except BuilderError as error:

@@ -1,7 +1,7 @@
 """Exports conversations for viewing: ATIF trajectories and Hugging Face session traces.
 
 They are not for training, since their formats cannot represent everything. Each file is read back
-by this project's own reader and must give the messages of the sample.
+by this project's own reader; a sample is left out if its file does not give the same messages.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from builder.sample import Dialogue, Sample
 from builder.sources.source import Source
 from builder.verify.verifier import Verifier
 
+READ_BACK = "read-back"
+"""Code of samples whose file, read back, gives other messages."""
+
 
 def export_traces(
     dataset: str, to: str, out: Path, verifier: Verifier, *, fresh: bool = False
@@ -41,12 +44,13 @@ def export_traces(
         for row, sample, _ in proven_rows(dataset, verifier, exported):
             path = folder / f"{exported.rows:06d}{suffix}"
             path.write_bytes(write(row, sample, to_dialogue(sample)))
-            exported.rows += 1
             if _read_again(path, to) == _comparable(sample, to):
+                exported.rows += 1
                 exported.equal += 1
             else:
-                exported.problems.append(f"{path.name}: reading it back gives different messages")
-        if exported.rows and not exported.problems:
+                path.unlink()
+                exported.left_out[READ_BACK] += 1
+        if exported.rows:
             put_in_place(folder, out)
     return exported
 

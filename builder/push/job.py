@@ -15,7 +15,7 @@ from builder.paths import expand_home
 from builder.problem import UsageError, nearest
 from builder.push import hub
 from builder.push.arrival import Arrival, read_back
-from builder.push.files import Overruled, as_published, listed_files, read_manifest
+from builder.push.files import Overruled, PushFile, as_published, listed_files, read_manifest
 from builder.push.gates import (
     BLOCKING,
     NOT_AUDITED,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 OTHER_CONTENT = "other-content"
 STALE = "stale"
+NO_LOGIN = "no token for the Hub"
 GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 """The gates that `--allow` may overrule."""
 
@@ -60,7 +61,8 @@ class PushOptions:
 class PushReport:
     """The results of a push; those of phases that it did not reach are None or empty.
 
-    survey   the repository before the push
+    files    those to push
+    survey   the repository before the push; None if it was not looked at
     removed  files that are only on the Hub and are removed there (`--prune`)
     error    why it ended early
     """
@@ -68,12 +70,23 @@ class PushReport:
     repo: str
     refused: list[GateRefusal] = field(default_factory=list)
     overruled: list[Overruled] = field(default_factory=list)
+    files: list[PushFile] = field(default_factory=list)
     survey: HubRepository | None = None
     changes: Changes | None = None
     removed: list[str] = field(default_factory=list)
     uploaded: Uploaded | None = None
     arrival: Arrival | None = None
     error: str | None = None
+
+    @property
+    def gates(self) -> dict[str, str]:
+        """Returns {gate: open, closed, overruled or not checked}; those of the Hub come last."""
+        states = dict.fromkeys(("manifest", "verify", *GATES), "open")
+        states |= dict.fromkeys((STALE, OTHER_CONTENT), "open" if self.survey else "not checked")
+        if any(item.code == "manifest" for item in self.refused):
+            states = dict.fromkeys(states, "not checked")
+        states |= {item.code: "overruled" for item in self.overruled}
+        return states | {item.code: "closed" for item in self.refused}
 
     @property
     def is_done(self) -> bool:
@@ -90,7 +103,8 @@ def push(
 ) -> None:
     """Pushes a built folder and fills in the report. Raises UsageError.
 
-    Calls `show` with the planned changes in the report, before anything is changed.
+    Calls `show` with the planned changes in the report, before anything is changed. A dry run whose
+    gates are closed, or without a token, does not look at the Hub and only lists the files.
     """
     try:
         with quiet_logger("huggingface_hub"):  # its log has signed URLs
@@ -117,9 +131,12 @@ def _push(
     files, changed = listed_files(folder, manifest)
     closed = list(refusals(folder, manifest, changed, target, public=options.public))
     report.refused, report.overruled = overrule(closed, options.allow)
-    if report.refused:
+    if report.refused and not options.dry_run:
         return
-    published = as_published(files, manifest, report.overruled)
+    published = report.files = as_published(files, manifest, report.overruled)
+    if options.dry_run and (report.refused or not _has_token()):
+        show(report)
+        return
     api = _api()
     looking = f"look at {place.repo}"
     survey = with_retries(lambda: _survey(api, place, options), retries, what=looking)
@@ -180,11 +197,17 @@ def _tokenizer(manifest: Manifest) -> str:
 
 def _api() -> HfApi:
     """Returns the client with the user's token."""
-    from huggingface_hub import HfApi, get_token  # noqa: PLC0415 - the client is heavy
+    from huggingface_hub import HfApi  # noqa: PLC0415 - the client is heavy
 
-    if not get_token():  # even for a dry run, because a private repository would seem not to exist
-        raise UsageError("no token for the Hub: `hf auth login`, or HF_TOKEN")
+    if not _has_token():  # a private repository would seem not to exist
+        raise UsageError(f"{NO_LOGIN}: `hf auth login`, or HF_TOKEN")
     return HfApi()
+
+
+def _has_token() -> bool:
+    from huggingface_hub import get_token  # noqa: PLC0415 - the client is heavy
+
+    return bool(get_token())
 
 
 def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:

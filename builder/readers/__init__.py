@@ -75,9 +75,9 @@ class Reader:
     item_sizes  for formats with many items in one file (sessions of a database, members of an
                 archive): the approximate size of each item in bytes, in reading order; () for a
                 file that must stay whole because its items refer to one another. `read` lists the
-                items and reads those that `source.own(items)` returns (all, unless the source is a
-                chunk). What it yields for an item must not depend on the others. Anything outside
-                the items is one more item, at the end.
+                items and reads those that `source.items_of_chunk(items)` returns (all, unless the
+                source is a chunk). What it yields for an item must not depend on the others.
+                Anything outside the items is one more item, at the end.
     """
 
     name: str
@@ -195,6 +195,8 @@ def recognise(source: Source) -> dict[str, str]:
 def unrecognised(source: Source) -> str:
     """Returns the message for an unrecognised source: its kind, and the first fault of a zip."""
     kind = source.peek.kind
+    if kind == "utf-16":
+        return "no reader recognises it (text in UTF-16: convert it to UTF-8)"
     fault = first_fault(source) if kind == "zip" else ""
     return f"no reader recognises it ({kind}{': ' if fault else ''}{fault})"
 

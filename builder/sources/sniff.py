@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +24,7 @@ PEEK_BYTES = 4 << 20
 class Peek:
     """The contents of the beginning of a file.
 
-    kind     empty, folder, sqlite, zip, jsonl, json, text or binary; a table is "jsonl"
+    kind     empty, folder, sqlite, zip, jsonl, json, text, utf-16 or binary; a table is "jsonl"
     records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
              json: the first elements of the document if it is a list, else the document
     problem  why a text that begins like JSON could not be decoded
@@ -37,6 +38,15 @@ class Peek:
     def objects(self) -> tuple[dict[str, Json], ...]:
         """The records that are JSON objects."""
         return tuple(value for value in self.records if isinstance(value, dict))
+
+
+def is_utf_16(head: bytes) -> bool:
+    """Returns whether a file is text in UTF-16 (or UTF-32), which Windows' tools write."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    pairs = head[:200]  # JSON begins with ASCII: each other byte is 0
+    zeros = [pairs[at::2].count(0) for at in (0, 1)]
+    return len(pairs) > 8 and 0 in zeros and max(zeros) > len(pairs) * 0.4
 
 
 def peek_rows(table: Table) -> Peek:

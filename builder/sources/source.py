@@ -28,11 +28,12 @@ from builder.sources.sniff import (
     Peek,
     container,
     decoded_lines,
+    is_utf_16,
     peek_rows,
     some_lines,
 )
 from builder.sources.store import StoredObject
-from builder.sources.stream import STREAM_ERRORS, ZIP_MAGIC, decompressed, stream_problem
+from builder.sources.stream import STREAM_ERRORS, ZIP_MAGIC, decompressed, pieces, stream_problem
 from builder.sources.table import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -65,10 +66,10 @@ class Source:
     `name` is its path relative to the input root, with `/`; it is displayed, never opened. A source
     with `data` and no `path` is in memory (standard input, tests). A store has `members`, the files
     below it, named relative to it and ordered by name; its `peek.kind` is "folder". A source with a
-    `window` is a chunk of a file, to which `own`, `lines` and the methods built on it are limited.
-    A table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A `remote`
-    source is an object in an object store: its beginning can be examined, but it must be copied to
-    be read (`builder.sources.copies`).
+    `window` is a chunk of a file, to which `items_of_chunk`, `lines` and the methods built on it
+    are limited. A table (Parquet, Arrow, a dataset on the Hub) is read as the JSONL of its rows. A
+    `remote` source is an object in an object store: its beginning can be examined, but it must be
+    copied to be read (`builder.sources.copies`).
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Source:
         with self._open() as stream:
             if isinstance(self.window, LineChunk):
                 stream.seek(self.window.start)
-                yield from _pieces(stream, self.window.bytes, PIECE_BYTES)
+                yield from pieces(stream, self.window.bytes, PIECE_BYTES)
                 return
             while piece := stream.read(PIECE_BYTES):
                 yield piece
@@ -182,14 +183,14 @@ class Source:
         """Returns the first `size` bytes, decompressed, or as many as can be read; never raises."""
         found = bytearray()
         with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
-            for piece in _pieces(stream, size, 1 << 14):
+            for piece in pieces(stream, size, 1 << 14):
                 found += piece
         return bytes(found)
 
     def whole(self) -> bytes:
         """Returns the decompressed bytes, at most one over the limit. Raises as `open`."""
         with self.open() as stream:  # a buffer of the size of the limit may not fit into memory
-            return b"".join(_pieces(stream, self.max_record_bytes + 1, 1 << 24))
+            return b"".join(pieces(stream, self.max_record_bytes + 1, 1 << 24))
 
     @cached_property
     def table(self) -> Table | None:
@@ -208,7 +209,7 @@ class Source:
 
     # -- records -----------------------------------------------------------------------------
 
-    def own(self, items: Sequence[T]) -> Sequence[T]:
+    def items_of_chunk(self, items: Sequence[T]) -> Sequence[T]:
         """Returns the items of the file that are in this chunk; all if it is no chunk of items."""
         window = self.window
         return items[window.start : window.end] if isinstance(window, ItemChunk) else items
@@ -363,13 +364,6 @@ class Source:
         return value
 
 
-def _pieces(stream: BinaryIO, size: int, piece_bytes: int) -> Iterator[bytes]:
-    """Yields the next `size` bytes of a stream, or those up to its end, in pieces."""
-    while size > 0 and (piece := stream.read(min(size, piece_bytes))):
-        size -= len(piece)
-        yield piece
-
-
 def _peek(source: Source) -> Peek:
     if source.members:
         return Peek("folder")
@@ -382,6 +376,8 @@ def _peek(source: Source) -> Peek:
         return Peek("sqlite")
     if head.startswith(ZIP_MAGIC):
         return Peek("zip")
+    if is_utf_16(source.head):
+        return Peek("utf-16")
     lines = _some_lines(source)
     first = next(lines, b"")
     value, exact = container(first)

@@ -158,7 +158,7 @@ def read_sessions(
 
     def events() -> Iterator[Event]:
         with open_sqlite(source) as connection:
-            for session in source.own(first_column(connection, query)):
+            for session in source.items_of_chunk(first_column(connection, query)):
                 yield from read(source, connection, session)
 
     return guarded(source, events())

@@ -45,3 +45,10 @@ def stream_problem(error: Exception, where: str) -> Problem:
         return Problem("truncated", where, "the compressed stream ends before its end marker")
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return Problem("unreadable", where, text or type(error).__name__)
+
+
+def pieces(stream: BinaryIO, size: int, piece_bytes: int) -> Iterator[bytes]:
+    """Yields the next `size` bytes of a stream, or those up to its end, in pieces."""
+    while size > 0 and (piece := stream.read(min(size, piece_bytes))):
+        size -= len(piece)
+        yield piece

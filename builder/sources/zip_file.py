@@ -99,7 +99,7 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             found = archive.infolist()
-            for info in source.own(_files(found)):
+            for info in source.items_of_chunk(_files(found)):
                 source.count_records()
                 yield info.filename, _unpack(stream, info, source.max_record_bytes)
             if len(found) > MAX_MEMBERS:

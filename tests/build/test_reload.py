@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import cli
-from builder.build import reload
-from builder.build.reload import culprits
 from builder.verify import as_loaded
+from builder.verify.culprits import _Search, culprits
 
 
 def inputs(folder, *contents):
@@ -158,8 +157,7 @@ def test_the_search_breaks_up_each_combination(count, data):
     assert found & bad
 
 
-def test_the_search_is_bounded(monkeypatch):
-    monkeypatch.setattr(reload, "PROBES", 10)
+def test_the_search_is_bounded():
     ids = [f"{number}" for number in range(1000)]
     probes = []
 
@@ -167,6 +165,6 @@ def test_the_search_is_bounded(monkeypatch):
         probes.append(chosen)
         return False
 
-    search = reload._Search(loads, 10)
+    search = _Search(loads, 10)
     assert search.culprits(ids) == ids
     assert len(probes) < 20

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import datasets
 import pytest
@@ -11,7 +12,8 @@ import yaml
 from builds import build, lines
 from places import DATA, ROOT
 
-from builder import cli
+from builder import cli, export_dataset
+from builder.export import loading, write
 from builder.export.tokens import IGNORED, BorderFault, labels
 from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
@@ -176,21 +178,97 @@ def test_trajectories_read_again_give_the_messages(built, tmp_path, name):
     assert build(tmp_path / "again", inputs=[out]) in (0, 1)
 
 
-def test_a_variant_that_loses_bytes_is_detected(built, tmp_path, monkeypatch, capsys):
-    """A writer that loses a byte is detected by loading its output."""
-    from dataclasses import replace
+def lossy(variant, monkeypatch, is_bad):
+    """Makes the variant's writer lose a byte of the samples for which `is_bad` holds."""
+    real = VARIANTS[variant]
 
-    real = VARIANTS["messages"]
-
-    def lossy(item, target):
+    def rows(item, target):
         for row, text in real.rows(item, target):
-            row["messages"][-1]["content"] += " "
+            if is_bad(item.sample):
+                row["messages"][-1]["content"] += " "
             yield row, text
 
-    monkeypatch.setitem(VARIANTS, "messages", replace(real, rows=lossy))
+    monkeypatch.setitem(VARIANTS, variant, replace(real, rows=rows))
+
+
+def test_a_variant_that_loses_bytes_is_detected(built, tmp_path, monkeypatch, capsys):
+    """A writer that loses a byte is detected by loading its output."""
+    lossy("messages", monkeypatch, lambda sample: True)
     assert export(built, tmp_path / "out", "messages") == 1
     assert "gives different text" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["messages", "verl"])
+def test_a_row_that_loads_differently_costs_only_its_sample(built, tmp_path, monkeypatch, name):
+    bad = meta(built)[1]["id"]
+    lossy(name, monkeypatch, lambda sample: sample.id == bad)
+    found = export_dataset(built, name, tmp_path / "out")
+    count = len(meta(built))
+    assert (found.samples, found.rows, found.equal) == (count, count - 1, count - 1)
+    assert found.left_out == {"loader": 1}
+    assert not found.problems
+    assert "gives different text" in found.changed[1]
+    splits = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert sum(map(len, splits.values())) == count - 1
+
+
+def rows_of(*contents):
+    """Returns the rows of a dataset with these questions and answers."""
+    return [
+        {"messages": [{"role": "user", "content": one}, {"role": "assistant", "content": one}]}
+        for one in contents
+    ]
+
+
+def test_a_split_that_loads_as_timestamps_costs_only_itself(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for split, rows in {"train": rows_of("a", "b"), "test": rows_of("2024-05-01")}.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{split}.jsonl").write_text(text)
+    found = export_dataset(folder, "messages", tmp_path / "out")
+    assert (found.samples, found.rows, found.left_out) == (3, 2, {"loader": 1})
+
+
+@pytest.mark.parametrize("bad", [{"2"}, {"1", "4"}])
+def test_a_row_with_which_the_loader_fails_costs_only_its_sample(tmp_path, monkeypatch, bad):
+    real = loading.load
+
+    def fails(root, written, variant, target):
+        texts = "".join(path.read_text() for path in (root / "data").iterdir())
+        if all(f"bad {number}" in texts for number in bad):
+            return loading.Loaded(failure="it cannot be loaded: planted")
+        return real(root, written, variant, target)
+
+    monkeypatch.setattr(write, "load", fails)
+    rows = rows_of(*(f"{'bad' if str(number) in bad else 'good'} {number}" for number in range(6)))
+    found = export_dataset(rows, "messages", tmp_path / "out")
+    assert (found.samples, found.rows, found.left_out) == (6, 5, {"loader": 1})
+    assert [*found.changed.values()] == ["it cannot be loaded: planted"]
+
+
+def test_a_loader_that_fails_with_every_row_puts_nothing_in_place(tmp_path, monkeypatch):
+    failure = loading.Loaded(failure="it cannot be loaded: planted")
+    monkeypatch.setattr(write, "load", lambda *_: failure)
+    found = export_dataset(rows_of("a", "b", "c"), "messages", tmp_path / "out")
+    assert found.problems == [failure.failure]
+    assert not found.left_out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_file_that_reads_back_differently_costs_only_its_sample(tmp_path, monkeypatch, name):
+    real, suffix = TRACES[name]
+
+    def loses(row, sample, dialogue):
+        found = real(row, sample, dialogue)
+        return found.replace(b"bad", b"worse")
+
+    monkeypatch.setitem(TRACES, name, (loses, suffix))
+    found = export_dataset(rows_of("a", "bad", "c"), name, tmp_path / "out")
+    assert (found.samples, found.rows, found.left_out) == (3, 2, {"read-back": 1})
+    assert len([*(tmp_path / "out").iterdir()]) == 2
 
 
 def test_an_unknown_variant_and_a_used_folder_are_usage_errors(built, tmp_path, capsys):

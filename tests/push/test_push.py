@@ -14,6 +14,7 @@ from hub.state import WRITER
 from places import ROOT
 
 from builder import cli
+from builder.output.manifest import Manifest
 from builder.push.files import as_published, listed_files, read_manifest
 
 pytestmark = pytest.mark.slow
@@ -164,13 +165,13 @@ def test_only_the_last_part_of_local_paths_is_published(path, published):
     manifest = {
         "config": {"inputs": [{"path": path, "tools": path, "format": None}], "name": path},
         "tokenizer": {"name": path},
-        "ledger": {"path": path},
+        "files_of_others": {"path": path},
     }
-    reported = json.loads(as_published([], manifest, [])[0].content)
+    reported = json.loads(as_published([], Manifest.read(manifest), [])[0].content)
     (listed,) = reported["config"]["inputs"]
     assert listed == {"path": published, "tools": published, "format": None}
     assert reported["tokenizer"]["name"] == reported["config"]["name"] == published
-    assert reported["ledger"] == {"path": path}
+    assert reported["files_of_others"] == {"path": path}
 
 
 @pytest.fixture(params=[1 << 31, 1])
@@ -283,7 +284,7 @@ def test_mistakes_are_reported_in_one_line(hub, out, arguments, wording):
 
 
 def test_a_missing_token_is_one_line(hub, out):
-    ran = hub.run("push", out, "team/d", "--dry-run", *ALLOWED, token="")
+    ran = hub.run("push", out, "team/d", *ALLOWED, token="")
     assert ran.code == 2
     assert "HF_TOKEN" in ran.err
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from hub.built import build, edit_manifest, finding
 
-from builder.push import gates
+from builder import cli
+from builder.push import gates, job
 from builder.push.files import listed_files, read_manifest
 
 
@@ -91,3 +92,33 @@ def test_incomplete_or_unproven_datasets_are_not_pushed(out, verifier, harm, cod
     assert code in [item.code for item in shut]
     left, _ = gates.overrule(shut, ["unaudited", "manifest", "verify"])
     assert code in [item.code for item in left], "it cannot be overruled"
+
+
+@pytest.fixture
+def no_login(monkeypatch, tmp_path):
+    """Removes the token, and the network: any request fails the test."""
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    monkeypatch.setattr(job, "_api", lambda: pytest.fail("looks at the Hub"))
+
+
+def test_a_dry_run_without_a_login_lists_gates_and_files(out, no_login, capsys):
+    edit_manifest(out, audit=None)
+    assert cli.main(["push", str(out), "o/n", "--dry-run", "--allow", "unaudited"]) == 0
+    listed = capsys.readouterr().out
+    assert "o/n, main (not looked at, no token for the Hub" in listed
+    assert "gates      open: manifest, verify, " in listed
+    assert "gates      not checked: other-content, stale" in listed
+    assert "overruled  unaudited" in listed
+    for path in ("README.md", "manifest.json", "data/train-00000-of-00001.jsonl"):
+        assert f"  file       {path}  " in listed
+    assert "dry run: nothing was changed" in listed
+
+
+def test_a_dry_run_with_a_closed_gate_names_it_and_lists_the_files(out, no_login, capsys):
+    edit_manifest(out, audit=None)
+    assert cli.main(["push", str(out), "o/n", "--dry-run", "--json"]) == 1
+    reported = json.loads(capsys.readouterr().out)
+    assert [item["code"] for item in reported["refused"]] == ["unaudited"]
+    assert reported["gates"]["unaudited"] == "closed"
+    assert reported["gates"]["verify"] == "open"
+    assert "manifest.json" in reported["files"]

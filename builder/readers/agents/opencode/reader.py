@@ -229,7 +229,7 @@ WHERE NOT EXISTS (SELECT 1 FROM message WHERE message.session_id = m.session_id)
 def _database(source: Source) -> Iterator[Event]:
     names = tables(source)
     with open_sqlite(source) as connection:
-        for session in source.own([*first_column(connection, _SESSIONS), None]):
+        for session in source.items_of_chunk([*first_column(connection, _SESSIONS), None]):
             if session is None:
                 yield from _no_session(source, connection, names)
             else:

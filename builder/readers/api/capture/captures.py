@@ -24,13 +24,8 @@ from builder.readers.api.capture.dialect import (
     OPENAI_CHAT,
     OPENAI_RESPONSES,
 )
-from builder.readers.api.capture.envelope import (
-    PEEK_EXCHANGES,
-    Exchange,
-    open_exchange,
-    peeked,
-    records,
-)
+from builder.readers.api.capture.envelope import Exchange, open_exchange
+from builder.readers.api.capture.files import PEEK_EXCHANGES, peeked, records
 from builder.readers.api.capture.histories import Log
 from builder.readers.api.capture.rows import read_list, row_conversation
 from builder.readers.api.gemini.bodies import GENERATE, is_generate_row

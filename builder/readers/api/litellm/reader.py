@@ -16,7 +16,8 @@ from builder.readers import Reader
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.captures import APIS, Logs, first_api, first_values
 from builder.readers.api.capture.dialect import OPENAI_CHAT
-from builder.readers.api.capture.envelope import Exchange, open_exchange, records
+from builder.readers.api.capture.envelope import Exchange, open_exchange
+from builder.readers.api.capture.files import records
 from builder.readers.api.capture.gateway_logs import gateway_record
 from builder.readers.api.litellm.records import LITELLM, is_cut, is_redacted, seen
 from builder.readers.toolkit.call_keys import with_request_keys

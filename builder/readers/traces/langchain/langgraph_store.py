@@ -106,7 +106,7 @@ class CheckpointReader:
         """Yields the conversations of all threads. Raises sqlite3.Error."""
         threads = self.connection.execute(_THREADS).fetchall()
         written = 0
-        for thread in self.source.own([*threads, None]):
+        for thread in self.source.items_of_chunk([*threads, None]):
             written += self._written_by(thread)
             if thread is not None:
                 rows = self.connection.execute(_ROWS, thread)

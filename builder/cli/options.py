@@ -1,0 +1,110 @@
+"""Declares the options and arguments that commands share, with their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from builder.api import EngineName
+from builder.verify.options import Mode, ParityPolicy, SchemaPolicy
+
+Dataset = Annotated[
+    str, typer.Argument(help="A file, a folder or hf://OWNER/NAME (docs/verify.md).")
+]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 on any reject.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every detail.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(help="qwen3 (embedded), a folder, or a Hub id with optional @revision."),
+]
+Format = Annotated[
+    str | None, typer.Option(help="The reader to use; default: recognise from content.")
+]
+MappingFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A mapping for a log of your own (docs/mapping.md)."),
+]
+AllowEval = Annotated[
+    bool, typer.Option("--allow-eval", help="Also build from data of benchmarks.")
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT…", help="Files, folders, globs, '-' or hf://OWNER/NAME."),
+]
+ToolsFile = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Tool definitions for logs without them (JSON)."),
+]
+SystemFile = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="System prompt for logs without it (text)."),
+]
+Engine = Annotated[EngineName, typer.Option(help="The engine (ray: docs/scale.md).")]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="A Ray cluster; default: RAY_ADDRESS, else one started here."
+    ),
+]
+
+Public = Annotated[bool, typer.Option("--public/--private", help="Visibility of a new repository.")]
+Branch = Annotated[str, typer.Option(help="The branch, created if needed.")]
+CreatePr = Annotated[
+    bool, typer.Option("--create-pr", help="Open a pull request instead of changing main.")
+]
+Prune = Annotated[bool, typer.Option("--prune", help="Remove files that only the Hub has.")]
+Allow = Annotated[
+    list[str] | None, typer.Option(metavar="CODE", help="Overrule a gate by its name.")
+]
+Logs = Annotated[Path | None, typer.Option(help="The logs it was made from, to show raw records.")]
+ReviewCsv = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the review as CSV and exit.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")]
+Opens = Annotated[bool, typer.Option("--open/--no-open", help="Open it in a browser.")]
+FailOn = Annotated[
+    str | None,
+    typer.Option(metavar="CODE,…", help="Exit 1 if one of these codes or audits has findings."),
+]
+Contamination = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SET", help="An evaluation set: a file or hf://OWNER/NAME."),
+]
+Parity = Annotated[
+    ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
+]
+InferenceMode = Annotated[Mode, typer.Option(help="The inference mode to measure parity for.")]
+Schema = Annotated[SchemaPolicy, typer.Option(help="How to treat schema violations.")]
+Masks = Annotated[
+    list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")
+]
+AsLoaded = Annotated[
+    bool, typer.Option("--as-loaded", help="Also load it with `datasets`; report changes.")
+]
+Explain = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Show which readers claim this file, and why."),
+]
+ExportVariant = Annotated[
+    str,
+    typer.Option(
+        metavar="VARIANT",
+        help="messages, messages-str, tools-in-system, openai, prompt-completion,"
+        " prompt-completion-text, sharegpt, preference, tokenized or verl, for trainers; atif or"
+        " hf-session-traces, for viewing (docs/export.md).",
+    ),
+]
+ChatTemplate = Annotated[
+    str | None,
+    typer.Option(
+        "--chat-template", metavar="FILE|SHA256", help="Another chat template (docs/templates.md)."
+    ),
+]
