@@ -88,7 +88,8 @@ MISTAKES = {
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
-    "inspect noise.bin": r"no reader recognises it \(binary\); name a format with --format",
+    "inspect noise.bin": r"no reader recognises it \(binary\)",
+    "inspect wide.jsonl": r"text in UTF-16: convert it to UTF-8",
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
     "build -c value.yaml -o out": r"normalize.unit: must be one of .*did you mean 'turn'",
@@ -147,6 +148,7 @@ def here(tmp_path, monkeypatch):
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "wide.jsonl").write_text('{"messages": []}\n', encoding="utf-16")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     (tmp_path / "unknown.yaml").write_text("normalise: {}\n")
