@@ -66,7 +66,7 @@ def finalize(
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
-    table = list(_table(results, weights, options, review))
+    table = list(_table(results, weights, options, review, built))
     drops_near = config.audit.options.near_duplicates == "drop"
     choice = choose(table, options, partial(_near_duplicates, results) if drops_near else None)
     if changed:
@@ -89,8 +89,12 @@ def _table(
     weights: Sequence[float],
     options: ChoiceOptions,
     review: Review | None,
+    built: Built,
 ) -> Iterator[ConversationRow]:
-    """Yields a row for each conversation; reads the samples only if the options need them."""
+    """Yields a row for each conversation; reads the samples only if the options need them.
+
+    Counts in `built` how many samples meet each condition.
+    """
     needs_samples = bool(options.shares or options.select.fields or review)
     for source, (result, weight) in enumerate(zip(results, weights, strict=True)):
         samples = result.samples() if needs_samples else iter(())
@@ -99,6 +103,10 @@ def _table(
                 _values(line, meta, options.select)
                 for _, (line, meta) in zip(entry.samples, samples, strict=False)
             ]
+            if options.select.where:
+                built.judged += len(values)
+                for item in values:
+                    built.unmet.update(options.select.unmet(item))
             yield _row(entry, source, result, weight, values, options, review)
 
 

@@ -174,7 +174,8 @@ def publish(
             changed |= more
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
-        built.writer.write("README.md", [_card(built, run, style(), found)])
+        if built.ledger.samples or not built.judged:  # else the conditions are met by nothing
+            built.writer.write("README.md", [_card(built, run, style(), found)])
         built.writer.write("report.html", [page])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True

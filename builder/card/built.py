@@ -27,6 +27,8 @@ class Origin:
 class Built:
     """The ledger of a build, and other counts that the card and the summary show.
 
+    judged           samples that were compared with the conditions of `select.where`
+    unmet            those that did not meet a condition, by its field
     bugs             rejects that only a bug of this program explains
     context_levels   targets by the level of their context (`builder.conversation.LEVELS`)
     context_missing  targets by each code of what their context lacks (`MISSING`)
@@ -45,6 +47,8 @@ class Built:
 
     writer: Writer
     ledger: Ledger = field(default_factory=Ledger)
+    judged: int = 0
+    unmet: Counter[str] = field(default_factory=Counter)
     bugs: int = 0
     rejects: int = 0
     tokens: int = 0

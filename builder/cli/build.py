@@ -111,6 +111,9 @@ def summarise(
             warn(reason)
         if rejected > len(built.reasons) and not is_written:
             warn(f"and {rejected - len(built.reasons)} more")
+        for name in config.select.where if built.judged else ():
+            met = built.judged - built.unmet[name]
+            warn(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
         warn(f"no sample could be built: {where}")
         return 1
     return 1 if built.bugs or (strict and (rejected or built.changed_by_loader)) else 0

@@ -87,6 +87,10 @@ class SelectOptions:
 
     def refusal(self, values: Mapping[str, Json]) -> str | None:
         """Returns the code of the first condition that a sample does not meet, or None."""
+        return next(map(condition_code, self.unmet(values)), None)
+
+    def unmet(self, values: Mapping[str, Json]) -> Iterator[str]:
+        """Yields the fields of the conditions that a sample does not meet."""
         for name, condition in self.where.items():
             found = (
                 SampleMeta.read(values).every_model
@@ -94,8 +98,7 @@ class SelectOptions:
                 else [value_of(values, name)]
             )
             if not all(map(condition.holds, found)):
-                return condition_code(name)
-        return None
+                yield name
 
     def group(self, values: Mapping[str, Json]) -> str:
         """Returns the value that `shares` groups by."""
