@@ -105,6 +105,13 @@ def without_folders(value: Json) -> Json:
     return windows.name if is_here else value
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns the number with its noun: `1 conversation`, `12,000 conversations`."""
+    if count != 1:
+        noun += "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{count:,} {noun}"
+
+
 def number(value: float) -> str:
     """Formats a number with grouped thousands; a fraction has three significant digits."""
     if isinstance(value, int) or value.is_integer():

@@ -4,6 +4,7 @@ The test parses the imports in the source, including those inside functions.
 """
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 
@@ -67,6 +68,12 @@ def room(name):
 
 def test_every_room_is_in_the_plan():
     assert {room(name) for name in modules() if name} == set(ORDER)
+
+
+def test_the_documentation_names_every_room():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)/?`", page))
+    assert not {name for name in ORDER if name != "__main__"} - named
 
 
 def test_rooms_import_only_rooms_below_them():

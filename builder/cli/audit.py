@@ -12,11 +12,12 @@ from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES
 from builder.cli.output import Output
-from builder.cli.terminal import aligned, conversion_lines, counted, escaped, print_json, warn
+from builder.cli.terminal import aligned, conversion_lines, escaped, print_json, warn
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
 from builder.problem import UsageError, nearest
+from builder.text import counted
 
 TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
 """Keys of the tables that are printed; `--json` and the report contain all."""

@@ -22,7 +22,6 @@ from builder.cli.terminal import (
     GOOD,
     WARNING,
     aligned,
-    counted,
     escaped,
     painted,
     print_json,
@@ -42,6 +41,7 @@ from builder.readers import installed_logs
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.report.advice import worst
 from builder.sources.store import is_url, local_path
+from builder.text import counted
 
 
 def run_build(

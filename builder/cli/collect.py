@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from builder.cli.output import Output
-from builder.cli.terminal import counted, escaped, print_json, warn
+from builder.cli.terminal import escaped, print_json, warn
 from builder.collect.job import collect
+from builder.text import counted
 
 
 def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bool) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from builder.build.prove import prepare, prove
 from builder.cli.formats import print_overview
 from builder.cli.output import Output
-from builder.cli.terminal import RESET, TRAINED, colours, counted, escaped, print_json
+from builder.cli.terminal import RESET, TRAINED, colours, escaped, print_json
 from builder.config import Config, load_mapping
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize.captured import definitions_command
@@ -29,6 +29,7 @@ from builder.readers.toolkit.narrow import as_dict, as_int
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
+from builder.text import counted
 from builder.verify.verifier import Verifier
 
 FILES = 2000

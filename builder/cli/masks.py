@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from builder.cli.terminal import counted
 from builder.conversation import Json
+from builder.text import counted
 from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from builder.text import escape_char
+from builder.text import counted, escape_char
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
@@ -52,13 +52,6 @@ def colours() -> bool:
 def painted(text: str, style: str) -> str:
     """Returns the text with the codes of a style if standard output supports colours."""
     return f"{style}{text}{RESET}" if text and colours() else text
-
-
-def counted(number: int, noun: str) -> str:
-    """Returns the number with its noun: `1 conversation`, `12,000 conversations`."""
-    if number != 1:
-        noun += "es" if noun.endswith(("s", "x", "ch")) else "s"
-    return f"{number:,} {noun}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

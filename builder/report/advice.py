@@ -16,10 +16,10 @@ from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
-from builder.report.html import counted, shorten
+from builder.report.html import shorten
 from builder.report.ledger_stages import LedgerCounts, ledger_counts
 from builder.report.survey import Survey, with_contexts
-from builder.text import number
+from builder.text import counted, number
 from builder.verify.options import mode_named
 
 LONG = 32_768

@@ -112,11 +112,6 @@ def shorten(value: str, limit: int) -> str:
     return line if len(line) <= limit and len(value) <= 4 * limit else f"{line[: limit - 1]}…"
 
 
-def counted(count: int, noun: str) -> str:
-    """Returns the number with its noun: `1 sample`, `12,000 samples`."""
-    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
-
-
 def cut(value: str, limit: int, hits: Pattern[str] | None = None) -> Html:
     """Returns the text, or its two ends and how many characters are omitted between them.
 

@@ -8,9 +8,9 @@ from builder.audit.result import Audit, AuditFinding, FindingExample, GateAction
 from builder.conversation import Json
 from builder.output.manifest import Manifest
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.report.html import EMPTY, Html, counted, facts_list, shorten, tag, text
+from builder.report.html import EMPTY, Html, facts_list, shorten, tag, text
 from builder.report.page import fit
-from builder.text import number
+from builder.text import counted, number
 
 _EXAMPLES = 8
 _FINDINGS_BYTES = 600_000

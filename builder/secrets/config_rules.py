@@ -8,25 +8,19 @@ the manual of each program.
 # ruff: noqa: E501 - a table: one rule on a line
 from __future__ import annotations
 
+from builder.secrets.between import TAB
 from builder.secrets.secret_rule import (
     CHOSEN,
-    DOLLAR,
-    ENCLOSED,
     LINE,
+    MIXED,
     NO_NAME,
     QUOTE,
     WORD,
     context_rule,
 )
 
-_MIXED = (
-    r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)"
-    rf"(?:{ENCLOSED}|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,100}}))"
-)
-"""A value with letters and digits."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,400})"
 _END = r"(?=\s|\\|[\"']|$)"
-_TAB = r"(?:\t|\\{1,4}t)"
 _FIELD = r"[^\s\"':;,]{1,100}"
 _LINES = rf"(?:{LINE}){{1,2}}"
 
@@ -49,8 +43,8 @@ CONFIG_RULES = (
     context_rule(r"key content[ \t]{1,20}: (?P<v>[^\s\\\"]{8,64})", "key content", "    Key Content            : «{p}»"),
     context_rule(rf"\d\)[ ]\\{{0,7}}\"(?:requirepass|masterauth|[\w:.-]{{0,40}}(?:password|passwd|secret|token|api_?key))\\{{0,7}}\"{LINE}\d{{1,4}}\)[ ]\\{{0,7}}\"(?P<v>[^\s\"\\]{{6,400}})\\{{0,7}}\"", ") \"|) \\\\", '1) "requirepass"\n2) "«{p}»"', '3) "db_password"\n4) "«{p}»"', lead=(1, 1), misses=('1) "port"\n2) "6379-and-more"', '1) "password"\n2) ""')),
     context_rule(rf"<(?:administrator|user_?|root|admin|auto|logon)?password>(?:{_LINES})?<value>(?P<v>[^<>\s\\]{{4,200}})</", "password>", "<AdministratorPassword>\n  <Value>«{p}»</Value>", "<AutoLogon><Password><Value>«{p}»</Value>", lead=(1, 14)),
-    context_rule(rf"<name>[\w.-]{{0,80}}(?:password|passwd|passphrase|secret[._-]?key|secret|token|api[._-]?key)</name>{LINE}<value>{_MIXED}</", "<name>", "<name>fs.s3a.secret.key</name>\n  <value>«{B40}»</value>"),
-    context_rule(rf"{_TAB}(?:true|false){_TAB}[^\t\n\\]{{1,200}}{_TAB}(?:true|false){_TAB}\d{{1,12}}{_TAB}[^\t\n\\]{{1,100}}{_TAB}(?P<v>[^\s\"'\\]{{12,4000}})", "\ttrue\t|\tfalse\t|\\ttrue\\|\\tfalse\\", ".h.example\tTRUE\t/\tTRUE\t1790000000\tauth_session\t«{h64}»\n", generated=True),
+    context_rule(rf"<name>[\w.-]{{0,80}}(?:password|passwd|passphrase|secret[._-]?key|secret|token|api[._-]?key)</name>{LINE}<value>{MIXED}</", "<name>", "<name>fs.s3a.secret.key</name>\n  <value>«{B40}»</value>"),
+    context_rule(rf"{TAB}(?:true|false){TAB}[^\t\n\\]{{1,200}}{TAB}(?:true|false){TAB}\d{{1,12}}{TAB}[^\t\n\\]{{1,100}}{TAB}(?P<v>[^\s\"'\\]{{12,4000}})", "\ttrue\t|\tfalse\t|\\ttrue\\|\\tfalse\\", ".h.example\tTRUE\t/\tTRUE\t1790000000\tauth_session\t«{h64}»\n", generated=True),
     context_rule(rf"type = (?:b2|s3|swift|azureblob|storj|mega|webdav|ftp|sftp|smb){LINE}(?:[\w ]{{1,40}}= [^\n\\]{{0,200}}{LINE}){{0,8}}(?:key|pass|secret_access_key|access_grant) = (?P<v>[^\s\"'\\]{{6,400}}){_END}", "type = b2|type = s3|type = swift|type = azureblob|type = storj|type = mega|type = webdav|type = ftp|type = sftp|type = smb", "[b]\ntype = b2\naccount = 0012ab\nkey = «{A31}»\n", generated=True, misses=("type = s3\nkey = id\n",)),
     context_rule(rf"(?<!\w)[\w.]{{0,60}}(?:password|passwd|pass|pwd|secret|token|key){LINE}[^\n\[]{{1,100}}\[type=\w{{1,40}}, input_value=\\{{0,7}}[\"'](?P<v>[^\"'\\\n]{{5,400}})\\{{0,7}}[\"'],", "input_value=", "1 validation error for Settings\nsmtp_pass\n  Extra inputs are not permitted [type=extra_forbidden, input_value='«{p}»', input_type=str]", lead=(10, 220), misses=("1 validation error for Settings\ncache_key_name\n  Input should be a number [type=int_parsing, input_value='velvetviolet32', input_type=str]",)),
     context_rule(r"(?:(?<![^\s])|(?<=\\n))(?-i:[A-Z][A-Z0-9_]{1,40}(?:KEY|SECRET|TOKEN))=(?P<v>(?=[^\s\"'`\\$]{0,99}[(){}\[\]&;|<>,])[^\s\"'`\\$]{16,200})(?=\s|\\{1,4}[rn]|$)", "key=|secret=|token=", "LANG=C\nSECRET_KEY=«fBfF*5SCzFYO1(D%!=d6wavl2Hj==Rt%imnk»\nSHELL=/bin/sh", lead=(2, 41), generated=True, drawn=True, misses=("X_TOKEN=f(getTokenFromRequest(request),1)\n", "PAGE_KEY=item.name&PAGE_TOKEN=someLongIdentifier2\n")),
@@ -63,7 +57,7 @@ CONFIG_RULES = (
     context_rule(r"(?:auth(?:enticate)?[ \t]{1,2}plain|mechanism=\\{0,7}[\"']plain\\{0,7}[\"']>)[ \t]{0,2}(?P<v>[A-Za-z0-9+/]{8,400}={0,2})(?=\s|\\|[\"'<]|$)", "auth plain|authenticate plain|mechanism=", "AUTH PLAIN «AG1lAHJpdmVyNDQ3MQ==»\r\n", decoded="[^\0]{0,80}\0[^\0]{1,80}\0[^\0]{3,200}"),
     context_rule(rf"authinfo pass[ \t]{WORD}", "authinfo pass", "AUTHINFO PASS «{p}»\r\n"),
     context_rule(rf"\b(?:nickserv|ns|msg nickserv|q@cserve\.quakenet\.org)[ \t:]{{1,3}}(?:identify|auth)[ \t]{{1,2}}(?:{_FIELD}[ \t]{{1,2}})?{WORD}", "nickserv identify|nickserv :identify|ns identify", "/msg NickServ IDENTIFY me «{p}»\n"),
-    context_rule(rf"[/\s]oper[ \t]{_FIELD}[ \t]{_MIXED}{_END}", " oper |/oper |\noper ", "/oper me «{p}»\n", near=("irc", "nick", "/oper"), misses=("the oper team had 12h of irc",)),
+    context_rule(rf"[/\s]oper[ \t]{_FIELD}[ \t]{MIXED}{_END}", " oper |/oper |\noper ", "/oper me «{p}»\n", near=("irc", "nick", "/oper"), misses=("the oper team had 12h of irc",)),
     context_rule(rf"(?-i:AUTH)(?:[ \t]{{1,2}}default)?[ \t]{{1,2}}{QUOTE}{CHOSEN}", "auth ", "redis-cli -h cache AUTH «velvetviolet32»\n", "127.0.0.1:6379> AUTH «river4471»\n", near=("redis", "6379", "+ok"), misses=("use AUTH option2x with redis",)),
     context_rule(r"auth\\{0,4}r?\\{0,4}n?\r?\n?\$\d{1,3}(?:\\{1,4}r|\r)?(?:\\{1,4}n|\n)(?P<v>[^\s\"'\\]{4,200})", "auth\\r|auth\r|auth\\n|auth\n|auth\\\\r", "*2\\r\\n$4\\r\\nAUTH\\r\\n$9\\r\\n«{p}»\\r\\n", near=("$4",)),
     context_rule(rf"acl setuser[ \t]{_FIELD}[^\n]{{0,60}}?[ \t]>(?P<v>[^\s\"'\\]{{4,200}})", "acl setuser", "ACL SETUSER me on >«{p}» ~* +@all"),
@@ -92,9 +86,9 @@ CONFIG_RULES = (
     context_rule(rf"chpasswd[^\n]{{0,40}}<<<[ \t]{{0,2}}{QUOTE}[\w.-]{{1,60}}:{WORD}", "chpasswd", "chpasswd <<< 'root:«{p}»'"),
     context_rule(rf"password[ \t]{{1,12}}(?:/t[ \t])?reg_\w{{2,10}}[ \t]{{1,12}}(?:/d[ \t]{{1,4}})?{QUOTE}{WORD}", "password", "    DefaultPassword    REG_SZ    «{p}»", "reg add HKLM\\x /v DefaultPassword /t REG_SZ /d «{p}» /f"),
     # Network equipment
-    context_rule(rf"snmp-server community[ \t]{{1,4}}(?:\d[ \t])?{_MIXED}{_END}", "snmp-server community", "snmp-server community «{A17}» RW"),
-    context_rule(rf"\b(?:rocommunity6?|rwcommunity6?|com2sec(?:[ \t]\S{{1,40}}){{2}}|trapcommunity)[ \t]{{1,8}}{_MIXED}{_END}", "rocommunity|rwcommunity|com2sec|trapcommunity", "rocommunity «{A17}» 192.0.2.0/24", "com2sec local 127.0.0.1 «{A17}»"),
-    context_rule(rf"\bsnmp(?:walk|get|set|bulkwalk|bulkget|table)\b[^\n|;&]{{0,80}}?[ \t]-c[ \t]{{0,2}}{QUOTE}{_MIXED}{_END}", "snmpwalk|snmpget|snmpset|snmpbulk|snmptable", "snmpwalk -v2c -c «{A17}» 192.0.2.1"),
+    context_rule(rf"snmp-server community[ \t]{{1,4}}(?:\d[ \t])?{MIXED}{_END}", "snmp-server community", "snmp-server community «{A17}» RW"),
+    context_rule(rf"\b(?:rocommunity6?|rwcommunity6?|com2sec(?:[ \t]\S{{1,40}}){{2}}|trapcommunity)[ \t]{{1,8}}{MIXED}{_END}", "rocommunity|rwcommunity|com2sec|trapcommunity", "rocommunity «{A17}» 192.0.2.0/24", "com2sec local 127.0.0.1 «{A17}»"),
+    context_rule(rf"\bsnmp(?:walk|get|set|bulkwalk|bulkget|table)\b[^\n|;&]{{0,80}}?[ \t]-c[ \t]{{0,2}}{QUOTE}{MIXED}{_END}", "snmpwalk|snmpget|snmpset|snmpbulk|snmptable", "snmpwalk -v2c -c «{A17}» 192.0.2.1"),
     context_rule(rf"(?:isakmp key|pre-shared-key(?:[ \t](?:local|remote|ascii-text|hexadecimal|address \S{{1,40}} key))?|(?:tacacs|radius)(?:[- ]server)?[^\n]{{0,40}} key|neighbor \S{{1,40}} password|ppp (?:chap|pap[^\n]{{0,40}}) password|wpa-psk(?: ascii)?|plain-text-password-value|key-string|super password(?:[^\n]{{0,20}}(?:cipher|simple))|password (?:cipher|simple)|encrypted-password|plaintext-password|pre-shared-secret|authentication-key|md5 \d{{1,3}} key|message-digest-key \d{{1,3}} md5|set (?:psksecret|passwd|password)(?=[ \t]{{1,4}}enc ))[ \t]{{1,4}}(?:[0-9][ \t]{{1,2}}|enc[ \t]{{1,2}})?{QUOTE}(?P<v>(?=[^\s\"'\\]{{0,99}}\d)[^\s\"'\\<>|;]{{5,200}}){_END}", "isakmp key|pre-shared-key|tacacs|radius-server|radius server|neighbor |ppp chap|ppp pap|wpa-psk|plain-text-password-value|key-string|super password|password cipher|password simple|encrypted-password|plaintext-password|pre-shared-secret|authentication-key|md5 |message-digest-key|set psksecret|set passwd|set password", "crypto isakmp key «{A16}» address 192.0.2.1", "tacacs-server key 7 «{A16}»", " neighbor 192.0.2.1 password «{p}»", "    set psksecret ENC «{A40}»", 'pre-shared-key ascii-text "«{p}»"', misses=("the radius of a key 12px", "set password policy2 off")),
     context_rule(rf"set (?:psksecret|passwd|password|auth-pwd)[ \t]{{1,4}}{QUOTE}(?P<v>(?=[^\s\"'\\]{{0,99}}\d)[^\s\"'\\<>|;]{{8,200}}){_END}", "set psksecret|set passwd|set password|set auth-pwd", "        set psksecret «{l7}-{l6}-4384»", misses=("set password policy2 off",)),
     context_rule(rf"createuser \S{{1,40}}[ \t](?:md5|sha\S{{0,4}})[ \t]{{1,4}}{QUOTE}[^\s\"'\\<>|;]{{8,100}}{QUOTE}[ \t]{{1,4}}(?:aes|des|3des)\S{{0,4}}[ \t]{{1,4}}{QUOTE}(?P<v>[^\s\"'\\<>|;]{{8,100}}){_END}", "createuser ", "createUser me SHA canyonriver AES «velvetviolet»"),
@@ -103,13 +97,13 @@ CONFIG_RULES = (
     context_rule(r"at\+cwjap\w{0,6}=\\{0,7}\"[^\"\n]{0,60}\",\\{0,7}\"(?P<v>[^\"\\\n]{4,64})", "at+cwjap", 'AT+CWJAP="home","«{p}»"'),
     # SQL
     context_rule(r"set password(?: for [^\n=;]{1,100})?[ \t]{0,2}(?:=|to)[ \t]{0,2}(?:password[ \t]{0,2}\()?\\{0,7}[\"'](?P<v>[^\s\"'\\][^\"'\\\n]{3,200})\\{0,7}[\"']", "set password", "SET PASSWORD FOR 'a'@'%' = '«{p}»';", "SET PASSWORD = PASSWORD('«{p}»');", misses=("'SET password = ' . ($password == '' ? 'x' : 'y')",)),
-    context_rule(rf"identified[ \t]{{1,4}}by[ \t]{{1,4}}(?!values|external|global|password){_MIXED}", "identified", "CREATE USER app IDENTIFIED BY «Maple92River»;", near=("create user", "alter user", "grant ", "create role", "alter role", "connect to "), misses=("params IDENTIFIED BY id-PBES2}, ...",)),
+    context_rule(rf"identified[ \t]{{1,4}}by[ \t]{{1,4}}(?!values|external|global|password){MIXED}", "identified", "CREATE USER app IDENTIFIED BY «Maple92River»;", near=("create user", "alter user", "grant ", "create role", "alter role", "connect to "), misses=("params IDENTIFIED BY id-PBES2}, ...",)),
     context_rule(r"(?<![.\w])password[ \t]{0,2}\(\\{0,7}'(?P<v>[^'\\\n]{4,100})\\{0,7}'\)", "password(|password (", "UPDATE user SET authentication_string=PASSWORD('«{p}»')", near=("set ", "update ", "insert ", "grant ", "identified"), misses=("set form.password('Confirm password')",)),
     context_rule(rf"connect to \w{{1,40}} user \w{{1,40}} using {QUOTE}{WORD}", "connect to ", "db2 connect to shop user me using «{p}»"),
     context_rule(r"dbi:[^\n]{1,200}?,[ \t]{0,4}\\{0,7}(?:[\"'][^\"'\n]{0,60}[\"']|\$\w{1,40}),[ \t]{0,4}\\{0,7}[\"'](?P<v>[^\"'\\\n]{4,100})\\{0,7}[\"']", "dbi:", "DBI->connect('dbi:mysql:shop', 'app', '«{p}»')", 'DBI.connect("dbi:Pg:shop", $user, "«{p}»")', misses=("connect('dbi:mysql:shop', $user, $password2)",)),
     # Infrastructure and packages
-    context_rule(rf"(?:password|passwd|secret|token|api_?key)\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}\{{(?:\s|\\{{1,4}}n){{0,20}}(?:\\{{0,7}}\"(?:type|sensitive)\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}[\w\"\\]{{1,20}},(?:\s|\\{{1,4}}n){{0,20}}){{0,2}}\\{{0,7}}\"value\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}\\{{0,7}}\"{_MIXED}\\{{0,7}}\"", 'password":|passwd":|secret":|token":|api_key":|apikey":|password\\":|secret\\":|token\\":', '"db_password": {"sensitive": true, "type": "string", "value": "«{p}»"}', misses=('"token": {"value": "string"}',)),
-    context_rule(rf"name=\\{{0,7}}\"[\w.]{{0,40}}(?:password|passwd|secret|apikey)\\{{0,7}}\"[^<>\n]{{0,80}}>(?:{LINE})?<value>{_MIXED}</", "name=", '<setting name="Password" serializeAs="String"><value>«{p}»</value>', near=("<value>",)),
+    context_rule(rf"(?:password|passwd|secret|token|api_?key)\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}\{{(?:\s|\\{{1,4}}n){{0,20}}(?:\\{{0,7}}\"(?:type|sensitive)\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}[\w\"\\]{{1,20}},(?:\s|\\{{1,4}}n){{0,20}}){{0,2}}\\{{0,7}}\"value\\{{0,7}}\"[ \t]{{0,2}}:[ \t]{{0,2}}\\{{0,7}}\"{MIXED}\\{{0,7}}\"", 'password":|passwd":|secret":|token":|api_key":|apikey":|password\\":|secret\\":|token\\":', '"db_password": {"sensitive": true, "type": "string", "value": "«{p}»"}', misses=('"token": {"value": "string"}',)),
+    context_rule(rf"name=\\{{0,7}}\"[\w.]{{0,40}}(?:password|passwd|secret|apikey)\\{{0,7}}\"[^<>\n]{{0,80}}>(?:{LINE})?<value>{MIXED}</", "name=", '<setting name="Password" serializeAs="String"><value>«{p}»</value>', near=("<value>",)),
     context_rule(r"random_password\\{0,7}\"[^\0]{0,800}?\bresult\\{0,7}\"[ \t]{0,4}:[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\\n]{6,200})", "random_password", '"type": "random_password", "instances": [{"attributes": {"length": 20, "result": "«{p}»"}}]'),
     context_rule(rf"kv (?:put|patch)[ \t][^\n|;&]{{1,120}}?[ \t][\w.-]{{1,40}}={QUOTE}{CHOSEN}", "kv put|kv patch", "vault kv put secret/app db=«velvet!violet32»", misses=("vault kv put secret/app ttl=30m max=200",)),
     context_rule(rf"basic[_-]?auth{QUOTE}[ \t]{{0,2}}[:=][ \t]{{0,2}}{QUOTE}[\w.@-]{{1,60}}:{CHOSEN}", "basicauth|basic_auth|basic-auth", "basicAuth: me:«velvet!violet32»"),

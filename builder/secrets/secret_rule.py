@@ -34,6 +34,11 @@ DOLLAR = (
 """A dollar sign that is part of a value: no variable in upper or lower case follows."""
 ENCLOSED = rf"(?<=')[^\s'\\]{{4,200}}(?=')|(?<=\")(?:[^\s\"'`\\$]|{DOLLAR}){{4,200}}(?=\\{{0,7}}\")"
 """A value in quotation marks, which may enclose any sign."""
+MIXED = (
+    r"(?P<v>(?=[^\s\"'\\]{0,99}\d)(?=[^\s\"'\\]{0,99}[a-z])(?!-)"
+    rf"(?:{ENCLOSED}|(?:[^\s\"'`\\$<>|;&()\[\]]|{DOLLAR}){{5,100}}))"
+)
+"""A value that no word is: with letters and digits."""
 WORD = rf"(?P<v>{ENCLOSED}|(?:[^\s\"'`\\$<>|;&]|{DOLLAR}){{4,200}})"
 """A value on a command line."""
 LINE = (

@@ -14,9 +14,10 @@ from places import DATA
 from builder import cli
 from builder.api import Progress
 from builder.cli.progress import BuildProgress, RecentRate, remaining
-from builder.cli.terminal import aligned, counted
+from builder.cli.terminal import aligned
 from builder.cli.version import others
 from builder.select.conditions import FIELDS, TOOLS
+from builder.text import counted
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
