@@ -384,8 +384,8 @@ def capture(
         list[str] | None,
         typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
     ] = None,
-    as_json: Json_ = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Run an agent with its requests passing through, and keep requests and answers as logs."""
     from builder.cli.capture import run_capture
