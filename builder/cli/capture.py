@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder.cli.terminal import counted, escaped, print_json, warn
+from builder.cli.terminal import escaped, print_json, warn
 from builder.problem import UsageError
+from builder.text import counted
 
 if TYPE_CHECKING:
     from builder.capture.pairs import PairWriter
