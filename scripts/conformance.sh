@@ -9,6 +9,7 @@ VENV="${VENV:-.venv-conformance}"
 . scripts/venv.sh
 install_extra test,trl,conformance
 export BUILDER_CONFORMANCE=1
+"$VENV/bin/python" scripts/close_loop.py
 PYTHONPATH=. "$VENV/bin/python" scripts/templates.py "${LOGS:-data}" --count "${COUNT:-300}"
 exec "$VENV/bin/python" -m pytest -p no:xdist tests/trainers tests/verify/test_family.py \
   tests/qwen3/test_renderers.py tests/qwen3/test_templates.py tests/qwen3/test_canitoolcall.py "$@"
