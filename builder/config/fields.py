@@ -124,8 +124,9 @@ class FieldReader:
     def _items(self, kind: object, value: object, key: str) -> object:
         if value is None:
             return ()
-        if kind is UserPath and isinstance(value, str):
-            value = [value]
+        if kind is UserPath and not isinstance(value, list):
+            one = self._value(kind, value, key)
+            return REFUSED if one is REFUSED else (one,)
         if not isinstance(value, list):
             return self._refuse(key, "a list", value)
         found = [self._value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
