@@ -56,7 +56,7 @@ def code_texts() -> Mapping[str, CodeText]:
 
 def explain(code: str) -> CodeText | None:
     """Returns the text of a code, or None, as for the name of a record type."""
-    found = code_texts().get(code)
+    found = code_texts().get(code) or code_texts().get(code.partition(":")[0])
     if found is None and code.startswith(SELECTED):
         return _CONDITION
     return found

@@ -193,7 +193,8 @@ class Message:
 
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
     name of the model that gave an assistant turn, as logged; None: the conversation's. `tokens` are
-    those of an assistant turn, if the log has their ids; they are no part of its content.
+    those of an assistant turn, if the log has their ids; they are no part of its content. `unknown`
+    has the keys of the logged message that hold text and that its reader does not know.
     """
 
     role: str
@@ -203,6 +204,7 @@ class Message:
     context: Context | None = None
     model: str | None = None
     tokens: TokenIds | None = field(default=None, compare=False, repr=False)
+    unknown: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

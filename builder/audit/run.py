@@ -22,6 +22,7 @@ from builder.audit.pattern import PATTERNS
 from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
+from builder.audit.unread import UNREAD, UnreadAudit
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
@@ -45,6 +46,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "benchmarks": (EVALUATION_RUN,),
     "calls": calls.CODES,
     "turns": turns.CODES,
+    "unread": (UNREAD,),
 }
 """{audit: its codes}; both are valid arguments of `--fail-on`."""
 
@@ -78,7 +80,7 @@ class Audits:
         self.places = array("Q")
         self.first_of: dict[str, int] = {}
         self.leaks, self.lengths, self.origins = Leaks(), LengthAudit(), OriginAudit()
-        self.benchmarks = BenchmarkAudit()
+        self.benchmarks, self.unread = BenchmarkAudit(), UnreadAudit()
         self.calls, self.turns = CallAudit(), TurnAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
@@ -98,6 +100,7 @@ class Audits:
         self.lengths.add(row)
         self.origins.add(row)
         self.benchmarks.add(row)
+        self.unread.add(row)
         self.calls.add(row)
         self.first_of.setdefault(self.turns.add(row), row.number)
         sets = evaluation_sets(self.sets)
@@ -122,6 +125,7 @@ class Audits:
         self.lengths.merge(later.lengths)
         self.origins.merge(later.origins)
         self.benchmarks.merge(later.benchmarks)
+        self.unread.merge(later.unread)
         self.calls.merge(later.calls)
         self.turns.merge(later.turns)
         self.duplicates.merge(later.duplicates)
@@ -150,7 +154,7 @@ class Audits:
         if self.sets:
             findings += self.contamination.findings()
             tables += self.contamination.tables()
-        findings += self.benchmarks.findings()
+        findings += [*self.benchmarks.findings(), *self.unread.findings()]
         findings += [*self.calls.findings(), *self.turns.findings()]
         return Audit(
             len(self.places),

@@ -12,6 +12,7 @@ from textwrap import wrap
 from builder.api import EngineName, build_dataset
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
+from builder.audit.unread import UNREAD
 from builder.card.built import Built
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
@@ -252,6 +253,8 @@ def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
         elif item.code == EVALUATION_RUN:
             what = f"{item.code}: {counted(item.samples, 'sample')} from {item.message}"
             yield f"{what} (docs/select.md: how to leave them out)"
+        elif item.code == UNREAD:
+            yield f"{item.message}, in {counted(item.samples, 'sample')} (docs/context.md)"
     if personal:
         listed = ", ".join(personal)
         yield f"personal data left in place: {listed} (audit.personal_data: pseudonymise)"

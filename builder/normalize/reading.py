@@ -25,6 +25,7 @@ from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.readers.toolkit.thoughts import read_thoughts
+from builder.readers.toolkit.unknown_keys import unknown_key
 
 UNKNOWN_PART = "unknown_part"
 
@@ -100,6 +101,7 @@ class _DraftReader:
             case role:
                 return Problem("unknown_role", "message", f"role {role[:40]!r}", records=0)
         self.follows_answer = message.role == "assistant"
+        self.counts.update(map(unknown_key, message.unknown))
         if media:
             self.hidden.add("media")  # later turns saw something that a sample cannot show
         if unknown := sum(map(_unknown_parts, message.parts)):

@@ -41,7 +41,7 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
     next to the parameters is moved into their schema).
     """
     wrapped: dict[str, dict[str, Json]] = {}
-    for definition in _flat(definitions):
+    for definition in flat(definitions):
         tool = _wrap(definition, changes)
         if tool is not None and wrapped.setdefault(tool_name(tool), tool) is not tool:
             changes["duplicate_tool"] += 1
@@ -61,7 +61,7 @@ def offered_names(definitions: Iterable[Json]) -> set[str] | None:
     None if one has no name: a provider's own tool, such as an MCP server, offers unknown names.
     """
     names: set[str] = set()
-    for definition in _flat(definitions):
+    for definition in flat(definitions):
         inner = definition
         while isinstance(inner, dict) and not isinstance(inner.get("name"), str):
             held = (inner.get(key) for key in ("function", "toolSpec", "custom"))
@@ -72,12 +72,12 @@ def offered_names(definitions: Iterable[Json]) -> set[str] | None:
     return names
 
 
-def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
+def flat(definitions: Iterable[Json]) -> Iterator[Json]:
     """Yields the single definitions in lists, JSON texts and the groups of Gemini and Bedrock."""
     for entry in definitions:
         definition = loads_text(entry)
         if isinstance(definition, list):
-            yield from _flat(definition)
+            yield from flat(definition)
             continue
         group: Json = None
         if isinstance(definition, dict):
@@ -87,9 +87,30 @@ def _flat(definitions: Iterable[Json]) -> Iterator[Json]:
             if not isinstance(group, list) and set(definition) <= {"tools", "toolChoice"}:
                 group = definition.get("tools")
         if isinstance(group, list):
-            yield from _flat(group)
+            yield from flat(group)
         else:
             yield definition
+
+
+def is_name_only(definition: Json) -> bool:
+    """Returns whether a definition is a name, or an object with nothing but one.
+
+    A tool may have no parameters or no description, but hardly neither. A provider's own tool has
+    a type instead.
+    """
+    if not isinstance(definition, dict):
+        return isinstance(definition, str)
+    kind, inner = definition.get("type"), definition.get("function")
+    if kind not in (None, "", "function", "tool"):
+        return False
+    spec = inner if isinstance(inner, dict) else definition.get("toolSpec") or definition
+    if not isinstance(spec, dict):
+        return isinstance(inner, str)
+    return {key for key, value in spec.items() if value not in (None, "")} <= {
+        "name",
+        "type",
+        "strict",
+    }
 
 
 def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:

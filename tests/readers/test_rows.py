@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from builder import cli
 from builder.dataset.forms import reader_for
+from builder.normalize.context import derived_context
 from builder.readers import read_events, readers, recognise
 from builder.sources.source import Source
 
@@ -62,9 +64,103 @@ def test_columns_do_not_hinder_and_unknown_ones_are_named(row):
 
 def test_unknown_keys_of_messages_with_text_are_named():
     messages = [CHAT[0], {**CHAT[-1], "scratchpad": "I add them.", "agent": "planner", "x": None}]
-    assert only({"messages": messages}).changes == {"unknown_key:scratchpad": 1}
+    assert unknown(only({"messages": messages})) == [("scratchpad",)]
     turns = [TURNS[0], {**TURNS[1], "scratchpad": "I add them."}]
-    assert only({"conversations": turns}).changes == {"unknown_key:scratchpad": 1}
+    assert unknown(only({"conversations": turns})) == [("scratchpad",)]
+
+
+def unknown(conversation):
+    return [message.unknown for message in conversation.messages if message.unknown]
+
+
+THOUGHT = {"thinking": "I look it up."}
+BODY = [{"text": "a"}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [CHAT[0], {**CHAT[-1], **THOUGHT}]},
+        {"system": "s", "messages": [CHAT[0], {**CHAT[-1], **THOUGHT}]},
+        {"conversations": [TURNS[0], {**TURNS[1], **THOUGHT}]},
+        {
+            "contents": [
+                {"role": "user", "parts": [{"text": "q"}]},
+                {"role": "model", "parts": BODY, **THOUGHT},
+            ]
+        },
+        {
+            "messages": [
+                {"role": "user", "content": [{"text": "q"}]},
+                {"role": "assistant", "content": BODY, **THOUGHT},
+            ]
+        },
+        {
+            "messages": [
+                {"type": "human", "data": {"content": "q"}},
+                {"type": "ai", "data": {"content": "a", "additional_kwargs": THOUGHT}},
+            ]
+        },
+        {
+            "messages": [
+                {"role": "user", "parts": [{"type": "text", "text": "q"}]},
+                {"role": "assistant", "parts": [{"type": "text", "text": "a"}], **THOUGHT},
+            ]
+        },
+    ],
+    ids=["openai", "anthropic", "sharegpt", "gemini", "bedrock", "langchain", "vercel"],
+)
+def test_a_thought_under_a_key_and_a_score_beside_it_are_read_in_every_form(row):
+    found = only({**row, "reward": 0.25})
+    kinds = [type(part).__name__ for part in found.messages[-1].parts]
+    assert (kinds, found.outcome) == (["Reasoning", "Text"], {"reward": 0.25})
+
+
+NOTE = "words that no reader knows"
+SAID = {"role": "assistant", "content": "a", "monologue": NOTE}
+BLOCKS = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "monologue": NOTE}
+USE = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+LC = {"type": "ai", "data": {"content": "a", "additional_kwargs": {"monologue": NOTE}}}
+UI = {"id": "2", "role": "assistant", "parts": [{"type": "text", "text": "a"}], "monologue": NOTE}
+ITEM = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+RESULT = {"type": "function_call_output", "call_id": "c", "output": "r"}
+SPANS = [{"type": "human", "data": {"content": "q"}}, LC]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"system": "s", "messages": [CHAT[0], {"role": "assistant", "content": [USE]}, BLOCKS]},
+        {
+            "contents": [
+                {"role": "user", "parts": [{"text": "q"}]},
+                {"role": "model", "parts": [{"text": "a"}], "monologue": NOTE},
+            ]
+        },
+        {"input": [CHAT[0], ITEM, RESULT, {**SAID, "type": "message"}]},
+        {"uuid": "u", "subset_name": "x", "messages": json.dumps([CHAT[0], SAID])},
+        [{"task_id": 1, "reward": 1.0, "traj": [CHAT[0], SAID]}],
+        {"prompt": CHAT[:1], "completion": [SAID]},
+        SPANS,
+        {"id": "c", "messages": [{"id": "1", "role": "user", "parts": UI["parts"]}, UI]},
+    ],
+    ids=["anthropic", "gemini", "responses", "toucan", "tau", "completion", "langchain", "vercel"],
+)
+def test_unknown_keys_are_counted_in_every_format_and_named_in_the_summary(log, tmp_path, capsys):
+    path, out = tmp_path / "log.json", tmp_path / "out"
+    path.write_text(json.dumps(log))
+    assert cli.main(["build", str(path), "-o", str(out), "--workers", "1"]) == 0
+    assert "no reader knows: unknown_key:monologue (1), in 1 sample" in capsys.readouterr().out
+    assert '"unknown_key:monologue": 1' in next((out / "meta").glob("*.jsonl")).read_text()
+    assert "unread_text" in (out / "report.html").read_text()
+
+
+def test_definitions_that_are_names_alone_are_missing_from_the_context():
+    bare = {"type": "function", "function": {"name": "f"}}
+    system = {"role": "system", "content": "s"}
+    for tools, missing in (([bare], ("tools",)), ([TOOL], ()), ([TOOL, bare], ("tools",))):
+        found = only({"messages": [system, *CHAT], "tools": tools})
+        assert derived_context(found, has_system=True).missing == missing
 
 
 def test_definitions_and_media_are_read_from_their_columns():
@@ -97,3 +193,148 @@ def test_only_the_completion_of_a_prompt_is_trained():
     turns = [one for one in found.messages if one.role == "assistant"]
     assert [turn.untrained for turn in turns] == ["zero_weight", None]
     assert found.recorded
+
+
+PROMPT, GOOD, BAD = CHAT[:1], [CHAT[-1]], [{"role": "assistant", "content": "worse"}]
+
+
+def events(row):
+    source = Source("row.json", data=json.dumps(row).encode())
+    (name,) = recognise(source)
+    return list(read_events(readers()[name], source))
+
+
+def answer(conversation):
+    return conversation.messages[-1].parts[0].text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": PROMPT, "chosen": GOOD, "rejected": BAD},
+        {"prompt": "q", "chosen": GOOD, "rejected": BAD},
+        {"chosen": PROMPT + GOOD, "rejected": PROMPT + BAD},
+        {
+            "prompt": "q",
+            "chosen": PROMPT + GOOD,
+            "rejected": PROMPT + BAD,
+            "messages": PROMPT + GOOD,
+        },
+        {"prompt": "q", "chosen": "a", "rejected": "worse"},
+    ],
+)
+def test_of_a_preference_only_the_chosen_answer_is_a_target(row):
+    chosen, rejected = events(row)
+    assert (len(chosen.messages), answer(chosen), chosen.problems) == (2, "a", ())
+    assert (len(rejected.messages), answer(rejected)) == (2, "worse")
+    assert [problem.code for problem in rejected.problems] == ["dispreferred"]
+    assert (chosen.records, rejected.records) == (1, 0)
+
+
+@pytest.mark.parametrize("halves", [(PROMPT, BAD), ("q", "worse")])
+def test_a_completion_labelled_false_is_no_target(halves):
+    row = dict(zip(("prompt", "completion"), halves, strict=True))
+    (found,) = events({**row, "label": False})
+    assert [problem.code for problem in found.problems] == ["dispreferred"]
+    (found,) = events({**row, "label": True})
+    assert found.problems == ()
+
+
+CALLED = json.dumps(CALL)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": json.dumps(CHAT)},
+        {"conversation": CHAT},
+        {"conversations": json.dumps(CHAT)},
+        {"messages": [CHAT[0], {**CHAT[1], "tool_calls": f"[{CALLED}]"}, *CHAT[2:]]},
+        {"messages": [CHAT[0], {**CHAT[1], "tool_calls": [CALLED]}, *CHAT[2:]]},
+        {"prompt": json.dumps(CHAT[:3]), "completion": json.dumps(CHAT[3:])},
+    ],
+)
+def test_messages_and_calls_that_a_table_holds_as_json_text_are_read(row):
+    assert only(row).messages[1:] == only({"messages": CHAT}).messages[1:] or "prompt" in row
+    assert [message.role for message in only(row).messages] == [item["role"] for item in CHAT]
+    assert only({**row, "info": {"oai_tools": [TOOL]}}).tools == (TOOL,)
+
+
+@pytest.mark.parametrize("column", [{"is_truncated": True}, {"finish_reason": "length"}])
+def test_an_answer_that_its_row_calls_cut_is_no_target(column):
+    last = only({"messages": CHAT, **column}).messages[-1]
+    assert [part.code for part in last.parts[1:]] == ["truncated"]
+
+
+LISTED = "You help, with access to the following functions. Use them if required -\n"
+
+
+def test_definitions_and_calls_in_glaives_words_are_read_in_all_rows():
+    system = LISTED + json.dumps(TOOL["function"])
+    call = '<functioncall> {"name": "f", "arguments": \'{}\'}'
+    chat = [("system", system), ("user", "q"), ("assistant", call), ("function", "r")]
+    found = only({"messages": [{"role": role, "content": text} for role, text in chat]})
+    assert found.tools == (TOOL["function"],)
+    assert [part.name for part in found.messages[2].parts] == ["f"]
+    turns = [("system", system), ("human", "q"), ("function-call", call[14:])]
+    found = only({"conversations": [{"from": role, "value": text} for role, text in turns]})
+    assert found.tools == (TOOL["function"],)
+
+
+TYPED = [{"role": "user", "content": [{"type": "text", "value": "q"}]}]
+
+
+def typed(text):
+    return [*TYPED, {"role": "assistant", "content": [{"type": "text", "value": text}]}]
+
+
+def test_preferences_of_typed_parts_are_read():
+    chosen, rejected = events({"chosen_messages": typed("a"), "rejected_messages": typed("worse")})
+    assert (answer(chosen), chosen.problems) == ("a", ())
+    assert (answer(rejected), rejected.problems[0].code) == ("worse", "dispreferred")
+
+
+@pytest.mark.parametrize("row", [{"messages": CHAT}, {"conversations": TURNS}])
+@pytest.mark.parametrize("label", ["label", "kto_tag"])
+def test_a_row_labelled_false_is_no_target(row, label):
+    assert [problem.code for problem in only({**row, label: False}).problems] == ["dispreferred"]
+    assert only({**row, label: True}).problems == ()
+
+
+def test_copies_of_toolace_in_another_dialect_have_its_definitions():
+    system = (
+        f"Here is a list of functions in JSON format that you can invoke:\n[{json.dumps(TOOL)}]."
+    )
+    turns = [*TURNS[:1], {"from": "function_call", "value": '{"name": "f", "arguments": {}}'}]
+    found = only({"system": system, "conversations": turns, "tools": "[]"})
+    assert found.tools == (TOOL,)
+    assert [message.role for message in found.messages] == ["user", "assistant"]
+
+
+def said(role, text):
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+@pytest.mark.parametrize("states", [False, True])
+def test_what_others_say_within_a_response_is_not_the_models(states):
+    output = [said("assistant", "hit"), said("user", "16"), said("assistant", "stand")]
+    if states:  # each state of the conversation
+        output = [[said("user", "13"), *output[:1]], [said("user", "13"), *output]]
+    request = {"model": "m", "input": [] if states else [said("user", "13")]}
+    response = {"id": "resp_1", "object": "response", "model": "m", "output": output}
+    found = only({"request": request, "response": response})
+    texts = [(item.role, item.parts[0].text) for item in found.messages]
+    roles = ["user", "assistant", "user", "assistant"]
+    assert texts == list(zip(roles, ["13", "hit", "16", "stand"], strict=True))
+    assert all(item.untrained is None for item in found.messages)
+
+
+def test_the_response_decides_the_api_of_a_request_with_text_alone():
+    content = [{"type": "text", "text": "thought\\n</think>\\n\\nanswer"}]
+    response = {"type": "message", "role": "assistant", "content": content}
+    response |= {"id": "msg_1", "model": "m", "stop_reason": "end_turn", "usage": {}}
+    request = {"model": "m", "max_tokens": 9, "messages": CHAT[:1]}
+    source = Source("x.json", data=json.dumps({"request": request, "response": response}).encode())
+    assert [*recognise(source)] == ["anthropic-messages"]
+    assert only({"request": request, "response": response}).messages[-1].parts[0].text

@@ -267,6 +267,6 @@ READER = Reader(
     name="adp",
     summary="ADP standard samples: id, and content of actions and observations by class_",
     recognise=recognise,
-    read=read_each(_trajectory),
+    read=read_each(_trajectory, {"content", "details"}),
     splits=splits,
 )

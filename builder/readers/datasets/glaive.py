@@ -16,10 +16,9 @@ from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
-from builder.readers.toolkit import literals
 from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
-from builder.readers.toolkit.tags import functioncall_parts
+from builder.readers.toolkit.tags import functioncall_parts, take_listed_tools
 from builder.sources.source import Source
 
 _ROLES = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
@@ -30,10 +29,6 @@ _SEGMENTS = tuple(
     re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
     for gap in (r"\n\n\n", r"\n")
 )
-_TOOLS = re.compile(
-    r",? with access to the following functions\. Use them if required -\s*(?=[\[{])", re.IGNORECASE
-)
-_NO_TOOLS = re.compile(r"with no access to (?:external )?functions", re.IGNORECASE)
 
 
 def recognise(source: Source) -> str | None:
@@ -54,27 +49,13 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     system = as_str(row.get("system")).strip().removeprefix("SYSTEM:").strip()
     tools: tuple[Json, ...] | None = None
     try:
-        system, tools = _definitions(system, changes)
+        system, tools = take_listed_tools(system, changes)
     except JsonFault as fault:
         problems = (Problem("bad_tools", where, fault.detail, records=0),)
     if system:
         messages.insert(0, Message("system", (Text(system),)))
     name = row_name(where, row.get("id"), names)
     return published(name, where, messages, tools, changes, problems)
-
-
-def _definitions(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
-    """Returns a system text without its definitions, and these; () if it states that it has none.
-
-    Raises JsonFault if they cannot be read.
-    """
-    found = _TOOLS.search(system)
-    if found is None:
-        return system, () if _NO_TOOLS.search(system) else None
-    items = literals.values(system[found.end() :], changes)
-    changes["tools_preamble"] += 1
-    listed = [one for item in items for one in (item if isinstance(item, list) else [item])]
-    return system[: found.start()].strip(), tuple(listed)
 
 
 def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
@@ -102,6 +83,6 @@ READER = Reader(
     name="glaive",
     summary="Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments",
     recognise=recognise,
-    read=read_each(_row),
+    read=read_each(_row, {"chat"}),
     splits=splits,
 )

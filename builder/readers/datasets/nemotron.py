@@ -64,6 +64,17 @@ READER = Reader(
     name="nemotron",
     summary="Nemotron rows: uuid, license, messages, and tools in a column or in the metadata",
     recognise=recognise,
-    read=read_each(_row),
+    read=read_each(
+        _row,
+        {
+            "used_in",
+            "reasoning",
+            "capability_target",
+            "domain",
+            "version",
+            "generator",
+            "system_prompt",
+        },
+    ),
     splits=splits,
 )

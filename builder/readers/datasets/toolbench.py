@@ -42,6 +42,9 @@ from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_rows
 from builder.sources.source import Source
 
+_COLUMNS = frozenset({
+    "answer_generation", "tree", "trys", "query", "query_id", "forward_args", "compare_candidates",
+})  # fmt: skip
 _HALLUCINATED = "invalid_hallucination_function_name"
 """The name that messages give to a tool that does not exist; the tree has the called name."""
 
@@ -62,7 +65,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields, for each answer, the chain for training and a conversation for every other branch."""
-    return read_rows(source, _answer)
+    return read_rows(source, _answer, _COLUMNS)
 
 
 def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterator[Event]:

@@ -69,6 +69,6 @@ READER = Reader(
         "ToolMind rows: conversations of role and content, tools; the last turn is to be learnt"
     ),
     recognise=recognise,
-    read=read_each(_row),
+    read=read_each(_row, {"episode"}),
     splits=splits,
 )

@@ -24,6 +24,7 @@ from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
+from builder.readers.toolkit.unknown_keys import noted
 from builder.sources.source import Source
 
 _DECLARED = re.compile(
@@ -31,6 +32,10 @@ _DECLARED = re.compile(
     re.DOTALL,
 )
 _TAGS = ("</think>", "<tool_call>")
+_COLUMNS = frozenset({
+    "subset_name", "question", "target_tools", "available_tools", "question_quality_assessment",
+    "response_quality_assessment", "message_num_words",
+})  # fmt: skip
 _RESULTS = frozenset({"function", "tool", "tool_response"})
 
 
@@ -116,14 +121,15 @@ def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
                 parts = _call(message.get("content"), changes)
             else:
                 parts = _assistant(message, changes)
-            messages.append(Message("assistant", parts, turn=str(turn)))
+            found = [Message("assistant", parts, turn=str(turn))]
         elif role in _RESULTS:
-            messages.append(Message("tool", (tool_result(message),)))
+            found = [Message("tool", (tool_result(message),))]
         elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):
             results = tuple(ToolResult((Text(block),)) for block in blocks)
-            messages.append(Message("tool", results))
+            found = [Message("tool", results)]
         else:
-            messages.append(Message(role[:40] or "none", content(message.get("content"))))
+            found = [Message(role[:40] or "none", content(message.get("content")))]
+        messages += noted(found, message)
     return messages
 
 
@@ -153,6 +159,6 @@ READER = Reader(
     name="toucan",
     summary="Toucan rows: uuid, subset or target tools, and messages (JSON text, function_call)",
     recognise=recognise,
-    read=read_each(_row),
+    read=read_each(_row, _COLUMNS),
     splits=splits,
 )

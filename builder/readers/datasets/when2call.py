@@ -24,6 +24,9 @@ from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
 _ANSWERS = ("chosen_response", "rejected_response")
+_COLUMNS = frozenset(
+    {*_ANSWERS, "question", "answers", "correct_answer", "target_tool", "orig_tools"}
+)
 _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 
@@ -64,7 +67,7 @@ def _is_tagged(message: Json) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each row, and one for the rejected response of a pair."""
-    return read_rows(source, _row)
+    return read_rows(source, _row, _COLUMNS)
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:

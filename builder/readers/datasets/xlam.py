@@ -166,6 +166,6 @@ READER = Reader(
     name="xlam",
     summary="xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output",
     recognise=recognise,
-    read=read_each(_row),
+    read=read_each(_row, {"query", "answers", "instruction", "output"}),
     splits=splits,
 )

@@ -66,5 +66,5 @@ READER = Reader(
     name="tau-bench",
     summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
     recognise=recognise,
-    read=read_each(_run),
+    read=read_each(_run, {"traj", "messages_display", "task_id", "trial"}),
 )

@@ -38,12 +38,10 @@ from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_rows, splits
 from builder.readers.toolkit.token_ids import recorded_ids
-from builder.readers.toolkit.unknown_keys import count_unknown
 from builder.sources.source import Source
 
-_MESSAGE_KEYS = frozenset({
-    "role", "content", "reasoning_content", "tool_calls", "tool_call_id", "name", "provider_state",
-    "thinking_blocks",
+_COLUMNS = frozenset({
+    "traces", "task", "env", "nodes", "errors", "calls", "agent", "verifiers", "version", "ok",
 })  # fmt: skip
 
 
@@ -114,7 +112,6 @@ def _trace(where: str, trace: dict[str, Json], names: Counter[str]) -> Iterator[
             tools=graph.tools(path),
             model=graph.model,
             problems=(*problems, *graph.problems(path, where)),
-            changes=graph.changes(path),
             complete=graph.is_sampled(path[-1]),
             version=name_or_none(as_dict(trace.get("verifiers")).get("version")),
             context=Context("rendered"),
@@ -209,14 +206,6 @@ class _Graph:
         detail = f"node {path[0]} continues a message that is not in the trace"
         return (Problem("missing_history", where, detail, records=0),)
 
-    def changes(self, path: Sequence[int]) -> Counter[str]:
-        """Counts the keys of messages that are not known."""
-        changes: Counter[str] = Counter()
-        for at in path:
-            message = as_dict(self._nodes[at].get("message"))
-            count_unknown("unknown_key", message, _MESSAGE_KEYS, changes)
-        return changes
-
     def tools(self, path: Sequence[int]) -> tuple[Json, ...]:
         """Returns the definitions of a path: those of its root replace those of the trace."""
         own = self._nodes[path[0]].get("tools")
@@ -291,7 +280,7 @@ def _definition(tool: Json) -> Json:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    return read_rows(source, _episode)
+    return read_rows(source, _episode, _COLUMNS)
 
 
 READER = Reader(

@@ -27,6 +27,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import noted
 
 P = TypeVar("P", bound=Part)
 
@@ -130,10 +131,12 @@ def chat_message(message: dict[str, Json]) -> Message:
     role = as_str(message.get("role"))
     if role == "assistant":
         model = name_or_none(message.get("model"))
-        return Message(role, assistant_parts(message), model=model)
-    if role in ("tool", "function"):
-        return Message("tool", (tool_result(message),))
-    return Message(role[:40], content(message.get("content")))
+        found = Message(role, assistant_parts(message), model=model)
+    elif role in ("tool", "function"):
+        found = Message("tool", (tool_result(message),))
+    else:
+        found = Message(role[:40], content(message.get("content")))
+    return noted([found], message)[0]
 
 
 def tool_result(message: dict[str, Json]) -> ToolResult:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from builder.conversation import Event, Json
+from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.toolkit.outcomes import with_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.source import Record, Source
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
@@ -24,8 +25,12 @@ def splits(source: Source) -> bool:
     return source.peek.kind == "jsonl"
 
 
-def read_rows(source: Source, row: Row) -> Iterator[Event]:
-    """Yields the events of each row, or a Problem if the record is not an object."""
+def read_rows(source: Source, row: Row, columns: Collection[str] = frozenset()) -> Iterator[Event]:
+    """Yields the events of each row, or a Problem if the record is not an object.
+
+    `columns` are those of the format; other columns with text are counted (`unknown_column`).
+    """
+    known = ROW_COLUMNS.union(columns)
     names: Counter[str] = Counter()
     for record in source.records():
         if isinstance(record, Problem):
@@ -33,7 +38,8 @@ def read_rows(source: Source, row: Row) -> Iterator[Event]:
         elif not isinstance(record.value, dict):
             yield Problem("not_object", record.where, "the row is not a JSON object")
         else:
-            yield from with_outcome(row(record.where, record.value, names), record.value)
+            found = row(record.where, record.value, names)
+            yield from count_columns(with_outcome(found, record.value), record.value, known)
 
 
 def objects(
@@ -53,9 +59,12 @@ def objects(
             yield Problem("not_object", record.where, detail)
 
 
-def read_each(row: Callable[[str, dict[str, Json], Counter[str]], Event]) -> ReadHook:
-    """Returns the `read` hook of a format with one conversation in each row."""
-    return lambda source: read_rows(source, lambda *record: [row(*record)])
+def read_each(
+    row: Callable[[str, dict[str, Json], Counter[str]], Event],
+    columns: Collection[str] = frozenset(),
+) -> ReadHook:
+    """Returns the `read` hook of a format with one conversation in each row (`read_rows`)."""
+    return lambda source: read_rows(source, lambda *record: [row(*record)], columns)
 
 
 class Collector(Protocol):
@@ -90,12 +99,17 @@ class SeparateMessages:
 
 
 def collected(records: Iterable[Record | Problem], collector: Collector) -> Iterator[Event]:
-    """Yields the events of records that form conversations together."""
+    """Yields the events of records that form conversations together.
+
+    A record that is a whole conversation may have its outcome next to the messages.
+    """
     for record in records:
         if isinstance(record, Problem):
             yield record
         else:
-            yield from collector.take(record)
+            for event in collector.take(record):
+                own = isinstance(event, Conversation) and event.record == record.where
+                yield from with_outcome([event], record.value) if own else (event,)
     yield from collector.rest()
 
 

@@ -274,3 +274,25 @@ def _without(text: str, spans: list[tuple[int, int]]) -> tuple[str, int]:
         kept.append(text[at : max(at, start)])
         at = max(at, end)
     return "".join([*kept, text[at:]]), len(spans)
+
+
+_LISTED = re.compile(
+    r",? with access to the following functions\. Use them if required -\s*(?=[\[{])", re.IGNORECASE
+)
+_NO_LISTED = re.compile(r"with no access to (?:external )?functions", re.IGNORECASE)
+
+
+def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
+    """Returns a system text without the definitions that Glaive lists in it, and these.
+
+    They are () if it states that there are none, None if it does not mention any.
+
+    Raises JsonFault if they cannot be read.
+    """
+    found = _LISTED.search(system)
+    if found is None:
+        return system, () if _NO_LISTED.search(system) else None
+    items = values(system[found.end() :], changes)
+    changes["tools_preamble"] += 1
+    listed = [one for item in items for one in (item if isinstance(item, list) else [item])]
+    return system[: found.start()].strip(), tuple(listed)

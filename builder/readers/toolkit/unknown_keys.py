@@ -1,19 +1,30 @@
-"""Counts what a reader does not know: keys of messages and columns of rows.
+"""Finds what a reader does not know: keys of messages and columns of rows.
 
 They are read past, and named in `meta.changes`, so that nothing with text is lost silently.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from builder.conversation import Json
-from builder.readers.toolkit.narrow import unknown_code
+from builder.conversation import Conversation, Event, Json, Message, unknown_part
+from builder.readers.toolkit.narrow import as_dict, unknown_code
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
+
+UNKNOWN_KEY = "unknown_key:"
+"""The beginning of the code of a key; the rest is its name."""
+UNKNOWN_COLUMN = "unknown_column:"
+"""The beginning of the code of a column; the rest is its name."""
 
 LONG = 20
 """A text without a space that is no longer is an id, a name or a state."""
+MAX_DEPTH = 8
+"""Maximum depth at which text is looked for in the value of an unknown key."""
+_NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
+"""An id, a path, an address, encoded bytes or a time, which are no words."""
 
 MESSAGE_KEYS = THOUGHT_KEYS | {
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
@@ -21,8 +32,10 @@ MESSAGE_KEYS = THOUGHT_KEYS | {
     "images", "videos", "audios", "cache_control", "parsed", "executed_tools", "from", "value",
     "loss_weight", "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
     "phase", "status", "citations", "reasoning_signature", "token_ids", "logprobs", "uuid",
+    "metadata", "usage_metadata", "provider_state", "is_error", "stop_reason", "finish_reason",
+    "createdAt",
 }  # fmt: skip
-"""Keys of chat messages that readers know, or that hold no words of the conversation."""
+"""Keys of messages that readers know, or that hold no words of the conversation."""
 
 ROW_COLUMNS = frozenset({
     "messages", "conversations", "input", "preferred_output", "non_preferred_output", "prompt",
@@ -36,20 +49,57 @@ ROW_COLUMNS = frozenset({
     "rewards", "score", "success", "resolved", "passed", "correct", "error", "labels",
     "exit_status", "feedback", "benchmark", "completed", "partial", "timestamp", "created",
     "is_correct", "split", "index", "agent_name", "trajectory", "url", "user", "cache_control",
+    "conversation", "patch", "stop_condition", "openai_moderation", "language", "finish_reason",
+    "is_truncated",
 })  # fmt: skip
 """Columns that readers know, or that describe the row: verl's and TRL's, and a request's fields."""
 
 
-def count_unknown(
-    code: str, value: Mapping[str, Json], known: Collection[str], changes: Counter[str]
-) -> None:
-    """Counts each key with a text, list or object that is not known, as `CODE:KEY`."""
-    for key, item in value.items():
-        if key not in known and _has_content(item):
-            changes[unknown_code(key).replace("unknown", code, 1)] += 1
+def noted(
+    messages: Iterable[Message], item: Json, known: Collection[str] = MESSAGE_KEYS
+) -> list[Message]:
+    """Returns the messages read from one logged message, the first with its unknown keys.
+
+    If they have no content at all, that of the unknown key becomes an unknown part.
+    """
+    messages = list(messages)
+    names = unknown_names(as_dict(item), known)
+    if not names:
+        return messages
+    if not any(message.parts for message in messages):
+        role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
+        return [Message(role, (unknown_part(names[0]),), unknown=names)]
+    return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
 
 
-def _has_content(item: Json) -> bool:
+def unknown_names(value: Mapping[str, Json], known: Collection[str]) -> tuple[str, ...]:
+    """Returns the keys that are not known and whose values contain text."""
+    return tuple(key for key, item in value.items() if key not in known and has_words(item))
+
+
+def unknown_key(name: str) -> str:
+    """Returns the code of an unknown key."""
+    return unknown_code(name).replace("unknown:", UNKNOWN_KEY, 1)
+
+
+def count_columns(
+    events: Iterable[Event], row: Mapping[str, Json], known: Collection[str]
+) -> Iterable[Event]:
+    """Yields the events of a row; its conversations count its unknown columns."""
+    names = unknown_names(row, known)
+    for event in events:
+        if names and isinstance(event, Conversation):
+            codes = (unknown_code(name).replace("unknown:", UNKNOWN_COLUMN, 1) for name in names)
+            event = replace(event, changes=Counter(event.changes) + Counter(codes))  # noqa: PLW2901 - completed
+        yield event
+
+
+def has_words(item: Json, depth: int = 0) -> bool:
+    """Returns whether a value contains text in a language, not only ids, names and numbers."""
     if isinstance(item, str):
-        return len(item) > LONG or " " in item.strip()
-    return isinstance(item, list | dict) and bool(item)
+        text = item.strip()
+        return (len(text) > LONG or " " in text) and _NAME.fullmatch(text) is None
+    if not isinstance(item, list | dict) or depth > MAX_DEPTH:
+        return False
+    inner: Sequence[Json] = item if isinstance(item, list) else [*item.values()]
+    return any(has_words(one, depth + 1) for one in inner)

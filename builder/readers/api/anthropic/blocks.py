@@ -27,6 +27,8 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import noted
 
 Block = dict[str, Json]
 
@@ -47,10 +49,16 @@ def blocks(content: Json) -> list[Block]:
     ]
 
 
-def read_message(item: Block) -> Iterator[Message]:
-    """Yields the messages of a logged message: its tool results, then its other content."""
+def read_message(item: Block) -> list[Message]:
+    """Returns the messages of a logged message: its tool results, then its other content."""
+    return noted(_messages(item), item)
+
+
+def _messages(item: Block) -> Iterator[Message]:
     role = as_str(item.get("role"))[:40]
     results, rest = results_apart(read_parts(item.get("content")))
+    if role == "assistant" and not any(isinstance(part, Reasoning) for part in rest):
+        rest = (*thoughts_of_keys(item), *rest)
     if results:
         yield Message("tool", results)
     if rest or role == "assistant":

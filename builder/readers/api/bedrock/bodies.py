@@ -33,6 +33,8 @@ from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import noted
 
 _MEDIA = {"image": "image", "video": "video", "audio": "audio", "document": "file"}
 _SILENT = frozenset({"cachePoint", "type"})
@@ -64,7 +66,8 @@ def history(body: dict[str, Json]) -> History:
     for message in as_dicts(body.get("messages")):
         found = _blocks(message.get("content"))
         blocks += found
-        messages += _messages(as_str(message.get("role")), found)
+        thoughts = thoughts_of_keys(message) if message.get("role") == "assistant" else []
+        messages += noted(_messages(as_str(message.get("role")), found, thoughts), message)
     problems: tuple[Problem, ...] = ()
     if any(not _CHANGES_TOOLS.isdisjoint(block) for block in blocks):
         detail = "tools are added or removed in the conversation"
@@ -89,11 +92,15 @@ def _blocks(content: Json) -> list[dict[str, Json]]:
     return as_dicts(content)
 
 
-def _messages(role: str, blocks: list[dict[str, Json]]) -> Iterator[Message]:
+def _messages(
+    role: str, blocks: list[dict[str, Json]], thoughts: Sequence[Part] = ()
+) -> Iterator[Message]:
     """Yields the messages of a logged message: its tool results, then its other content."""
     results, rest = results_apart(_parts(blocks))
     if results:
         yield Message("tool", results)
+    if not any(isinstance(part, Reasoning) for part in rest):
+        rest = (*thoughts, *rest)
     if rest or not results:
         yield Message(role[:40], rest)
 

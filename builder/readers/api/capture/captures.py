@@ -36,10 +36,21 @@ from builder.readers.api.openai_responses.bodies import RESPONSES
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.outcomes import outcome_beside, with_outcome
+from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.once import once
 from builder.sources.source import Record, Source
 
 APIS: dict[str, Api] = {api.name: api for api in (CHAT, MESSAGES, RESPONSES, CONVERSE, GENERATE)}
+
+
+_COLUMNS = ROW_COLUMNS | {
+    "contents", "systemInstruction", "system_instruction", "generationConfig", "safetySettings",
+    "toolConfig", "config", "instructions", "output", "text", "include", "stop_sequences",
+    "context_management", "mcp_servers", "container", "betas", "output_config", "output_format",
+    "inferenceConfig", "additionalModelRequestFields", "guardrailConfig", "promptVariables",
+    "requestMetadata",
+}  # fmt: skip
+"""Columns of rows in the form of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +237,8 @@ def read_captures(source: Source, own: str) -> Iterator[Event]:
             yield item
             continue
         if (form := _form(item.value)) is not None:
-            yield from with_outcome(_read_row(form, item), item.value)
+            found = with_outcome(_read_row(form, item), item.value)
+            yield from count_columns(found, as_dict(item.value), _COLUMNS)
             continue
         opened = open_exchange(item)
         if isinstance(opened, Exchange):

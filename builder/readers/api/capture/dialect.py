@@ -160,6 +160,18 @@ def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
     return as_str(body.get("model")).startswith("claude-") and "max_tokens" in body
 
 
+def is_plain(body: dict[str, Json] | None) -> bool:
+    """Returns whether a request has only messages of text, which several APIs have in common."""
+    if body is None or "functions" in body or body.get("tools"):
+        return False
+    return all(
+        as_str(message.get("role")) in ("user", "assistant")
+        and isinstance(message.get("content"), str | list)
+        and "tool_calls" not in message
+        for message in as_dicts(body.get("messages"))
+    )
+
+
 def response_dialect(body: dict[str, Json]) -> str | None:
     """Returns the API of a response's body, or of one event of a streamed response, or None."""
     kind = as_str(body.get("type"))

@@ -23,6 +23,7 @@ from builder.readers.api.capture.dialect import (
     OPENAI_RESPONSES,
     dialect,
     is_event,
+    is_plain,
     request_dialect,
     response_dialect,
 )
@@ -110,7 +111,12 @@ class Exchange:
     def body_dialect(self) -> str | None:
         """Returns the API that the path and the bodies show, or None."""
         bodies = (self.request, self.response, *(self.events or ())[:3], None)
-        return next((name for body in bodies if (name := dialect(body, self.url))), None)
+        name = next((name for body in bodies if (name := dialect(body, self.url))), None)
+        if name == OPENAI_CHAT and not self.url and is_plain(self.request):
+            # Messages of text alone belong to several APIs: the response decides.
+            answers = (as_dict(body) for body in bodies[1:])
+            return next((found for body in answers if (found := response_dialect(body))), name)
+        return name
 
     @property
     def failed(self) -> bool:

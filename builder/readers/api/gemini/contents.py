@@ -28,11 +28,15 @@ from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, one_or_many
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _NOTHING = frozenset(
     {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
 )
 """Additional fields of a part; a part with only these is empty."""
+_KEYS = (MESSAGE_KEYS | {"parts"}) - {"content", "tool_calls"}
+"""Keys of a content that are known."""
 _SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 """Parts of tools that the service runs in the model's turn, which cannot be a target."""
 _WIRE_KEYS = {
@@ -169,6 +173,8 @@ def content_messages(content: Json, keys: CallKeys) -> list[Message]:
     role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
     results, rest = results_apart(read_parts(as_list(item.get("parts")), keys))
     messages = [Message("tool", results)] if results else []
+    if role == "assistant" and not any(isinstance(part, Reasoning) for part in rest):
+        rest = (*thoughts_of_keys(item), *rest)
     if rest:
         messages.append(Message(role, tuple(mark_harness(rest, role))))
-    return messages
+    return noted(messages, item, _KEYS)

@@ -34,11 +34,10 @@ from builder.readers.toolkit.narrow import (
     as_list,
     as_str,
     name_or_none,
-    tuple_or_none,
 )
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.token_ids import ids_beside
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, count_unknown
+from builder.readers.toolkit.unknown_keys import noted
 
 TOOL_ROLES = frozenset({"tool_call", "tool_response"})
 """Roles of ms-swift: the text of a call, and its result."""
@@ -49,7 +48,9 @@ def history(body: dict[str, Json]) -> History:
     items = as_dicts(body.get("messages"))
     changes: Counter[str] = Counter()
     flat = is_flat(items)
-    messages = [message for item in items for message in read_message(item, changes, flat=flat)]
+    messages = [
+        message for item in items for message in noted(read_message(item, changes, flat=flat), item)
+    ]
     problems: tuple[Problem, ...] = ()
     tools = _tools(body)
     if tools is None:
@@ -67,7 +68,9 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     """
     lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
     if not any(isinstance(value, list) for value in lists):
-        return tuple_or_none(json_in_text(body.get("tool_defs")))
+        info = as_dict(json_in_text(body.get("info")))
+        found = (json_in_text(place) for place in (body.get("tool_defs"), info.get("oai_tools")))
+        return next((tuple(value) for value in found if isinstance(value, list)), None)
     return tuple(tool for value in lists for tool in as_list(value))
 
 
@@ -81,9 +84,14 @@ def _tools_in_text(
     """
     first = messages[0] if messages else Message("user", ())
     text = words(first)
-    if first.role != "system" or "<tools>" not in text or "<tool_call>" not in text:
+    if first.role != "system":
         return messages, None
-    own, tools = text_tags.take_tools(text, changes)
+    if "<tools>" in text and "<tool_call>" in text:
+        own, tools = text_tags.take_tools(text, changes)
+    else:
+        own, tools = text_tags.take_listed_tools(text, changes)
+        if not tools:
+            return messages, tools
     system = [replace(first, parts=(Text(own),))] if own else []
     return [*system, *messages[1:]], tools
 
@@ -92,7 +100,7 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
     """Returns whether calls and results are tags in the text, as in this project's own rows."""
     items = list(items)
     apart = {"tool", "function", *TOOL_ROLES}
-    if any(item.get("tool_calls") or as_str(item.get("role")) in apart for item in items):
+    if any(_calls(item) or as_str(item.get("role")) in apart for item in items):
         return False
     marks = {"assistant": "<tool_call>", "user": "<tool_response>"}
     return any(
@@ -105,7 +113,6 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
     role = as_str(item.get("role"))
     trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
     trained = trained and item.get("loss") is not False
-    count_unknown("unknown_key", item, MESSAGE_KEYS, changes)
     text = as_str(item.get("content"))
     if role == "assistant":
         parts = _assistant(item, changes, flat=flat)
@@ -125,7 +132,8 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
 
 def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Part]:
     calls = _calls(item)
-    odd = None if isinstance(item.get("tool_calls"), list) else item.get("tool_calls")
+    listed = json_in_text(item.get("tool_calls"))
+    odd = None if isinstance(listed, list) else listed or None
     named: dict[str, Json] = {
         **item,
         "content": _plain_parts(item.get("content")),
@@ -136,7 +144,7 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
         del named["function_call"]  # some servers send both forms of a call
     parts = assistant_parts(named)
     if not flat:
-        yield from read_thoughts(parts, changes)
+        yield from read_thoughts(_with_glaive_calls(parts, changes), changes)
     for part in parts if flat else ():
         if isinstance(part, Text):
             yield from text_tags.assistant_parts(part.text, changes)
@@ -144,6 +152,15 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
             yield part
     if as_str(as_dict(item.get("audio")).get("id")):
         yield Media("audio")
+
+
+def _with_glaive_calls(parts: Iterable[Part], changes: Counter[str]) -> Iterator[Part]:
+    """Yields the parts with the calls that Glaive's data and its copies write into the text."""
+    for part in parts:
+        if isinstance(part, Text) and text_tags.FUNCTIONCALL in part.text:
+            yield from text_tags.functioncall_parts(part.text, changes)
+        else:
+            yield part
 
 
 def _plain_parts(value: Json) -> Json:
@@ -164,8 +181,8 @@ def _calls(item: dict[str, Json]) -> list[Json]:
     Snowflake fills the unused kind, and the unused `function_call`, with empty strings.
     """
     found: list[Json] = []
-    for entry in as_list(item.get("tool_calls")):
-        call = dict(as_dict(entry))
+    for entry in as_list(json_in_text(item.get("tool_calls"))):
+        call = dict(as_dict(json_in_text(entry)))
         if not call:
             found.append(entry)
             continue
@@ -204,7 +221,7 @@ def _answer(
 ) -> ApiAnswer:
     changes: Counter[str] = Counter()
     item = {**as_dict(choice.get("message")), "role": "assistant"}
-    (message,) = read_message(item, changes, flat=is_flat([*sent, item]))
+    (message,) = noted(read_message(item, changes, flat=is_flat([*sent, item])), item)
     message = replace(message, tokens=ids_beside(item, choice, choice.get("meta_info"), body))
     if _searched(item, body):
         message = replace(message, parts=(*message.parts, Unparsed("search", "server_tool")))

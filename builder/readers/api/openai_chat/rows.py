@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json
+from builder.conversation import Conversation, Event, Json, Unparsed
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import TOOL_ROLES, history
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_unknown
 
 _KEYS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
@@ -24,6 +25,10 @@ _KEYS = frozenset({
     "weight", "id", "timestamp",
 })  # fmt: skip
 """Keys of a message, including those added by programs that keep lists of messages."""
+_LISTS = (
+    "messages", "conversation", "conversations", "prompt", "completion", "chosen", "rejected",
+)  # fmt: skip
+"""Columns of messages, which may be JSON text."""
 
 
 def is_chat(value: dict[str, Json]) -> bool:
@@ -34,8 +39,34 @@ def is_chat(value: dict[str, Json]) -> bool:
 
 def _is_completion(value: dict[str, Json]) -> bool:
     """Returns whether an object has the messages of a prompt and of its completion."""
-    lists = [as_list(value.get(key)) for key in ("prompt", "completion")]
-    return all(items and is_chat({"messages": items}) for items in lists)
+    return all(_are_messages(value.get(key)) for key in ("prompt", "completion"))
+
+
+def _is_preference(value: dict[str, Json]) -> bool:
+    """Returns whether an object has the messages of two answers, after a prompt or with it."""
+    if not all(_are_messages(value.get(key)) for key in ("chosen", "rejected")):
+        return False
+    return value.get("prompt") is None or isinstance(value["prompt"], str | list)
+
+
+def _are_messages(value: Json) -> bool:
+    return isinstance(value, list) and is_chat({"messages": value})
+
+
+def _unpacked(row: dict[str, Json]) -> dict[str, Json]:
+    """Returns the row with its conversation in `messages`, which tables may hold as JSON text.
+
+    Chat logs (LMSYS, WildChat) have messages of role and content in `conversation`.
+    """
+    found = {key: json_in_text(row[key]) for key in _LISTS if isinstance(row.get(key), str)}
+    if changed := {key: value for key, value in found.items() if isinstance(value, list)}:
+        row = {**row, **changed}
+    key = next((key for key in ("conversation", "conversations") if key in row), None)
+    if "messages" not in row and key is not None:
+        items = as_list(row[key])
+        if items and all("role" in as_dict(item) and "content" in as_dict(item) for item in items):
+            row = {"messages": items, **{name: row[name] for name in row if name != key}}
+    return row
 
 
 def _is_chat_message(message: dict[str, Json]) -> bool:
@@ -66,9 +97,10 @@ def is_row(value: Json) -> bool:
     """Returns whether a record is a row, without a model or with an answer at the end."""
     if not isinstance(value, dict):
         return False
+    value = _unpacked(value)
     if "preferred_output" in value:
         return is_chat(as_dict(value.get("input")))
-    if _is_completion(value):
+    if _is_completion(value) or _is_preference(value):
         return True
     if not is_chat(value) or anthropic_rows.is_body(value):
         return False
@@ -76,15 +108,40 @@ def is_row(value: Json) -> bool:
     return "model" not in value or (last.get("role") == "assistant" and not last.get("prefix"))
 
 
+def is_worse(row: dict[str, Json]) -> bool:
+    """Returns whether a row is labelled as an answer that is not preferred (KTO)."""
+    return row.get("label") is False or row.get("kto_tag") is False
+
+
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     """Yields the row's conversation; of a preference pair, with the preferred output.
 
-    The other output becomes a rejected conversation (`dispreferred`).
+    The other output, and an answer labelled as worse, is rejected (`dispreferred`).
     """
+    for found in _outputs(where, _unpacked(row)):
+        yield dispreferred(found, records=found.records) if is_worse(row) else found
+
+
+def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Problem]:
     if _is_completion(row):
         before = [_context(as_dict(item)) for item in as_list(row["prompt"])]
-        whole = _conversation(where, where, {**row, "messages": before}, as_list(row["completion"]))
-        yield replace(whole, recorded=True) if isinstance(whole, Conversation) else whole
+        after = as_list(row["completion"])
+        whole = _conversation(where, where, {**row, "messages": before}, after)
+        whole = replace(whole, recorded=True) if isinstance(whole, Conversation) else whole
+        yield whole
+        return
+    if _is_preference(row):
+        prompt = row.get("prompt")
+        prior: list[Json] = as_list(prompt)
+        if isinstance(prompt, str):
+            prior = [{"role": "user", "content": prompt}]
+        chosen, rejected = as_list(row["chosen"]), as_list(row["rejected"])
+        if as_dict(chosen[0]).get("role") != "assistant":
+            prior = []  # the answers contain their prompt
+        prior = [_context(as_dict(item)) for item in prior]
+        yield _conversation(where, where, {**row, "messages": prior}, chosen)
+        worse = _conversation(f"{where} rejected", where, {**row, "messages": prior}, rejected)
+        yield dispreferred(worse, records=0)
         return
     if "preferred_output" not in row:
         yield _conversation(where, where, row, ())
@@ -92,15 +149,23 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
     body = as_dict(row.get("input"))
     yield _conversation(where, where, body, as_list(row.get("preferred_output")))
     other = as_list(row.get("non_preferred_output"))
-    found = _conversation(f"{where} not preferred", where, body, other) if other else None
-    if isinstance(found, Conversation):
-        problem = Problem("dispreferred", where, "the output that was not preferred", records=0)
-        yield replace(found, records=0, problems=(problem,))
+    if other:
+        found = _conversation(f"{where} not preferred", where, body, other)
+        yield dispreferred(found, records=0)
 
 
 def _context(message: dict[str, Json]) -> Json:
     """Returns a message of a prompt, whose answers are not trained."""
     return {**message, "weight": 0} if message.get("role") == "assistant" else message
+
+
+def dispreferred(found: Conversation | Problem, *, records: int) -> Conversation | Problem:
+    """Returns a conversation as one that its author marks as the worse one."""
+    if isinstance(found, Problem):
+        return replace(found, records=records)
+    detail = "the output that was not preferred"
+    problem = Problem("dispreferred", found.record, detail, records=0)
+    return replace(found, records=records, problems=(*found.problems, problem))
 
 
 def _conversation(
@@ -111,7 +176,9 @@ def _conversation(
     if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
         messages = [{"role": "system", "content": system}, *messages]
     read = history({**body, "messages": messages})
-    count_unknown("unknown_column", body, ROW_COLUMNS, read.changes)
-    return row_conversation(
-        name, where, replace(read, messages=tuple(with_media(read.messages, body)))
-    )
+    whole = with_media(read.messages, body)
+    cut = "truncated" if body.get("is_truncated") is True else None  # verifiers
+    fault = cut or finish_fault(body.get("finish_reason"))
+    if fault is not None and whole and whole[-1].role == "assistant":
+        whole[-1] = replace(whole[-1], parts=(*whole[-1].parts, Unparsed("", fault)))
+    return row_conversation(name, where, replace(read, messages=tuple(whole)))

@@ -16,7 +16,7 @@ from builder.readers.agents.codex.items import definitions
 from builder.readers.api.capture.api import Api, ApiAnswer, History, ServerStep
 from builder.readers.api.capture.dialect import OPENAI_RESPONSES, path_of
 from builder.readers.api.capture.envelope import Exchange
-from builder.readers.api.openai_responses.items import ItemReading, item_type
+from builder.readers.api.openai_responses.items import ItemReading, is_said_by_others, item_type
 from builder.readers.api.openai_responses.stream import whole_response
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 
@@ -176,7 +176,7 @@ class Links:
             del request["prompt"]
             request["instructions"] = response["instructions"]
             request.setdefault("tools", response.get("tools"))
-        output = as_list(response.get("output"))
+        output = _whole(as_list(response.get("output")))
         found = replace(exchange, request=request)
         if turns := _server_turns(output):
             sent_alone = dict(request)
@@ -217,7 +217,7 @@ def _server_turns(output: list[Json]) -> int:
     """Returns the number of items before the last turn of a response.
 
     A server that runs functions itself returns calls, their outputs and the next answers in one
-    response.
+    response. The environments of NeMo Gym also return what a user says in between.
     """
     called: set[str] = set()
     turns = 0
@@ -226,9 +226,17 @@ def _server_turns(output: list[Json]) -> int:
         call_id = as_str(item.get("call_id"))
         if item.get("type") == "function_call" and "caller" not in item:
             called.add(call_id)
-        elif item.get("type") == "function_call_output" and call_id in called:
+        elif (
+            item.get("type") == "function_call_output" and call_id in called
+        ) or is_said_by_others(item):
             turns = at + 1
     return turns
+
+
+def _whole(output: list[Json]) -> list[Json]:
+    """Returns the items of a response; of one that lists all its states (Aviary), the last."""
+    last = output[-1] if output else None
+    return last if isinstance(last, list) and all(isinstance(it, list) for it in output) else output
 
 
 def _conversation_id(value: Json) -> str | None:

@@ -27,6 +27,8 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.agents.codex import items as codex_items
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 
 Item = dict[str, Json]
 
@@ -63,6 +65,15 @@ ITEMS = (
 )
 """All known types."""
 
+_KEYS = MESSAGE_KEYS | {
+    "arguments", "call_id", "output", "summary", "input", "action", "actions", "operation",
+    "namespace", "caller", "environment", "execution", "tools", "queries", "results", "code",
+    "outputs", "container_id", "server_label", "error", "pending_safety_checks", "result",
+    "acknowledged_safety_checks", "revised_prompt", "approval_request_id", "reason", "approve",
+    "created_by", "max_output_length",
+}  # fmt: skip
+"""Keys of items that are known."""
+
 
 def item_type(item: Item) -> str:
     """Returns the item's type, which messages and references to items may lack."""
@@ -71,6 +82,11 @@ def item_type(item: Item) -> str:
     if "role" in item:
         return "message"
     return "item_reference" if set(item) - {"type"} == {"id"} else "nothing"
+
+
+def is_said_by_others(item: Item) -> bool:
+    """Returns whether an item of a response is a message that the model did not write."""
+    return item_type(item) == "message" and item.get("role", "assistant") != "assistant"
 
 
 class ItemReading:
@@ -88,6 +104,7 @@ class ItemReading:
         self.missing: list[str] = []
         self.changes: Counter[str] = Counter()
         self._answer: list[Part] = []  # parts of the current assistant message
+        self._unknown: list[str] = []  # its unknown keys
         self._server_calls: set[str] = set()  # ids of calls that no client answers
 
     def read(self, items: Iterable[Json]) -> ItemReading:
@@ -101,19 +118,25 @@ class ItemReading:
         """Returns the items of a response as one message."""
         for value in items:
             self._take(as_dict(value), answer=True)
-        return Message("assistant", tuple(self._answer))
+        return Message("assistant", tuple(self._answer), unknown=tuple(self._unknown))
 
     def _take(self, item: Item, *, answer: bool) -> None:
         kind = item_type(item)
-        if kind == "message" and (answer or item.get("role") == "assistant"):
+        if answer and is_said_by_others(item):
+            self._answer.append(unknown_part(f"message of {as_str(item.get('role'))}"))
+        elif kind == "message" and (answer or item.get("role") == "assistant"):
+            self._answer += thoughts_of_keys(item)
             self._answer += codex_items.content_parts(item.get("content"))
         elif kind == "message":
             self._end()
             parts = codex_items.content_parts(item.get("content"))
-            self.messages.append(Message(as_str(item.get("role"))[:40], tuple(parts)))
+            message = Message(as_str(item.get("role"))[:40], tuple(parts))
+            self.messages += noted([message], item, _KEYS)
+            return
         elif kind == "reasoning":
             self._answer += self._thoughts(item)
         elif kind in _NAMED_CALLS or kind in _CALLS:
+            self._answer += thoughts_of_keys(item)
             self._answer.append(self._call(kind, item))
         elif kind in _OUTPUTS:
             self._output(kind, item, answer=answer)
@@ -127,13 +150,20 @@ class ItemReading:
             self.missing.append(as_str(item.get("id")))
         elif kind not in _SILENT:
             self._answer.append(unknown_part(kind))
+            return
+        if kind not in _OUTPUTS:
+            self._unknown += unknown_names(item, _KEYS)
 
     def _thoughts(self, item: Item) -> list[Part]:
         """Returns thoughts in clear text, without summaries by another model."""
         texts = [as_str(part.get("text")) for part in as_dicts(item.get("content"))]
-        if not any(texts) and as_list(item.get("summary")):
+        if any(texts):
+            return [Reasoning(text) for text in texts if text]
+        if thoughts := thoughts_of_keys(item):
+            return thoughts
+        if as_list(item.get("summary")):
             self.changes["reasoning_summary_dropped"] += 1
-        return [Reasoning(text) for text in texts if text]
+        return []
 
     def _call(self, kind: str, item: Item) -> ToolCall | Unparsed:
         call_id = _call_id(item)
@@ -164,7 +194,7 @@ class ItemReading:
         else:
             self._end()
             result = _result(kind, item, call_id)
-            self.messages.append(Message("tool", (result,)))
+            self.messages += noted([Message("tool", (result,))], item, _KEYS)
         if kind == "tool_search_output":
             self._offer(item)
 
@@ -175,8 +205,10 @@ class ItemReading:
 
     def _end(self) -> None:
         if self._answer:
-            self.messages.append(Message("assistant", tuple(self._answer)))
+            unknown = tuple(self._unknown)
+            self.messages.append(Message("assistant", tuple(self._answer), unknown=unknown))
             self._answer = []
+            self._unknown = []
 
 
 def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:

@@ -14,23 +14,32 @@ from builder.conversation import Conversation, Event, Json, Message, Part, Text
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.api.openai_chat.rows import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns
+from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
-from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_unknown
 from builder.sources.source import Source
+
+_COLUMNS = frozenset({
+    "system_message", "function_description", "chosen_messages", "rejected_messages",
+})  # fmt: skip
+_TURNS = ("conversations", "messages", "chosen_messages")
+"""Columns of turns; the last one is that of LLaMA-Factory's preferences."""
 
 
 def recognise(source: Source) -> str | None:
     """Claims rows with turns of `from` and `value`, or of typed parts."""
     for row in source.peek.objects:
-        turns = [as_dict(item) for item in as_list(row.get("conversations"))]
+        turns = [as_dict(item) for item in as_list(json_in_text(row.get("conversations")))]
         if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
             return "conversations of from and value"
-        contents = [as_dict(item).get("content") for item in as_list(row.get("messages"))]
+        messages = as_list(row.get("messages", row.get("chosen_messages")))
+        contents = [as_dict(item).get("content") for item in messages]
         lists = [content for content in contents if isinstance(content, list)]
         if lists and all(is_typed(content) for content in lists):
             return "messages of typed parts (type, value)"
@@ -39,22 +48,21 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each row, and one for each rejected answer of a preference."""
-    return read_rows(source, _row)
+    return read_rows(source, _row, _COLUMNS)
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    turns = row.get("conversations") if "conversations" in row else row.get("messages")
+    turns = json_in_text(next((row[key] for key in _TURNS if key in row), None))
     if not isinstance(turns, list):
         yield Problem("unknown_shape", where, "neither conversations nor messages")
         return
     chosen = _conversation(where, row, turns + _answer(row.get("chosen")), names)
-    if row.get("kto_tag") is False and isinstance(chosen, Conversation):
-        chosen = _dispreferred(chosen)
-    yield chosen
-    if rejected := _answer(row.get("rejected")):
-        other = _conversation(where, row, turns + rejected, names)
-        if isinstance(other, Conversation):
-            yield replace(_dispreferred(other), records=0)
+    yield dispreferred(chosen, records=1) if is_worse(row) else chosen
+    rejected = as_list(row.get("rejected_messages"))
+    if answer := _answer(row.get("rejected")):
+        rejected = turns + answer
+    if rejected:
+        yield dispreferred(_conversation(where, row, rejected, names), records=0)
 
 
 def _answer(value: Json) -> list[Json]:
@@ -64,19 +72,12 @@ def _answer(value: Json) -> list[Json]:
     return [value if isinstance(value, dict) else {"from": "gpt", "value": value}]
 
 
-def _dispreferred(conversation: Conversation) -> Conversation:
-    detail = "the answer that its author does not prefer"
-    problem = Problem("dispreferred", conversation.record, detail, records=0)
-    return replace(conversation, problems=(*conversation.problems, problem))
-
-
 def _conversation(
     where: str, row: dict[str, Json], turns: list[Json], names: Counter[str]
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
     messages = read_turns(turns, changes)
-    count_unknown("unknown_column", row, ROW_COLUMNS, changes)
     if system := as_str(row.get("system")):
         messages.insert(0, Message("system", (Text(system),)))
     messages, embedded = _without_tools(messages, changes, problems, where)
@@ -142,6 +143,10 @@ def _without_tools(
                 continue
             try:
                 words, found = tags.take_tools(part.text, changes)
+                if found is None:
+                    words, found = tags.take_listed_tools(words, changes)
+                if found is None:
+                    words, found = toolace_text.take_tools(words, changes)
             except JsonFault as fault:
                 detail = f"<tools> of the system text: {fault.detail}"
                 problems.append(Problem("bad_tools", where, detail, records=0))

@@ -29,7 +29,7 @@ from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, count_unknown
+from builder.readers.toolkit.unknown_keys import noted
 
 ROLES = {
     "human": "user", "user": "user",
@@ -63,28 +63,31 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
         if not isinstance(item, dict):
             messages.append(Message("user", (unknown_part(type(item).__name__),)))
             continue
-        count_unknown("unknown_key", item, MESSAGE_KEYS, changes)
-        source = as_str(item.get("from")) or as_str(item.get("role"))
-        role = ROLES.get(source, source[:40] or "none")
-        value = item["value"] if "value" in item else item.get("content")
-        blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
-        if role == "result" or (blocks and called):
-            results = _results(value, called, item, changes)
-            messages += [Message("tool", (result,)) for result in results]
-            continue
-        parts = _parts(role, value, changes)
-        if role not in ("assistant", "call"):
-            messages.append(Message(role, tuple(parts)))
-            called = []
-            continue
-        parts = [*thoughts_of_keys(item), *parts]
-        parts += chat_messages.tool_calls(item.get("tool_calls"))
-        if not messages or messages[-1].role != "assistant":
-            called = []
-        called += [part.name for part in parts if isinstance(part, ToolCall)]
-        untrained = None if _has_loss(item) else "zero_weight"
-        messages.append(Message("assistant", tuple(parts), untrained=untrained))
+        found = list(noted(_turn(item, called, changes), item))
+        if found[0].role != "tool":
+            if found[0].role != "assistant" or not messages or messages[-1].role != "assistant":
+                called.clear()
+            called += [part.name for part in found[0].parts if isinstance(part, ToolCall)]
+        messages += found
     return messages
+
+
+def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> list[Message]:
+    """Returns the messages of a turn: one for each result, else one."""
+    source = as_str(item.get("from")) or as_str(item.get("role"))
+    role = ROLES.get(source, source[:40] or "none")
+    value = item["value"] if "value" in item else item.get("content")
+    blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
+    if role == "result" or (blocks and called):
+        results = _results(value, called, item, changes)
+        return [Message("tool", (result,)) for result in results]
+    parts = _parts(role, value, changes)
+    if role not in ("assistant", "call"):
+        return [Message(role, tuple(parts))]
+    parts = [*thoughts_of_keys(item), *parts, *chat_messages.tool_calls(item.get("tool_calls"))]
+    return [
+        Message("assistant", tuple(parts), untrained=None if _has_loss(item) else "zero_weight")
+    ]
 
 
 def is_typed(content: Json) -> bool:

@@ -28,11 +28,15 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
+_ROLES = frozenset({"user", "assistant", "tool", "system", ""})
+"""Roles of the dataset; copies of it in other dialects are read as those."""
+
 
 def recognise(source: Source) -> str | None:
     """Claims rows with a system text that introduces functions in ToolACE's words."""
     for row in source.peek.objects:
-        if "conversations" in row and toolace_text.lists_tools(as_str(row.get("system"))):
+        roles = {as_str(as_dict(it).get("from")) for it in as_list(row.get("conversations"))}
+        if roles <= _ROLES and toolace_text.lists_tools(as_str(row.get("system"))):
             return "a system text that lists functions in JSON format, with conversations"
     return None
 

@@ -27,12 +27,16 @@ from builder.conversation import (
 from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
 _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _SILENT = frozenset({"data"})
 """Content with internal data of a provider (ContentData)."""
+_KEYS = MESSAGE_KEYS | {"source", "function", "error", "internal"}
+"""Keys of a message that are known."""
 _CUT_SHORT = frozenset({"max_tokens", "model_length", "content_filter"})
 
 
@@ -72,7 +76,10 @@ def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Messag
     An assistant message that the model did not generate (an example of the dataset, an operator's
     text) is marked `inserted`.
     """
-    message = as_dict(item)
+    return noted(_messages(as_dict(item), texts, stop_reason), item, _KEYS)
+
+
+def _messages(message: dict[str, Json], texts: Texts, stop_reason: str) -> list[Message]:
     role = as_str(message.get("role"))
     turn = name_or_none(message.get("id")) if role == "assistant" else None
     inserted = role == "assistant" and message.get("source") in ("input", "operator")
@@ -80,6 +87,8 @@ def read_message(item: Json, texts: Texts, stop_reason: str = "") -> list[Messag
     parts = _content(message.get("content"), texts)
     if role == "tool":
         return [Message(role, (_result(message, parts, texts),))]
+    if role == "assistant" and not any(isinstance(part, Reasoning) for part in parts):
+        parts[:0] = thoughts_of_keys(message)
     for call in as_dicts(message.get("tool_calls")):
         parts += _call(call, texts)
     if stop_reason in _CUT_SHORT:

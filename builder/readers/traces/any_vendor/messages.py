@@ -23,7 +23,9 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.parts import (
     PartNotes,
     decoded,
@@ -42,6 +44,8 @@ _CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
 _ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
 KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_KEYS = MESSAGE_KEYS | {"parts", "blocks", "additional_kwargs"}
+"""Keys of a message that are known."""
 _PREFIX = r"(?:system|developer|user|assistant|human|ai|model|tool|function): "
 _FLAT = re.compile(rf"({_PREFIX})[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
 """A whole conversation as one text."""
@@ -119,7 +123,7 @@ def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
         else:
             return [Message("user", (unknown_part(kind or "message"),))]
     role = ROLES.get(role, role)[:40]
-    return _with_role(fields, role, notes)
+    return noted(_with_role(fields, role, notes), fields, _KEYS)
 
 
 def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence[Message]:
@@ -151,10 +155,7 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
     parts = read_parts(body)
     more = as_dict(fields.get("additional_kwargs"))
     if not any(isinstance(part, Reasoning) for part in parts):
-        keys = ("reasoning_content", "reasoning")
-        texts = (name_of(place, key) for key in keys for place in (fields, more))
-        if text := next(filter(None, texts), None):
-            parts.insert(0, Reasoning(text))
+        parts[:0] = thoughts_of_keys(fields) or thoughts_of_keys(more)
     if refusal := as_str(fields.get("refusal")):
         parts.append(Text(refusal))
     listed = _calls(fields) or _calls(more)

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.readers.traces.any_vendor.parts import (
     read_call,
     read_parts,
@@ -33,6 +35,11 @@ TYPES = frozenset({*_CLASSES.values(), *(f"{name}Chunk" for name in _CLASSES)})
 _UNMISTAKABLE = frozenset({"human", "ai", "remove", *_CLASSES})
 """Types that records of other programs do not have."""
 _FIELDS = frozenset({"type", "content", "id", "name", "tool_call_id", "status", "artifact", "role"})
+_KEYS = MESSAGE_KEYS | {
+    "additional_kwargs", "response_metadata", "invalid_tool_calls", "tool_call_chunks", "artifact",
+    "example", CLASS, "data", "kwargs",
+}  # fmt: skip
+"""Fields of a message, and of its `additional_kwargs`, that are known."""
 _PAIRS = frozenset({"human", "ai", "system"})
 _SAME = ("index", "type")
 _PIECES = ("text", "thinking", "reasoning")
@@ -160,6 +167,12 @@ def lc_message(fields: dict[str, Json]) -> Message | None:
     kind = _CLASSES.get(kind, kind)
     if kind == "remove":
         return None
+    extra = unknown_names(as_dict(fields.get("additional_kwargs")), _KEYS)
+    found = noted([_message(fields, kind)], fields, _KEYS)[0]
+    return replace(found, unknown=(*found.unknown, *extra)) if extra else found
+
+
+def _message(fields: dict[str, Json], kind: str) -> Message:
     if kind == "chat":
         role = as_str(fields.get("role"))
         role = _ROLES.get(role, role)[:40] or "chat"
@@ -181,9 +194,8 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     """
     parts = read_parts(_without_call_chunks(fields.get("content")))
     extra = as_dict(fields.get("additional_kwargs"))
-    thought = as_str(extra.get("reasoning_content"))
-    if thought and not any(isinstance(part, Reasoning) for part in parts):
-        parts.insert(0, Reasoning(thought))
+    if not any(isinstance(part, Reasoning) for part in parts):
+        parts[:0] = thoughts_of_keys(extra) or thoughts_of_keys(fields)
     if not parts and (refusal := as_str(extra.get("refusal"))):
         parts.append(Text(refusal))
     raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]

@@ -24,11 +24,14 @@ from builder.conversation import (
 )
 from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.messages import ROLES, openai_calls
 from builder.readers.traces.any_vendor.parts import read_call, read_part
 from builder.readers.traces.otel.span_values import decoded
 
 _RESULTS = frozenset({"tool_call_response", "tool_result"})
+_KEYS = MESSAGE_KEYS | {"parts"}
+"""Keys of a message that are known."""
 _SERVER = frozenset({"server_tool_call", "server_tool_call_response", "server_tool_use"})
 _MODALITIES = frozenset({"image", "audio", "video"})
 _BLOBS = frozenset({"blob", "uri", "file"})
@@ -47,6 +50,10 @@ def read_message(item: Json) -> list[Message]:
     role = ROLES.get(role, role)[:40]
     if not role:
         return [Message("user", (unknown_part("message without a role"),))]
+    return noted(_messages(fields, role), fields, _KEYS)
+
+
+def _messages(fields: dict[str, Json], role: str) -> list[Message]:
     content = fields.get("parts")
     if not isinstance(content, list):
         content = _as_parts(fields.get("content"))

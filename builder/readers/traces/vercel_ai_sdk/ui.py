@@ -27,12 +27,18 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of
+from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
 
 _ROLES = frozenset({"system", "user", "assistant", "data"})
 _UI_PARTS = frozenset(
     {"step-start", "file", "source", "source-url", "source-document", "dynamic-tool"}
 )  # fmt: skip
+_KEYS = MESSAGE_KEYS | {
+    "parts", "toolInvocations", "experimental_attachments", "attachments", "revisionId", "data",
+}  # fmt: skip
+"""Keys of a UI message that are known."""
 _DISPLAYED = ("source", "source-url", "source-document", "step-start")
 _STATES = {
     "partial-call": "input-streaming",
@@ -103,6 +109,10 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
 
     `number` is the index of the message in the chat; it replaces a missing id.
     """
+    return noted(_messages(item, number, notes), item, _KEYS)
+
+
+def _messages(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
     role = as_str(item.get("role"))
     inside = decoded(item.get("content"))
     if isinstance(inside, dict) and "parts" in inside:
@@ -117,6 +127,8 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
     found: list[Message] = []
     for count, step in enumerate(_steps(_last_states(parts))):
         found += _step(step, f"{name} {count}", notes)
+    if found and not any(isinstance(part, Reasoning) for one in found for part in one.parts):
+        found[0] = replace(found[0], parts=(*thoughts_of_keys(item), *found[0].parts))
     model = _message_model(item)
     return [replace(one, model=model) if one.role == "assistant" else one for one in found]
 
