@@ -18,6 +18,9 @@ from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
 
+Preset = Literal["sft", "sft-thinking", "agentic", "publish"]
+"""The names of the files in configs/presets/."""
+
 Number = NewType("Number", float)
 """The type of any finite number."""
 

@@ -66,7 +66,7 @@ def assert_proven(
 
     dataset = fspath(dataset)
     summary = verify_dataset(dataset, tokenizer=tokenizer, on_report=note)
-    proven = f"{summary.proven} of {summary.samples} samples proven"
+    proven = f"{summary.proven} of {summary.samples} samples verified"
     assert summary.samples, f"{dataset}: contains no samples"
     assert not bad, "\n".join([f"{dataset}: {proven}", *bad[:FINDINGS]])
     gates = set(fail_on)

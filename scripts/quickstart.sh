@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
-echo "Installing into .venv (once; this takes a minute or two) …"
+echo "Installing into .venv, once: under a minute with uv, two to four minutes with pip …"
 # Some platforms have no wheels for the extra `fast`; without it, builds take longer.
 install_extra fast 2>/dev/null || install_extra ""
 out="${1:-out/quickstart}"
@@ -14,6 +14,7 @@ cat <<TEXT
 
 Look at:
   $out/data/train-00000-of-00001.jsonl   the training samples
+  $out/report.html                       the dataset at a glance, in a browser
   $out/rejects.jsonl                     what was not used, and why
   $out/README.md                         the dataset card
 Try:

@@ -176,8 +176,11 @@ class TurnAudit:
                 "edges", "Edge cases of the template", ("case", "samples"), ranked(edges)
             ),
             AuditTable(
-                "parity", "Turns in parity with inference", ("mode", "turns", "trained", "share"),
-                parity, bars="share",
+                "parity",
+                "Trained turns that match inference",
+                ("mode", "turns", "trained", "share"),
+                parity,
+                bars="share",
             ),
             AuditTable(
                 "scripts", "Scripts of user turns", ("script", "samples"), ranked(scripts)

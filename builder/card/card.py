@@ -197,7 +197,7 @@ def _non_default(item: Json) -> Json:
 
 def _proof(target: Target, config: Config, ledger: Ledger, found: Audit | None) -> str:
     rows: list[tuple[Cell, ...]] = [
-        ("samples proven", f"{number(ledger.samples)} of {number(ledger.samples)}"),
+        ("samples verified", f"{number(ledger.samples)} of {number(ledger.samples)}"),
         *trained(found),
         ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
         ("chat template", Code(target.template_name)),

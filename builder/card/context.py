@@ -89,5 +89,5 @@ def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
         return
     yield "text that is trained", f"{found.facts.trained:.1%} (the rest is context)"
     for mode, count in found.facts.parity.items():
-        title = f"trained turns in the bytes of {mode} inference"
+        title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"

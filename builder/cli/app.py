@@ -10,12 +10,13 @@ import typer
 from builder.cli import options
 from builder.cli.output import Output
 from builder.normalize.options import Unit
+from builder.options import Preset
 from builder.problem import UsageError
 from builder.verify.options import VerifyOptions
 
 app = typer.Typer(
     name="builder",
-    help="Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte.",
+    help="Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte.",
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=False,
@@ -31,7 +32,7 @@ def common(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """Turn raw agent logs into Qwen3 fine-tuning data, every sample proven byte for byte."""
+    """Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte."""
     if version:
         from builder.cli.version import print_version
 
@@ -48,6 +49,10 @@ def build(
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
+    ] = None,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(help="Options by purpose, which -c overrides (configs/presets)."),
     ] = None,
     tools: options.ToolsFile = None,
     system: options.SystemFile = None,
@@ -77,7 +82,7 @@ def build(
     from builder.parallel.pool import default_workers, prepare_for
     from builder.paths import UserPath
 
-    chosen = load_config(config)
+    chosen = load_config(config, preset)
     mapped = str(mapping) if mapping is not None else None
     chosen = override(
         chosen,

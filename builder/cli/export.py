@@ -55,7 +55,7 @@ def _why_empty(to: str, manifest: Manifest) -> str:
 
 def _print(exported: Exported, to: str, out: Path) -> None:
     print(f"{exported.rows} rows of {exported.samples} samples as {to} in {out}")
-    print(f"  {exported.equal} of {exported.rows} give the proven text when loaded again")
+    print(f"  {exported.equal} of {exported.rows} give the verified text when loaded again")
     for code, count in sorted(exported.left_out.items()):
         print(f"  {count} samples left out: {code}")
     for code, count in sorted(exported.pairs_left_out.items()):

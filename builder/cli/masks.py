@@ -41,7 +41,7 @@ def print_masks(found: Mapping[str, Comparison]) -> None:
         print(f"{name}: {trainer.summary}")
         notes = [f"exactly the tokens of meta.spans in {item.same} of {item.samples} samples"]
         if item.other_text:
-            notes.append(f"text other than the proven one in {item.other_text}")
+            notes.append(f"another text than the verified one in {item.other_text}")
         if item.beyond and trainer.cut is not None:
             notes.append(f"cut at {trainer.limit} tokens: {counted(item.beyond, 'sample')}")
         if item.answers_lost:

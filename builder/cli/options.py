@@ -78,10 +78,10 @@ Contamination = Annotated[
     list[str] | None,
     typer.Option(metavar="SET", help="An evaluation set: a file or hf://OWNER/NAME."),
 ]
-Parity = Annotated[
-    ParityPolicy, typer.Option(help="Require each trained turn to be in parity with inference.")
+Parity = Annotated[ParityPolicy, typer.Option(help="Require each trained turn to match inference.")]
+InferenceMode = Annotated[
+    Mode, typer.Option(help="The mode of inference that trained turns should match.")
 ]
-InferenceMode = Annotated[Mode, typer.Option(help="The inference mode to measure parity for.")]
 Schema = Annotated[SchemaPolicy, typer.Option(help="How to treat schema violations.")]
 Masks = Annotated[
     list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")

@@ -144,7 +144,7 @@ def _print_end(report: PushReport) -> None:
     rows = f"{'all' if arrival.is_whole else 'the first'} {arrival.rows} rows loaded"
     print(
         f"read back: {arrival.files} files ({arrival.bytes} bytes) by size and hash, {rows},"
-        f" {arrival.renderings} of them rendered to the proven text"
+        f" {arrival.renderings} of them rendered to the verified text"
     )
 
 

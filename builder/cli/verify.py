@@ -122,7 +122,7 @@ def _result(
             print(escaped(line))
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
-            print(f"{summary.turns} trained turns; in parity with inference: {shares}")
+            print(f"{summary.turns} trained turns; matching inference: {shares}")
         print(_proven(result))
     elif not output.as_json and summary.codes:
         found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
@@ -133,10 +133,10 @@ def _result(
 
 
 def _proven(result: dict[str, Json]) -> str:
-    """Summarises how many samples are proven against a tokenizer."""
+    """Summarises how many samples are verified against a tokenizer."""
     sha256 = str(result["template_sha256"])[:12]
     return (
-        f"{result['proven']} of {result['samples']} samples proven against {result['tokenizer']}"
+        f"{result['proven']} of {result['samples']} samples verified against {result['tokenizer']}"
         f" (template {result['template_name']}, sha256 {sha256})"
     )
 

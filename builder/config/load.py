@@ -10,19 +10,37 @@ import yaml
 from builder.config.fields import REFUSED, FieldReader, places_of_keys
 from builder.config.sections import Config
 from builder.conversation import Json
+from builder.options import Preset
 from builder.problem import UsageError
 from builder.readers.mapping.spec import MappingSpec
 
 
-def load_config(path: Path | None) -> Config:
+def load_config(path: Path | None, preset: Preset | None = None) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
-    Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
-    contradiction.
+    The keys of the file override those of the preset. Raises UsageError with a line for each
+    unknown or duplicate key, wrong type or value, and contradiction.
     """
+    base = _document(_preset_file(preset)) if preset is not None else None
     if path is None:
-        return Config()
-    return read_config(_document(path), path.parent, str(path))
+        return Config() if base is None else read_config(base, Path(), f"--preset {preset}")
+    return read_config(_over(base, _document(path)), path.parent, str(path))
+
+
+def _preset_file(preset: Preset) -> Path:
+    """Returns the file of a preset: in the package, or in a clone next to it."""
+    here = Path(__file__).parent
+    folders = (here / "presets", here.parent.parent / "configs" / "presets")
+    paths = (folder / f"{preset}.yaml" for folder in folders)
+    return next(path for path in paths if path.is_file())
+
+
+def _over(base: object, document: object) -> object:
+    """Returns the sections of `document` over those of `base`."""
+    if not isinstance(base, dict) or not isinstance(document, dict):
+        return base if document is None else document
+    merged = {key: _over(base.get(key), value) for key, value in document.items()}
+    return {**base, **merged}
 
 
 def read_config(document: object, base: Path, name: str) -> Config:

@@ -152,10 +152,10 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             block = replace(block, untrained=_foreign(block) or block.fault, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
-            return Problem(code, f"turn {at}", "a turn that is not a target", records=0)
+            return Problem(code, f"turn {at}", "the turn is context only", records=0)
         may_stay = options.untrained_turns == "weight" or (draft.recorded and at < last_target)
         if (code := _foreign_end(block, options, may_stay=may_stay)) is not None:
-            problem = Problem(code, f"turn {at}", "the turn is not a target", records=0)
+            problem = Problem(code, f"turn {at}", "the turn is context only", records=0)
             return _ended(draft, blocks, at, problem, code)
         if block.fault is not None:
             draft = draft.dropping(block.calls, block.fault)

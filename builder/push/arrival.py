@@ -110,7 +110,7 @@ def _problem(row: dict[str, Any], meta: SampleMeta, target: Target) -> str | Non
     except Exception as error:  # any exception of the template means that the row is at fault
         return f"as loaded it does not render: {error}"[:200]
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != meta.render_sha256:
-        return "as loaded it renders to a text other than the proven one"
+        return "as loaded it renders to another text than the verified one"
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json
@@ -166,14 +168,29 @@ def _display_text(value: Json) -> str:
     return shorten(as_written(value), 300)
 
 
+_INSERTED = re.compile(
+    r"<([a-z]+(?:[-_][a-z]+)+)>.*?</\1>|^Caveat: The messages below[^\n]*", re.DOTALL | re.MULTILINE
+)
+"""Text that agent programs insert into user messages: `<command-name>`, `<ide_…>`, a caveat."""
+_READ = 20_000
+"""Characters of a message that are searched for the words of a person."""
+
+
+def _request(messages: Sequence[dict[str, Json]]) -> str:
+    """Returns the first words of a person; else the first user message."""
+    asked = [as_str(item.get("content")) for item in messages if item.get("role") == "user"]
+    words = (_INSERTED.sub("", text[:_READ]).strip() for text in asked)
+    return next(filter(None, words), asked[0] if asked else "")
+
+
 def headline(picked: Picked) -> tuple[str, str]:
-    """Returns (the first user message, format · model · tokens) for lists."""
-    messages = map(as_dict, as_list(as_dict(content(picked.row)).get("messages"))[:50])
-    request = next((item.get("content") for item in messages if item.get("role") == "user"), "")
+    """Returns (the first words of a person, format · model · tokens) for lists."""
+    messages = as_list(as_dict(content(picked.row)).get("messages"))[:50]
+    request = _request(list(map(as_dict, messages)))
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
     pieces = [meta.format or form, ", ".join(filter(None, meta.every_model))]
     pieces += [f"{number(meta.tokens)} tokens"] if meta.tokens else []
     fault = row.reading.code if row.foreign else ""
     nothing = "(not a sample)" if fault else "(no request)"
-    return shorten(as_str(request), 140) or nothing, " · ".join(filter(None, (*pieces, fault)))
+    return shorten(request, 140) or nothing, " · ".join(filter(None, (*pieces, fault)))

@@ -8,7 +8,16 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRule
-from builder.trainers.record import ExportFiles, Facts, Trainer, split_of
+from builder.trainers.record import (
+    ACCUMULATION,
+    LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
+    ExportFiles,
+    Facts,
+    Trainer,
+    split_of,
+)
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -33,6 +42,19 @@ datasets:
     type:{kind}{weights}
 {evaluated}sequence_len: {facts.length}
 excess_length_strategy: raise  # by default a longer sample is dropped
+output_dir: ./output
+adapter: lora
+lora_r: {LORA_RANK}
+lora_alpha: {LORA_ALPHA}
+lora_target_linear: true
+learning_rate: {LEARNING_RATE}
+optimizer: adamw_torch
+lr_scheduler: cosine
+num_epochs: 1
+micro_batch_size: 1
+gradient_accumulation_steps: {ACCUMULATION}
+gradient_checkpointing: true
+bf16: auto
 """
     }
 

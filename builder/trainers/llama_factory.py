@@ -7,7 +7,15 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, render_turns
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import (
+    ACCUMULATION,
+    LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
+    ExportFiles,
+    Facts,
+    Trainer,
+)
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -52,6 +60,15 @@ dataset: tool_calls
 {evaluated}template: qwen3
 enable_thinking: false     # removes thoughts; true would train an empty think block in every turn
 {history if facts.targets == "last" else ""}cutoff_len: {facts.wide_length}          # longer samples are cut; {LLAMA_FACTORY.beyond_default(facts)}
+output_dir: output
+finetuning_type: lora      # with gradient checkpointing, the default
+lora_rank: {LORA_RANK}
+lora_alpha: {LORA_ALPHA}
+lora_target: all
+learning_rate: {LEARNING_RATE}
+num_train_epochs: 1.0
+per_device_train_batch_size: 1
+gradient_accumulation_steps: {ACCUMULATION}
 """,
     }
 

@@ -61,7 +61,7 @@ class Comparison:
     ours, theirs  tokens trained, by region
     answers_lost  intended tokens that the trainer leaves untrained, in samples that it trains
     same          samples in which it trains exactly the intended tokens of the proven text
-    other_text    samples that it renders to a text other than the proven one
+    other_text    samples that it renders to another text than the verified one
     beyond        samples longer than its default length
     refused       {reason: samples}
     borders       samples in which a trained span, ours or the trainer's, has an edge inside a token

@@ -8,7 +8,13 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRule, render_turns
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import (
+    ACCUMULATION,
+    LEARNING_RATE,
+    ExportFiles,
+    Facts,
+    Trainer,
+)
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -19,7 +25,9 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # more newlines before the definitions: {facts.bare} of {facts.samples}. A query right after tool results is joined to
 # them without a border: {facts.following} of {facts.samples}. Turns with `"loss": false` are context only.
 swift sft --model {facts.model} --dataset {export.train}{evaluated} \\
-  --max_length {facts.wide_length} --strict true --loss_scale ignore_empty_think
+  --max_length {facts.wide_length} --strict true --loss_scale ignore_empty_think \\
+  --output_dir output --learning_rate {LEARNING_RATE} --num_train_epochs 1 --gradient_checkpointing true \\
+  --per_device_train_batch_size 1 --gradient_accumulation_steps {ACCUMULATION}
 """
     }
 

@@ -16,6 +16,13 @@ MODEL = "Qwen/Qwen3-8B"
 RENDERED = ("tokenized", "prompt-completion-text")
 """Variants whose rows contain the text or its tokens, so that a trainer renders nothing."""
 
+LORA_RANK = 16
+LORA_ALPHA = 32
+ACCUMULATION = 16
+"""Batches of one sample that make a step."""
+LEARNING_RATE = "2.0e-4"
+"""A usual rate for LoRA."""
+
 Targets = Literal["every", "last", "some"]
 """Which assistant turns of a dataset's samples are trained: all, only the last of each, or some."""
 

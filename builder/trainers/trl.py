@@ -7,22 +7,30 @@ from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, render_turns
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import (
+    ACCUMULATION,
+    LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
+    ExportFiles,
+    Facts,
+    Trainer,
+)
 
 _COMPLETIONS = ("prompt-completion", "prompt-completion-text")
 _PAIRS = "preference"
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
-    command, rows, length, loss = "sft", "samples", facts.length, ""
+    command, rows, length, loss, rate = "sft", "samples", facts.length, "", LEARNING_RATE
     if export.variant == _PAIRS:
-        command, rows = "dpo", "pairs"
+        command, rows, rate = "dpo", "pairs", "5.0e-6"
     elif export.variant in _COMPLETIONS:
         loss = "completion_only_loss: true  # the default for these columns\n"
     elif export.variant != "tokenized":
         length = facts.wide_length
         loss = """# By default TRL trains every token, tool results and definitions too. To train the tokens of
-# meta.spans in the proven text use the export `tokenized` (builder export --to tokenized).
+# meta.spans in the verified text use the export `tokenized` (builder export --to tokenized).
 assistant_only_loss: true
 """
     return {
@@ -31,7 +39,18 @@ model_name_or_path: {facts.model}
 dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {export.train_split}
 max_length: {length}        # longer {rows} are cut; {TRL.beyond_default(facts)}
-{loss}"""
+{loss}output_dir: output
+use_peft: true             # LoRA
+lora_r: {LORA_RANK}
+lora_alpha: {LORA_ALPHA}
+lora_target_modules: all-linear
+learning_rate: {rate}
+num_train_epochs: 1
+per_device_train_batch_size: 1
+gradient_accumulation_steps: {ACCUMULATION}
+gradient_checkpointing: true
+logging_steps: 1
+"""
     }
 
 

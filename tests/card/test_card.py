@@ -90,7 +90,7 @@ def test_the_card_counts_what_was_built(built):
     meta = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
     ledger = json.loads((built / "manifest.json").read_text())["ledger"]
     assert f"{len(meta)} training samples" in text
-    assert f"| samples proven | {len(meta)} of {len(meta)} |" in text
+    assert f"| samples verified | {len(meta)} of {len(meta)} |" in text
     assert f"| records | {ledger['records']['read']} |" in text
     assert f"| calls | {ledger['calls']['logged']} | {ledger['calls']['kept']} |" in text
     assert front["license"] == "mit"
@@ -129,7 +129,7 @@ def test_the_card_states_what_is_trained_and_its_parity_with_inference(built):
     turns = sum(len(row["spans"]) for row in rows)
     for mode in ("thinking", "non-thinking"):
         equal = sum(row["parity"][mode] for row in rows)
-        assert f"trained turns in the bytes of {mode} inference | {equal} of {turns} " in card
+        assert f"trained turns that match {mode} inference | {equal} of {turns} " in card
 
 
 def test_changed_options_are_listed_without_local_folders(built, tmp_path):

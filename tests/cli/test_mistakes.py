@@ -135,7 +135,7 @@ def test_a_quiet_verify_prints_errors_only(run, tmp_path):
     assert run("verify", good, "--quiet", "--masks", "trl") == (0, "", "")
     code, out, err = run("verify", bad, "--quiet")
     assert (code, out) == (1, "")
-    assert err.startswith("builder: 1 of 2 samples proven against qwen3")
+    assert err.startswith("builder: 1 of 2 samples verified against qwen3")
     assert err.endswith("; findings: format 1\n")
     assert err.count("\n") == 1
 

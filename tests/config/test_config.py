@@ -11,6 +11,7 @@ from places import ROOT
 from builder.config import Config, InputSection, load_config
 from builder.config.fields import keys_of
 from builder.normalize.options import NormalizeOptions
+from builder.options import Preset
 
 DEFAULT = ROOT / "configs" / "default.yaml"
 
@@ -86,3 +87,15 @@ def test_an_empty_section_is_all_defaults(tmp_path, text):
     path = tmp_path / "c.yaml"
     path.write_text(text)
     assert load_config(path) == Config()
+
+
+@pytest.mark.parametrize("name", get_args(Preset))
+def test_a_preset_is_valid_and_a_configuration_overrides_its_keys(tmp_path, name):
+    preset = load_config(None, name)
+    assert preset != load_config(None)
+    path = tmp_path / "mine.yaml"
+    path.write_text("limits: {max_tokens: 77}\n", encoding="utf-8")
+    mine = load_config(path, name)
+    assert mine.limits.lengths.max_tokens == 77
+    assert mine.normalize == preset.normalize
+    assert mine.limits.lengths.too_long == preset.limits.lengths.too_long

@@ -141,7 +141,7 @@ def test_the_commands_run_as_written(shell, name, monkeypatch):
         ran = client.run(*arguments, token=WRITER)
         assert ran.code == expected(arguments), (line, ran)
     if name == "From logs to the Hub":
-        assert "9 of 9 samples proven" in ran.out
+        assert "9 of 9 samples verified" in ran.out
 
 
 def expected(arguments):
@@ -259,7 +259,7 @@ def test_the_helper_for_pytest(tmp_path):
     with pytest.raises(AssertionError, match="no such audit or code: secretz"):
         assert_proven(path, fail_on=["secretz"])
     path.write_text(json.dumps({"messages": 3}) + "\n")
-    with pytest.raises(AssertionError, match="0 of 1 samples proven"):
+    with pytest.raises(AssertionError, match="0 of 1 samples verified"):
         assert_proven(path)
     path.write_text("")
     with pytest.raises(AssertionError, match="contains no samples"):

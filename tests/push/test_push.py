@@ -372,4 +372,4 @@ def test_another_hub(tmp_path):
     ):
         run = [sys.executable, "-m", "builder", *command]
         ran = subprocess.run(run, check=True, cwd=ROOT, capture_output=True, text=True)
-    assert "30 of 30 samples proven" in ran.stdout
+    assert "30 of 30 samples verified" in ran.stdout
