@@ -25,11 +25,13 @@ from builder.audit.result import (
     Histogram,
     Pick,
 )
+from builder.dataset.rows import dataset_rows
 from builder.output.manifest import Manifest
 from builder.report import html
 from builder.report.charts import histogram_figure, table_html
 from builder.report.page import asset
 from builder.report.report import MAX_BYTES, sample_body
+from builder.report.samples import Picked, headline
 from builder.report.survey import Survey, doubling
 from builder.report.verdict import verdict
 
