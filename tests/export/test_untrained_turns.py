@@ -12,6 +12,7 @@ from places import DATA
 from builder import cli
 from builder.export.tokens import IGNORED
 from builder.export.variants import VARIANTS
+from builder.qwen3.tokenizer import target_for
 from builder.trainers import TRAINERS
 
 ROWS = [
@@ -158,10 +159,11 @@ def test_every_configuration_says_whether_it_is_exact(tmp_path):
 
 
 def test_each_trainer_is_recommended_what_it_reads():
+    qwen3 = target_for("qwen3")
     for item in TRAINERS.values():
-        assert item.variant_for("every") == next(iter(item.variants))
+        assert item.variant_for("every", qwen3) == next(iter(item.variants))
         assert set(item.variants) <= set(VARIANTS)
-    assert TRAINERS["trl"].variant_for("every") == "tokenized"
-    assert TRAINERS["verl"].variant_for("last") is None
-    assert TRAINERS["llama-factory"].variant_for("some") is None
-    assert TRAINERS["openrlhf"].variant_for("last") == "tools-in-system"
+    assert TRAINERS["trl"].variant_for("every", qwen3) == "tokenized"
+    assert TRAINERS["verl"].variant_for("last", qwen3) is None
+    assert TRAINERS["llama-factory"].variant_for("some", qwen3) is None
+    assert TRAINERS["openrlhf"].variant_for("last", qwen3) == "tools-in-system"

@@ -22,6 +22,8 @@ from builder.readers.traces.vercel_ai_sdk import reader as vercel_ai_sdk
 from builder.sources.source import Source
 from builder.testing import read_counted
 
+READERS = [module.READER for module in (langfuse, langsmith, langchain, vercel_ai_sdk)]
+
 NAMES = st.sampled_from(
     re.findall(r"\S+", """
     role content parts type text tool_calls function name arguments id args input output message
@@ -65,7 +67,7 @@ def test_any_value_is_read(value):
 def test_any_rows_are_accounted_for(values, lines):
     text = "\n".join(map(dumps, values)) if lines else dumps(values)
     data = text.encode("utf-8", "surrogatepass")
-    for reader in (langfuse, langsmith, langchain, vercel_ai_sdk):
+    for reader in READERS:
         source = Source("log", data=data)
         reader.recognise(source)
         read_counted(reader, source)
@@ -98,10 +100,10 @@ def changed(value, pick):
     return value
 
 
-@pytest.mark.parametrize("reader", [langfuse, langsmith, langchain, vercel_ai_sdk])
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_records_with_foreign_values_are_accounted_for(reader):
     pick = random.Random(0)
-    paths = sorted((CASES / reader.READER.name).glob("*/input/*.json*"))
+    paths = sorted((CASES / reader.name).glob("*/input/*.json*"))
     assert paths
     for path in paths:
         text = path.read_text(encoding="utf-8").splitlines()
