@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from builder.audit.result import Audit as Audit
     from builder.audit.result import AuditFinding as AuditFinding
     from builder.card.built import Built as Built
+    from builder.collect.job import Collected as Collected
+    from builder.collect.job import collect_logs as collect_logs
     from builder.config import Config as Config
     from builder.config import load_config as load_config
     from builder.conversation import Context as Context
@@ -80,6 +82,7 @@ _ROOMS = {
     "audit.options": "AuditOptions",
     "audit.result": "Audit AuditFinding",
     "card.built": "Built",
+    "collect.job": "Collected collect_logs",
     "config": "Config load_config",
     "conversation": (
         "Context Conversation Data Event Ignored Json Media Message Part Reasoning Text ToolCall"

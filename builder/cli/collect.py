@@ -8,7 +8,7 @@ from pathlib import Path
 
 from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
-from builder.collect.job import collect
+from builder.collect.job import collect_logs
 from builder.text import counted
 
 
@@ -19,7 +19,7 @@ def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bo
         if dry_run and not (output.as_json or output.quiet):
             print(escaped(f"{kind:9}  {name}"))
 
-    done = collect(out, inputs, dry_run=dry_run, on_file=show)
+    done = collect_logs(out, inputs, dry_run=dry_run, on_file=show)
     for problem in done.problems:
         warn(f"{problem.where}: {problem.code}: {problem.detail}")
     if output.as_json:

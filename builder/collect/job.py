@@ -66,7 +66,7 @@ class _Original:
     state: tuple[int, ...]
 
 
-def collect(
+def collect_logs(
     out: Path,
     inputs: Sequence[str] = (),
     *,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from places import DATA, ROOT
 
 from builder.collect.growth import document_grew, holds_all
-from builder.collect.job import collect
+from builder.collect.job import collect_logs
 from builder.problem import UsageError
 
 
@@ -41,26 +41,26 @@ def logs(tmp_path):
 def test_copies_are_equal_and_a_second_run_copies_nothing(logs, tmp_path):
     before = contents(logs)
     out = tmp_path / "kept"
-    first = collect(out, [str(logs)])
+    first = collect_logs(out, [str(logs)])
     assert (first.new, first.grown, first.unchanged) == (2, 0, 0)
     assert contents(out) == {f"logs/{name}": data for name, data in before.items()}
-    second = collect(out, [str(logs)])
+    second = collect_logs(out, [str(logs)])
     assert (second.new, second.grown, second.rewritten, second.unchanged) == (0, 0, 0, 2)
     assert contents(logs) == before
 
 
 def test_a_deleted_log_stays(logs, tmp_path):
-    collect(tmp_path / "kept", [str(logs)])
+    collect_logs(tmp_path / "kept", [str(logs)])
     (logs / "two.json").unlink()
-    assert collect(tmp_path / "kept", [str(logs)]).unchanged == 1
+    assert collect_logs(tmp_path / "kept", [str(logs)]).unchanged == 1
     assert (tmp_path / "kept" / "logs" / "two.json").exists()
 
 
 def test_without_its_state_a_run_compares_digests(logs, tmp_path):
     out = tmp_path / "kept"
-    collect(out, [str(logs)])
+    collect_logs(out, [str(logs)])
     shutil.rmtree(out / ".builder-collect")
-    assert collect(out, [str(logs)]).unchanged == 2
+    assert collect_logs(out, [str(logs)]).unchanged == 2
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_without_its_state_a_run_compares_digests(logs, tmp_path):
 def test_a_state_that_holds_something_else_is_kept(tmp_path, old, new, kept):
     log, out = tmp_path / "log.json", tmp_path / "kept"
     log.write_text(old)
-    collect(out, [str(log)])
+    collect_logs(out, [str(log)])
     log.write_text(new)
-    done = collect(out, [str(log)])
+    done = collect_logs(out, [str(log)])
     assert (done.rewritten, done.grown) == ((1, 0) if kept else (0, 1))
     assert (out / "log.json").read_text() == new
     earlier = [path.read_text() for path in (out / "earlier").rglob("log.*.json")]
@@ -110,17 +110,17 @@ def test_a_database_in_use_is_copied_whole_and_the_original_is_not_touched(tmp_p
     opened = database(store / "s.db", [("p1", '{"text": "the first part"}')], wal=True)
     before = contents(store)
     assert "s.db-wal" in before, "the row is only in the log"
-    done = collect(out, [str(store)])
+    done = collect_logs(out, [str(store)])
     assert (done.new, done.problems) == (1, [])
     assert contents(store) == before
     assert parts(out / "store" / "s.db") == [("p1", '{"text": "the first part"}')]
     assert [*contents(out)] == ["store/s.db"]
 
     database(store / "s.db", [("p1", '{"text": "the first part, longer"}'), ("p2", "{}")])
-    assert collect(out, [str(store)]).grown == 1
+    assert collect_logs(out, [str(store)]).grown == 1
     with sqlite3.connect(store / "s.db") as again:
         again.execute("DELETE FROM part WHERE id = 'p1'")
-    done = collect(out, [str(store)])
+    done = collect_logs(out, [str(store)])
     assert done.rewritten == 1
     (earlier,) = (out / "earlier").rglob("*.db")
     assert [name for name, _ in parts(earlier)] == ["p1", "p2"]
@@ -170,20 +170,20 @@ def test_one_line_a_run(logs, tmp_path):
 
 def test_a_folder_inside_the_logs_is_refused(logs):
     with pytest.raises(UsageError, match="overlap"):
-        collect(logs / "kept", [str(logs)])
+        collect_logs(logs / "kept", [str(logs)])
     assert not (logs / "kept").exists()
 
 
 def test_an_unreadable_file_is_reported_and_the_others_are_copied(logs, tmp_path):
     os.mkfifo(logs / "pipe")
     (logs / "link.jsonl").symlink_to(logs / "nowhere")
-    done = collect(tmp_path / "kept", [str(logs)])
+    done = collect_logs(tmp_path / "kept", [str(logs)])
     assert done.new == 2
     assert [problem.code for problem in done.problems] == ["unreadable"]
 
 
 def test_a_build_gives_the_samples_of_the_originals(tmp_path):
-    collect(tmp_path / "kept", [str(DATA)])
+    collect_logs(tmp_path / "kept", [str(DATA)])
     for name, source in (("ours", tmp_path / "kept"), ("theirs", DATA)):
         assert run("build", source, "-o", tmp_path / name, "--workers", "1").returncode == 0
     ours, theirs = (
@@ -199,7 +199,7 @@ def test_all_agents_of_this_machine(tmp_path, monkeypatch):
     folder = tmp_path / "home" / ".claude" / "projects" / "-srv"
     folder.mkdir(parents=True)
     (folder / "s.jsonl").write_text("{}\n")
-    collect(tmp_path / "kept")
+    collect_logs(tmp_path / "kept")
     assert [*contents(tmp_path / "kept")] == ["claude-code/claude/projects/-srv/s.jsonl"]
 
 
@@ -220,7 +220,7 @@ def test_a_killed_run_leaves_whole_files_and_the_next_one_completes_it(tmp_path)
         process.wait()
         for name, data in contents(out).items():
             assert before[Path(name).name] == data
-    collect(out, [str(logs)])
+    collect_logs(out, [str(logs)])
     assert contents(out) == {f"logs/{name}": data for name, data in before.items()}
 
 

@@ -5,6 +5,8 @@ import json
 import sqlite3
 from dataclasses import replace
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 import yaml
 from commands import run
@@ -126,6 +128,27 @@ def test_a_proposal_is_right_as_it_stands(tmp_path, name):
     source = lines(tmp_path, *rows)
     spec = spec_of(tmp_path, suggest(source))
     check_mapping("mapping.yaml", spec, [source])
+    assert [plain(event) for event in read(spec, source)] == expected
+
+
+def test_results_inside_an_answer_follow_it(tmp_path):
+    mapping = {
+        "conversation": {"messages": "steps"},
+        "message": {"role": "r", "text": "t", "calls": "c", "results": "o"},
+    }
+    row = {
+        "steps": [{"r": "user", "t": "hi"}, {"r": "ai", "c": [{"name": "f"}], "o": [{"t": "4"}]}]
+    }
+    (conversation,) = read(spec_of(tmp_path, mapping), lines(tmp_path, row))
+    assert plain(conversation) == [("user", "hi"), ("assistant", "f"), ("tool", "4")]
+
+
+def test_rows_of_a_parquet_file(tmp_path):
+    rows, expected = SHAPES["messages in lines, out of order"]
+    path = tmp_path / "log.parquet"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    source = Source(path.name, path)
+    spec = spec_of(tmp_path, suggest(source))
     assert [plain(event) for event in read(spec, source)] == expected
 
 

@@ -175,33 +175,39 @@ def _is_prose(value: Json) -> bool:
 
 
 def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterator[Message]:
-    """Yields the messages that a mapped message stands for: results come first."""
+    """Yields the messages that a mapped message stands for.
+
+    Results in an answer are those of its calls and follow it; in any other message they come first.
+    """
     role = _role(paths, item)
-    results: tuple[Part, ...] = ()
-    if role == "tool" and paths.results is None:
-        results = (_result(paths, item),)
-    elif paths.results is not None:
-        results = tuple(_result(paths, one) for one in listed(value_at(paths.results, item)))
-    if results:
-        yield Message("tool", results)
-    if role == "tool":
+    items = [item] if role == "tool" and paths.results is None else ()
+    if paths.results is not None:
+        items = listed(value_at(paths.results, item))
+    results = [Message("tool", tuple(_result(paths, one) for one in items))] if items else []
+    if role in ("assistant", "call"):
+        yield _answer(paths, item, changes, is_call=role == "call")
+        yield from results
         return
-    if role not in ("assistant", "call"):
+    yield from results
+    if role != "tool":
         parts = content(value_at(paths.text, item))
         if parts or not results:
             yield Message(role, parts)
-        return
+
+
+def _answer(paths: MessagePaths, item: Json, changes: Counter[str], *, is_call: bool) -> Message:
+    """Returns an answer; `is_call`: the mapped message is itself one of its calls."""
     answer: list[Part] = []
     if thought := value_at(paths.reasoning, item):
         answer.append(Reasoning(thought if isinstance(thought, str) else dumps(thought)))
-    if role == "assistant":
+    if not is_call:
         answer += content(value_at(paths.text, item))
     calls = listed(value_at(paths.calls, item)) if paths.calls is not None else []
-    answer += [_call(paths, one) for one in ([item] if role == "call" and not calls else calls)]
+    answer += [_call(paths, one) for one in ([item] if is_call and not calls else calls)]
     if fault := finish_fault(value_at(paths.stop, item)):
         answer.append(Unparsed(as_str(value_at(paths.stop, item)), fault))
     turn = value_at(paths.turn, item)
-    yield Message(
+    return Message(
         "assistant",
         tuple(read_thoughts(answer, changes)),
         turn=None if turn is None else str(turn),
