@@ -45,9 +45,9 @@ def run_view(
             return 0
         line = json.dumps({"url": view.url}) if output.as_json else f"{view.url}  (Ctrl-C to stop)"
         print(line, flush=True)
-        if opens:
-            webbrowser.open(view.url)
         try:
+            if opens:
+                webbrowser.open(view.url)
             threading.Event().wait()
         except KeyboardInterrupt:
             # Leaves without the message that the same command resumes.
