@@ -9,6 +9,7 @@ from pathlib import Path
 from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
 from builder.collect.job import collect_logs
+from builder.paths import expand_home
 from builder.text import counted
 
 
@@ -19,6 +20,7 @@ def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bo
         if dry_run and not (output.as_json or output.quiet):
             print(escaped(f"{kind:9}  {name}"))
 
+    out = expand_home(str(out))
     done = collect_logs(out, inputs, dry_run=dry_run, on_file=show)
     for problem in done.problems:
         warn(f"{problem.where}: {problem.code}: {problem.detail}")

@@ -72,7 +72,7 @@ def test_a_late_system_message_that_was_kept_is_proven_again(tmp_path):
 
 def test_the_card_and_the_summary_name_what_is_missing(tmp_path, capsys):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out")]
+    command = ["build", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out"), "-v"]
     assert cli.main(command) == 0
     summary = capsys.readouterr().out
     assert "context of the trained turns: 1 partial, 1 logged; missing: system 1" in summary

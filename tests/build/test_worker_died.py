@@ -116,4 +116,4 @@ def test_a_loader_that_is_killed_is_run_again(tmp_path, monkeypatch, pooled, cap
     monkeypatch.setattr(building, "_loaded", loads_in_the_driver)
     assert build(tmp_path / "out", "--workers", "2") == 1
     assert "loads_in_the_driver" in pooled
-    assert "builder: new:0 qwen3" in capsys.readouterr().err
+    assert "no sample could be built" in capsys.readouterr().err

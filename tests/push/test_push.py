@@ -186,7 +186,7 @@ def test_rows_that_differ_when_read_back_are_reported(hub, push, out, limit):
     assert push(out, *ALLOWED).reported["read_back"]["all_rows"] == (limit > 1)
     path = "data/train-00000-of-00001.jsonl"
     for was, now, rendered, wording in (
-        (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to a text other"),
+        (b'"yes"', b'"no!"', 0, "train row 0: as loaded it renders to another text"),
         (b"29", b"28", 29, "train row 29: as loaded"),
         (b'"yes"', b" null", 0, "row 0: as loaded it is not a sample"),
         (b'{"role":', b"{[role]:", 0, "the loader fails"),

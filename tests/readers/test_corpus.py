@@ -58,6 +58,7 @@ FOLDERS = {
 }
 
 ONE_CALL = {
+    "bedrock-converse": 1,  # a stream with two blocks of one call
     "gemini": 2,  # two pairs of captures begin with the same request, answer and result
 }
 """Excess of a folder's raw count of calls: one call under two ids or in two files."""
@@ -79,7 +80,8 @@ ANSWERED = {
     "mini-swe-agent": (counts.mini_swe_calls, 1),
     "opencode": (answered_counts.opencode_answered_calls, 1),
     "openhands-v1-sdk": (answered_counts.openhands_sdk_captured_calls, 1),
-    "pi": (answered_counts.pi_answered_calls, 1),
+    # A prompt is missing from the long session: what follows the second answer in a row is left out.
+    "pi": (answered_counts.pi_answered_calls, 0.5),
     "qwen-code": (answered_counts.qwen_code_answered_calls, 1),
     "swe-agent": (counts.swe_agent_calls, 1),
     "swe-smith": (counts.swe_smith_calls, 1),
@@ -89,7 +91,8 @@ ANSWERED = {
 CAPTURED = {
     "anthropic-messages": 0,
     "bedrock-converse": 0,
-    "gemini": 4,  # two without user text, a search by the provider, a redacted password
+    # two without user text, a search by the provider, a redacted password, an undefined tool
+    "gemini": 5,
     "openai-chat": 0,
     "openai-responses": 2,  # one after a search by the provider, one right after an inserted turn
 }

@@ -26,6 +26,7 @@ def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=
         tokens=tuple(len(end) for end in ends),
         calls=tuple((0, 0) for _ in ends),
         levels=tuple((1, 0, 0, 0) for _ in ends),
+        recorded=tuple("" for _ in ends),
         missing=tuple((("system", 1),) for _ in ends),
         weighted=tuple(False for _ in ends),
         patterns=patterns,

@@ -243,5 +243,5 @@ def test_verl_trains_every_turn_so_its_export_is_refused(export, target, name, c
             assert mask.any() == (message["role"] == "assistant")
     code, _, _ = export(name, "verl")
     assert code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert "context, not targets (normalize.untrained_turns)" in line
