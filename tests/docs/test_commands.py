@@ -30,7 +30,11 @@ from builder.testing import assert_proven
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-ELSEWHERE = {"cli.md": "is made from the code", "readers.md": "tests/readers/test_third_party.py"}
+ELSEWHERE = {
+    "capture.md": "tests/capture",
+    "cli.md": "is made from the code",
+    "readers.md": "tests/readers/test_third_party.py",
+}
 """Pages whose commands are checked elsewhere, and where."""
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}

@@ -80,7 +80,7 @@ ANSWERED = {
     "mini-swe-agent": (counts.mini_swe_calls, 1),
     "opencode": (answered_counts.opencode_answered_calls, 1),
     "openhands-v1-sdk": (answered_counts.openhands_sdk_captured_calls, 1),
-    # A prompt is missing from the long session: what follows the second answer in a row is left out.
+    # A prompt is missing from the long session: the sample ends before the second answer.
     "pi": (answered_counts.pi_answered_calls, 0.5),
     "qwen-code": (answered_counts.qwen_code_answered_calls, 1),
     "swe-agent": (counts.swe_agent_calls, 1),
