@@ -56,7 +56,7 @@ STAND_INS = {
     " --tools claude-code.json": "",
     " --system claude-code.json": "",
 }
-"""Replacements for what a test does not have: an account, a Hub model, a store, a cluster, an agent."""
+"""Replacements for what a test lacks: an account, a Hub model, a store, a cluster, an agent."""
 
 OTHER_PROGRAMS = {"scripts/quickstart.sh", "scripts/test.sh", "pip", "uvx", "python", "trl", "hf"}
 """Programs other than `builder` on the pages; CI runs the two scripts."""
