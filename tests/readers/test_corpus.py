@@ -58,7 +58,7 @@ FOLDERS = {
 }
 
 ONE_CALL = {
-    "bedrock-converse": 1,  # a stream with two blocks of one call
+    "bedrock-converse": 1,  # a capture repeats a request, its answer and its result under other ids
     "gemini": 2,  # two pairs of captures begin with the same request, answer and result
 }
 """Excess of a folder's raw count of calls: one call under two ids or in two files."""
