@@ -12,16 +12,11 @@ import signal
 import sys
 from importlib.machinery import ModuleSpec
 from types import TracebackType
+from typing import Any
 
 from builder.parallel.garbage import keep_loaded
 from builder.parallel.host import own_process
 from builder.parallel.signals import PRELOAD, die_with_parent
-
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
-own_process()
-# There are as many workers as cores, so their libraries need no threads of their own.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 
 def _report(
@@ -37,10 +32,8 @@ def _report(
         sys.__excepthook__(kind, error, traceback)
 
 
-sys.excepthook = _report  # called for what a forked worker raises before it begins its work
-
-with contextlib.suppress(Exception):
-    instructions = json.loads(os.environ[PRELOAD])
+def _preload(instructions: dict[str, Any]) -> None:
+    """Prepares this process as a fork server; raises whatever the preloading raises."""
     if instructions["dies"]:
         die_with_parent()
     if os.getppid() != instructions["driver"]:
@@ -56,3 +49,15 @@ with contextlib.suppress(Exception):
         load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
         load(wanted["argument"])
     keep_loaded()
+
+
+if PRELOAD in os.environ:  # elsewhere an import changes nothing
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
+    own_process()
+    # There are as many workers as cores, so their libraries need no threads of their own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    # Called for what a forked worker raises before it begins its work.
+    sys.excepthook = _report
+    with contextlib.suppress(Exception):
+        _preload(json.loads(os.environ[PRELOAD]))
