@@ -4,7 +4,7 @@ import pytest
 from session_logs import SESSION, SessionLog, contexts, conversations, digest, text
 from test_claude_code import arguments, calling
 
-from builder.conversation import Context, Reasoning
+from builder.conversation import Context, Reasoning, Unparsed
 from builder.readers.agents.claude_code.canonical import canonical
 
 
@@ -54,3 +54,26 @@ def test_tools_come_from_the_requests_shape_where_a_message_is_missing():
     assert first.tools
     missing = {code for item in contexts(first) for code in item.missing}
     assert not {"tools", "system"} & missing
+
+
+@pytest.mark.parametrize(
+    ("block", "code"),
+    [
+        ({"type": "tool_use", "id": "toolu_9", "input": {}}, "bad_call"),
+        (
+            {"type": "tool_use", "id": "t", "name": "Read", "caller": {"type": "code_execution"}},
+            "programmatic_call",
+        ),
+        ({"type": "web_search_tool_result", "content": []}, "server_tool"),
+        ({"type": "compaction", "content": "x"}, "compacted"),
+        ({"type": "tool_result", "tool_use_id": "t", "content": "x"}, "unknown_part"),
+        ({"type": "a_new_block"}, "unknown_part"),
+    ],
+)
+def test_blocks_of_an_answer_have_the_meaning_that_they_have_in_the_api(block, code):
+    log = SessionLog()
+    log.user("One?")
+    log.answer(text("Well."), block)
+    (found,) = conversations(log.lines)
+    parts = found.messages[-1].parts
+    assert [part.code for part in parts if isinstance(part, Unparsed)] == [code]

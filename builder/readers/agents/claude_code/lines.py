@@ -10,7 +10,6 @@ from functools import cached_property
 
 from builder.conversation import Content, Json, Text, ToolResult
 from builder.readers.agents.claude_code.injected_text import is_by_program, split_result_text
-from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.unknown_records import carries_content
 
@@ -77,14 +76,16 @@ class SessionLine:
         return [as_dict(block) for block in as_list(content)]
 
     @cached_property
-    def results(self) -> tuple[ToolResult, ...]:
+    def results(self) -> list[dict[str, Json]]:
         """The tool results of a user line, as the model saw them (not `toolUseResult`)."""
         if self.kind != "user":
-            return ()
-        denial = as_str(self.value.get("toolDenialKind"))
-        blocks: list[Json] = [block for block in self.blocks if block.get("type") == "tool_result"]
-        parts = read_parts(blocks)
-        return tuple(mark_result(part, denial) for part in parts if isinstance(part, ToolResult))
+            return []
+        return [block for block in self.blocks if block.get("type") == "tool_result"]
+
+    @property
+    def answered(self) -> list[str | None]:
+        """The call ids of the results, in their order."""
+        return [name_or_none(block.get("tool_use_id")) for block in self.results]
 
     @cached_property
     def is_typed(self) -> bool:

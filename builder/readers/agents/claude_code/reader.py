@@ -335,10 +335,10 @@ class _BranchInfo:
                 for text in _texts(line)
             ),
             denials={
-                result.call_id: as_str(line.value.get("toolDenialKind"))
+                call_id: as_str(line.value.get("toolDenialKind"))
                 for line in branch.lines
-                for result in line.results
-                if result.call_id and line.value.get("toolDenialKind")
+                for call_id in line.answered
+                if call_id and line.value.get("toolDenialKind")
             },
             changes=changes + Counter({"command_prompt": len(prompts)}),
         )

@@ -6,17 +6,26 @@ Source: claude-code.md "Rebuilding the conversation", 3 to 6.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from builder.conversation import Json, Media, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
+from builder.conversation import (
+    Json,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
 from builder.jsonio import dumps
 from builder.readers.agents.claude_code.arguments import WrittenArguments
 from builder.readers.agents.claude_code.injected_text import CUT_OFF, INCOMPLETE, OVER_LIMIT
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.api.anthropic.blocks import media_type
+from builder.readers.api.anthropic.blocks import read_part
 from builder.readers.toolkit.finish_reasons import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_str
 
 _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
 """The first versions in which every complete answer has a stop reason (all of 674 measured).
@@ -31,7 +40,6 @@ class LoggedResult:
 
     line: SessionLine
     number: int
-    result: ToolResult
 
     @property
     def key(self) -> tuple[str, int]:
@@ -41,8 +49,7 @@ class LoggedResult:
     @property
     def block(self) -> dict[str, Json]:
         """The block as logged."""
-        blocks = [block for block in self.line.blocks if block.get("type") == "tool_result"]
-        return blocks[self.number]
+        return self.line.results[self.number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +104,9 @@ class Turns:
             if line.is_answer:
                 responses.setdefault((*line.group, line.response), []).append(line)
             elif line.kind == "user":
-                for number, result in enumerate(line.results):
-                    named = self._answers.setdefault((line.agent, result.call_id or ""), [])
-                    named.append(LoggedResult(line, number, result))
+                for number, call_id in enumerate(line.answered):
+                    named = self._answers.setdefault((line.agent, call_id or ""), [])
+                    named.append(LoggedResult(line, number))
         arguments = WrittenArguments(nodes.values(), sent or {})
         self._turns = {
             line.uuid: turn
@@ -124,7 +131,7 @@ class Turns:
         of a turn as well, but contain one of its results.
         """
         uuids = {line.uuid for line in branch}
-        answered = {result.call_id for line in branch for result in line.results}
+        answered = {call_id for line in branch for call_id in line.answered}
         found = {}
         for turn in self.on(branch):
             present = [line for line in turn.lines if line.uuid in uuids]
@@ -172,7 +179,7 @@ class Turns:
     def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
         """Returns whether the result is not linked to another turn with a call of its id."""
         other = self._turns.get(answer.line.parent or "", turn)
-        own_id = answer.result.call_id
+        own_id = answer.line.answered[answer.number]
         return other.key == turn.key or all(call_id != own_id for call_id, _ in other.calls)
 
     def _named(self, line: SessionLine, call_id: str) -> list[LoggedResult]:
@@ -267,31 +274,19 @@ def _turn(
 
 
 def _part(block: dict[str, Json], line: SessionLine) -> Part | None:
-    """Returns a block of an answer as a part; one of an unknown type ends the sample before it.
+    """Returns a block of an answer as a part, a call with a key that is unique in the file.
 
-    Signatures, encrypted thoughts and empty thoughts are dropped.
+    Blank thoughts are dropped.
     """
-    match block.get("type"):
-        case "text":
-            return Text(as_str(block.get("text")))
-        case "thinking":
-            thought = as_str(block.get("thinking"))
-            return Reasoning(thought) if thought.strip() else None
-        case "redacted_thinking":
+    match read_part(block):
+        case Reasoning(text=thought) if not thought.strip():
             return None
-        case "tool_use":
-            call_id = name_or_none(block.get("id"))
-            known = call_id is not None and not line.uuid.startswith("#")
-            key = f"{line.uuid}/{call_id}" if known else None
-            return ToolCall(as_str(block.get("name")), block.get("input"), call_id, key)
-        case "image":
-            return Media("image", media_type(block))
-        case "document":
-            return Media("file", media_type(block))
-        case str(kind) if kind.endswith(("_tool_use", "_tool_result")):
-            return Unparsed(kind, "server_tool")
-        case kind:
-            return Unparsed(kind if isinstance(kind, str) else type(kind).__name__, "unknown_part")
+        case ToolResult():
+            return unknown_part("tool_result")  # no answer contains one
+        case ToolCall(id=str(call_id)) as call if not line.uuid.startswith("#"):
+            return replace(call, key=f"{line.uuid}/{call_id}")
+        case part:
+            return part
 
 
 def _identity(part: Part | None) -> Hashable | None:

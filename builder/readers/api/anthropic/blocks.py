@@ -73,7 +73,7 @@ def read_parts(content: Json) -> list[Part]:
     found: list[Part | list[str]] = []  # texts as lists of pieces
     cited = False
     for block in blocks(content):
-        part = _part(block)
+        part = read_part(block)
         cites = bool(block.get("citations"))
         last = found[-1] if found else None
         if isinstance(part, Text) and isinstance(last, list) and (cited or cites):
@@ -84,7 +84,8 @@ def read_parts(content: Json) -> list[Part]:
     return [Text("".join(part)) if isinstance(part, list) else part for part in found]
 
 
-def _part(block: Block) -> Part | None:
+def read_part(block: Block) -> Part | None:
+    """Returns a block as a part; None if it holds nothing that a template renders."""
     kind = as_str(block.get("type"))
     match kind:
         case "text":
