@@ -11,11 +11,14 @@ from builder.qwen3.tokenizer import load
 
 ASSETS = Path(builder.qwen3.__file__).parent / "assets"
 CONFIG = json.loads((ASSETS / "tokenizer_config.json").read_text(encoding="utf-8"))
-TEMPLATE = CONFIG["chat_template"]
+ORIGINAL = CONFIG["chat_template"]
+"""The text of 2025-04, which tokenizer_config.json has and chat_template.jinja replaces."""
+TEMPLATE = (ASSETS / "chat_template.jinja").read_text(encoding="utf-8")
+CONFIG["chat_template"] = TEMPLATE
 
 # The template without thoughts, as in the instruct-2507 models.
 NO_THOUGHTS = (
-    TEMPLATE.replace("'</think>' in message.content", "false")
+    TEMPLATE.replace("'</think>' in content", "false")
     .replace("loop.index0 > ns.last_query_index", "false")
     .replace("enable_thinking is defined and enable_thinking is false", "false")
 )

@@ -290,10 +290,11 @@ def _embedded() -> Target:
     """Returns the embedded tokenizer: its configuration now, everything else on first use."""
     with as_file(_ASSETS) as folder:
         configured: Any = loads((folder / "tokenizer_config.json").read_bytes())
+        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
         hashes = _hashes(folder)
     added = configured["added_tokens_decoder"]
     tokens = tuple(added[number]["content"] for number in sorted(added, key=int))
-    return Target(EMBEDDED, hashes, configured["chat_template"], tokens, _open, _open_fast)
+    return Target(EMBEDDED, hashes, template, tokens, _open, _open_fast)
 
 
 def _open() -> PreTrainedTokenizerBase:

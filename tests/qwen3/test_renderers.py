@@ -16,6 +16,7 @@ from mask_samples import NONE, SAMPLES
 from page import blocks
 from places import DATA
 from strategies import MANY, fit
+from targets import ORIGINAL, with_template
 
 from builder.dataset.samples import read_sample
 from builder.normalize.normalise import normalise
@@ -183,10 +184,12 @@ def test_without_thinking_it_keeps_the_empty_block_of_earlier_turns(verifier):
     assert visible(other, target, messages).replace(NONE, "") == official.replace(NONE, "")
 
 
-def test_a_list_of_texts_is_accepted_there_and_refused_by_the_template(other, verifier):
-    """The original text of the template raises; the revised one writes nothing at all."""
+def test_a_list_of_texts_is_accepted_there_and_dropped_by_the_template(other, verifier):
+    """The revised text of the template writes nothing at all; the original one raises."""
     messages = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
     messages += rows([("assistant", "b")])
     assert visible(other, verifier.target, messages) == f"{QUERY}{NONE}b<|im_end|>\n"
+    dropped = "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+    assert verifier.target.render(messages, []) == dropped
     with pytest.raises(jinja2.UndefinedError):
-        verifier.target.render(messages, [])
+        with_template(ORIGINAL).render(messages, [])

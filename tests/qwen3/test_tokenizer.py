@@ -11,7 +11,7 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from targets import ASSETS, NO_THOUGHTS, TEMPLATE, automatic, small_tokenizer_folder
+from targets import ASSETS, NO_THOUGHTS, ORIGINAL, TEMPLATE, automatic, small_tokenizer_folder
 
 from builder import cli
 from builder.problem import UsageError
@@ -41,10 +41,10 @@ def saved(tmp_path):
 
 def test_the_provenance_note_has_the_digests_of_the_files():
     note = (ASSETS / "PROVENANCE.md").read_text(encoding="utf-8")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         sha256 = hashlib.sha256((ASSETS / name).read_bytes()).hexdigest()
         assert f"| {name} | {sha256} |" in note
-    assert hashlib.sha256(TEMPLATE.encode()).hexdigest() in note
+    assert hashlib.sha256(ORIGINAL.encode()).hexdigest() in note
     assert "Apache License" in (ASSETS / "LICENSE").read_text(encoding="utf-8")
 
 

@@ -212,9 +212,7 @@ def test_a_thought_in_the_last_turn_of_qwq(target):
 
 def test_a_template_in_the_style_of_qwq_is_recognised_without_any_package():
     """The embedded template, changed to drop only the thoughts of earlier turns."""
-    text = TEMPLATE.replace(
-        "'</think>' in message.content", "'</think>' in message.content and not loop.last"
-    )
+    text = TEMPLATE.replace("'</think>' in content", "'</think>' in content and not loop.last")
     text = text.replace("loop.index0 > ns.last_query_index", "false")
     assert text != TEMPLATE
     found = with_template(text)
