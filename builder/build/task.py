@@ -25,6 +25,7 @@ from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
 from builder.sources.chunk import ItemChunk
 from builder.sources.copies import is_remote, local_copy
+from builder.sources.related import related_path
 from builder.sources.source import Source
 from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone
@@ -144,8 +145,8 @@ def _finished(final: Path, job: Job, source: Source) -> ChunkResult | None:
 
 
 def _sibling_digest(source: Source, name: str) -> tuple[tuple[int, int] | None, str]:
-    """Returns (status, sha256) of a file beside the source's file; (None, "") if there is none."""
-    path = source.path.with_name(name) if source.path is not None else None
+    """Returns (status, sha256) of a related file of the source's; (None, "") if there is none."""
+    path = related_path(source.path, name) if source.path is not None else None
     status = _file_status(path) if path is not None else None
     if path is None or status is None:
         return None, ""

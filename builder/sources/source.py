@@ -20,6 +20,7 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
+from builder.sources.related import related_path
 from builder.sources.sniff import (
     BOM,
     PEEK_BYTES,
@@ -129,21 +130,29 @@ class Source:
         siblings. `name` must be a bare file name. A result depends on the file, also on one that
         does not exist: it is noted in `siblings`.
         """
-        if self.path is None or self.window is not None or Path(name).name != name:
+        return self.related(name) if Path(name).name == name else None
+
+    def related(self, pattern: str) -> Source | None:
+        """Returns the first file, by name, that matches a pattern relative to this file's folder.
+
+        Like `sibling`, for programs that put related files into other folders ("../*/NAME"). What
+        comes from a log may be part of `pattern` only if it is known to be a plain identifier.
+        """
+        if self.path is None or self.window is not None:
             return None
-        path = self.path.with_name(name)
+        path = related_path(self.path, pattern)
+        if path == self.path:
+            return None
         try:
-            if path == self.path:
-                return None
-            status = path.stat()
-        except ValueError:  # not a valid file name
-            return None
+            status = path.stat() if path is not None else None
         except OSError:
-            self.siblings[name] = None
+            status = None
+        if path is None or status is None:
+            self.siblings[pattern] = None
             return None
-        self.siblings[name] = status.st_size, status.st_mtime_ns
+        self.siblings[pattern] = status.st_size, status.st_mtime_ns
         is_file = stat.S_ISREG(status.st_mode)
-        return Source(name, path, max_record_bytes=self.max_record_bytes) if is_file else None
+        return Source(path.name, path, max_record_bytes=self.max_record_bytes) if is_file else None
 
     # -- bytes -------------------------------------------------------------------------------
 

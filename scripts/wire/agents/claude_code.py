@@ -331,7 +331,7 @@ _SCENARIOS = {
 
 AGENT = Agent(
     name="claude-code",
-    versions=("2.1.330", "2.1.310", "2.1.290", "2.1.260", "2.1.42", "2.0.76"),
+    versions=("2.1.332", "2.1.330", "2.1.310", "2.1.290", "2.1.260", "2.1.42", "2.0.76"),
     packages=_packages,
     setup=_SETUP,
     scenarios=_SCENARIOS,

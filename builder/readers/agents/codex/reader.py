@@ -16,8 +16,10 @@ lack: what the user typed, aborted turns, rollbacks. Source: codex.md.
   end is logged. A call without an output is sent again with "aborted".
 - The provider runs web searches and image generation inside the response, and the log lacks their
   results: the turn is `server_tool`. Encrypted summaries are `encrypted_context`.
-- Files of forks and subagents replay the history of their parent. Random call ids from the provider
-  serve as keys, so that a replayed call is recognised as the same call.
+- A fork since 0.171 holds only its own lines: the parent's, if its file is there, are the history,
+  and its answers are repeats. Without it, `history` is missing.
+- Files of older forks and subagents replay the history of their parent. Random call ids from the
+  provider serve as keys, so that a replayed call is recognised as the same call.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from builder.conversation import Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.codex import items
+from builder.readers.agents.codex.forks import base_of, parent_lines
 from builder.readers.agents.codex.lines import KINDS, RolloutLine, interleaved, line_of
 from builder.readers.agents.codex.rollout import NAME, Rollout
 from builder.readers.homes import Home
-from builder.readers.toolkit.narrow import as_str
+from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.sources.source import Source
 
 
@@ -57,14 +60,20 @@ def read(source: Source) -> Iterator[Event]:
     """Yields the segments of the session and the histories that were rolled back."""
     lines: list[RolloutLine] = []
     lost: set[int] = set()  # positions before which a line cannot be read
+    base: tuple[str, int] | None = None
     for record in source.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)
         if isinstance(line, Problem):
             lost.add(len(lines))
             yield line
         else:
+            if not lines and not isinstance(record, Problem):
+                base = base_of(as_dict(record.value))
             lines.append(line)
-    rollout = Rollout(source.name, lines)
+    before = (parent_lines(source, base) or []) if base else []
+    rollout = Rollout(source.name, [*before, *lines])
+    if before:
+        rollout.inherit(before)
     joining = interleaved(lines)
     for at, line in enumerate(lines):
         if at in lost:

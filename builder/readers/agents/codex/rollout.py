@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
+    REPEAT,
     Context,
     Conversation,
     Event,
@@ -54,6 +55,7 @@ class Rollout:
         )
         self.records_usage = any(line.kind == "token_usage_record" for line in lines)
         self.has_meta = False
+        self.is_inherited = False
         self.system = ""
         self.instructions = ""
         self.missing = frozenset({"system", "tools"})
@@ -139,6 +141,22 @@ class Rollout:
             yield Ignored("no_messages", self.records)
         yield from ignored(self.ignored)
 
+    def inherit(self, lines: Sequence[RolloutLine]) -> None:
+        """Replays the lines of the parent that a fork continues: its history, not its own turns."""
+        for line in lines:
+            for _ in self.take(line, joins=False):
+                pass  # the parent's file has this conversation
+        for turn in self.turns:
+            if turn.role == "assistant":
+                turn.untrained = turn.untrained or REPEAT
+        self.open = None
+        self.is_inherited = True
+        self.segment, self.emitted, self.abandoned, self.records = 1, 0, 0, 0
+        self.first = self.last = ""
+        self.grew = False
+        self.ignored.clear()
+        self.changes.clear()
+
     def _meta(self, meta: dict[str, Json]) -> None:
         if self.has_meta:  # in a fork, the parent's follows
             return
@@ -146,7 +164,7 @@ class Rollout:
         self.id = name_or_none(meta.get("id")) or self.id
         self.scope = name_or_none(meta.get("id")) or self.scope
         self.version = name_or_none(meta.get("cli_version"))
-        if "history_base" in meta:  # the lines before this place are in the file of the parent
+        if "history_base" in meta and not self.is_inherited:  # the parent's file is not there
             self.missing |= {"history"}
         base = meta.get("base_instructions")
         prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))

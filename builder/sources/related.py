@@ -1,0 +1,19 @@
+"""Finds files that belong to a source but stand in other places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def related_path(path: Path, pattern: str) -> Path | None:
+    """Returns the file that `pattern` names, relative to the folder of `path`, if there is one.
+
+    Of several matches it is the first by name. A name that cannot be one of a file matches nothing.
+    """
+    if "*" in pattern:
+        return min(path.parent.glob(pattern), default=None)
+    try:
+        other = path.parent / pattern
+        return other if other.exists() else None
+    except ValueError:  # it contains a null character
+        return None
