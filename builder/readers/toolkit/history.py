@@ -191,8 +191,14 @@ def continues(old: RequestHead, new: RequestHead) -> bool:
         return False
     if without_volatile(old.system or "") != without_volatile(new.system or ""):
         return False
-    kept = {as_str(as_dict(tool).get("name")): tool for tool in new.tools or ()}
-    return all(kept.get(as_str(as_dict(tool).get("name"))) == tool for tool in old.tools or ())
+    kept = {_name(tool): tool for tool in new.tools or ()}
+    return all(kept.get(_name(tool)) == tool for tool in old.tools or ())
+
+
+def _name(tool: Json) -> str:
+    """Returns the name of a definition, which OpenAI's shape has one level deeper."""
+    value = as_dict(tool)
+    return as_str(value.get("name")) or as_str(as_dict(value.get("function")).get("name"))
 
 
 def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:
@@ -216,8 +222,8 @@ def _borrowed(heads: Sequence[RequestHead], messages: Iterable[Message]) -> tupl
     known: dict[str, Json] = {}
     for head in heads:
         for tool in head.tools or ():
-            known.setdefault(as_str(as_dict(tool).get("name")), tool)
-    own = {as_str(as_dict(tool).get("name")) for tool in heads[0].tools}
+            known.setdefault(_name(tool), tool)
+    own = {_name(tool) for tool in heads[0].tools}
     called = {call.name: None for message in messages for call in calls(message)}
     return tuple(known[name] for name in called if name in known and name not in own)
 

@@ -14,7 +14,7 @@ from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import name_of
+from builder.readers.toolkit.narrow import as_str, name_of
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import SeparateMessages, collected
 from builder.readers.traces.any_vendor.parts import decoded
@@ -31,6 +31,8 @@ _SESSIONS = ("session_id", "SessionId", "sessionId", "thread_id")
 _NAMES = (*_SESSIONS, "id", "name")
 _MESSAGES = ("message", "History", "history", "messages")
 _PEEKED = 20
+_OTHERS = frozenset({"user", "assistant", "tool_result"})
+"""Types of the rows of agents, which LangChain's messages do not have; both have "system"."""
 
 
 def recognise(source: Source) -> str | None:
@@ -40,9 +42,10 @@ def recognise(source: Source) -> str | None:
         return "table checkpoints of LangGraph"
     if found.get("message_store", frozenset()) >= _HISTORY_COLUMNS:
         return "table message_store of a LangChain chat history"
+    kinds = {as_str(value.get("type")) for value in source.peek.objects}
     for value in source.peek.records[:_PEEKED]:
         item = decoded(value)
-        if is_message(item):
+        if is_message(item) and kinds.isdisjoint(_OTHERS):
             return "LangChain messages"
         if messages_in(item) is not None:
             return "lists of LangChain messages"

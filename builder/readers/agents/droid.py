@@ -1,0 +1,213 @@
+"""Reads Factory's Droid: sessions, and what `droid exec --output-format stream-json` prints.
+
+Source: docs/formats/droid.md. Neither holds the system prompt or definitions of tools.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.conversation import (
+    Context,
+    Data,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.anthropic.blocks import read_message
+from builder.readers.homes import Home
+from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import as_dict, as_str, name_of, name_or_none, unknown_code
+from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.siblings import from_sibling
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.sources.source import Source
+
+NAME = "droid"
+
+_STATE = frozenset({
+    "session_start", "session_end", "todo_state", "session_settings", "agent_turn_outcome",
+    "system",
+})  # fmt: skip
+"""Records that are in no request."""
+_INJECTED = ("<system-reminder>", "Contents of ")
+_REMINDER_END = "</system-reminder>"
+
+
+def recognise(source: Source) -> str | None:
+    """Claims a session_start with cwd, and streams with tool_call, message or completion rows."""
+    if source.peek.kind not in ("jsonl", "json"):
+        return None
+    for value in source.peek.objects:
+        kind = value.get("type")
+        if kind == "session_start" and {"id", "cwd"} <= value.keys():
+            return "a session_start with cwd"
+        if _is_settings(value):
+            return "a session's settings (autonomyMode, tokenUsage)"
+        if _session(value) is None:
+            continue
+        if kind == "message" and isinstance(value.get("text"), str) and "role" in value:
+            return "messages of stream-json with role and text"
+        if kind == "tool_call" and {"toolName", "parameters"} <= value.keys():
+            return "tool_call rows of stream-json"
+    return None
+
+
+def _is_settings(value: dict[str, Json]) -> bool:
+    return {"autonomyMode", "tokenUsage"} <= value.keys()
+
+
+def _session(value: dict[str, Json]) -> str | None:
+    return name_of(value, "session_id", "sessionId")
+
+
+def _model(source: Source) -> str | None:
+    document = source.document()
+    return name_or_none(document.get("model")) if isinstance(document, dict) else None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversation of a session or stream."""
+    stem = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
+    log = _Log(SessionHistory(NAME, stem, source.name))
+    log.model = from_sibling(source, f"{stem}.settings.json", _model)
+    counts: Counter[str] = Counter()
+    version: str | None = None
+    for record in objects(source.records(), "a record that is "):
+        if isinstance(record, Problem):
+            log.missing |= {"history"} if record.code != "truncated" else set()
+            yield record
+            continue
+        where, value = record
+        version = version or _version(value)
+        counts[log.add(where, value)] += 1
+    records = counts.pop("", 0)
+    yield from ignored(counts)
+    yield from log.history.conversations(records, version=version)
+
+
+def _version(value: dict[str, Json]) -> str | None:
+    """Returns the version of the program; a number is that of the format."""
+    return name_or_none(value.get("version")) if value.get("type") == "session_start" else None
+
+
+@dataclass(slots=True)
+class _Log:
+    """The records so far. `turn` is the id of the answer to which the next record may belong."""
+
+    history: SessionHistory
+    model: str | None = None
+    turn: str | None = None
+    said: str = ""
+    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds a record; returns the code for ignoring it, or ""."""
+        kind = value.get("type")
+        if _is_settings(value):
+            return "state"
+        if kind in ("session_start", "system"):
+            if name := name_or_none(value.get("id" if kind == "session_start" else "session_id")):
+                self.history.name = name
+            self.model = self.model or name_or_none(value.get("model"))
+            return "state"
+        if kind == "message" and isinstance(value.get("message"), dict):
+            self._message(where, as_dict(value["message"]))
+        elif kind == "message" and isinstance(value.get("text"), str):
+            self._text(where, as_str(value.get("role")), as_str(value["text"]))
+        elif kind == "tool_call" and "toolName" in value:
+            call_id = name_of(value, "toolCallId", "id")
+            call = ToolCall(as_str(value.get("toolName")), value.get("parameters"), call_id)
+            self._answer(where, (call,))
+        elif kind == "tool_result" and "value" in value:
+            self._result(where, value)
+        elif kind == "completion" and isinstance(value.get("finalText"), str):
+            text = as_str(value["finalText"])
+            if text == self.said or not text:
+                return "repeated_message"
+            self._text(where, "assistant", text)
+        elif kind == "error":
+            return "error_message"
+        elif as_str(kind) in _STATE:
+            return "state"
+        else:
+            if kind == "compaction_state":  # later requests begin with a summary
+                self.missing |= {"history"}
+            elif carries_content(value):
+                self._other(unknown_message(kind), where)
+            return unknown_code(kind)
+        return ""
+
+    def _message(self, where: str, value: dict[str, Json]) -> None:
+        role = as_str(value.get("role"))
+        for message in read_message(value):
+            if message.role == "assistant":
+                self._answer(where, message.parts)
+            elif role == "user" and message.role == "user":
+                parts = tuple(
+                    _marked(part, is_first=at == 0) for at, part in enumerate(message.parts)
+                )
+                self._other(Message("user", parts, unknown=message.unknown), where)
+            else:
+                self._other(message, where)
+
+    def _text(self, where: str, role: str, text: str) -> None:
+        if role == "assistant":
+            if text:
+                self._answer(where, (Text(text),))
+                self.said = text
+        else:
+            self._other(Message(role[:40], (_marked(Text(text), is_first=True),)), where)
+
+    def _result(self, where: str, value: dict[str, Json]) -> None:
+        content = text_or_data(value.get("value"))
+        if any(isinstance(part, Data) for part in content):
+            self.missing |= {"history"}  # as the client keeps it, not as it was sent
+        call_id = name_of(value, "toolCallId", "id")
+        result = ToolResult(content, call_id, is_error=value.get("isError") is True)
+        self._other(Message("tool", (result,)), where)
+
+    def _other(self, message: Message, where: str) -> None:
+        self.turn, self.said = None, ""
+        self.history.append(message, where)
+
+    def _answer(self, where: str, parts: tuple[Part, ...]) -> None:
+        """Adds a row of an answer: rows in a row are one response, without an id of it."""
+        if not parts:
+            return
+        self.turn = self.turn or where
+        context = Context.lacking(self.missing)
+        message = Message("assistant", parts, self.turn, context=context)
+        self.history.append(message, where, RequestHead(model=self.model))
+
+
+def _marked(part: Part, *, is_first: bool) -> Part:
+    """Marks a text of the program: a reminder alone, or the contents of a mentioned file."""
+    if not isinstance(part, Text):
+        return part
+    text = part.text.strip()
+    alone = text.startswith(_INJECTED[0]) and text.endswith(_REMINDER_END)
+    return Text(part.text, harness=alone or (not is_first and text.startswith(_INJECTED)))
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Factory Droid: sessions (a session_start with cwd, then messages), and the output of "
+        "droid exec --output-format stream-json"
+    ),
+    recognise=recognise,
+    homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
+    is_agent=True,
+    read=read,
+)

@@ -1,0 +1,296 @@
+"""Reads sessions of Grok Build, xAI's CLI: a session's folder, or its chat_history.jsonl.
+
+Source: docs/formats/grok-cli.md. The rows are the messages as they are sent. Files next to them
+hold the definitions of the tools (from 1.0) and how calls ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Content,
+    Context,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.homes import Home
+from builder.readers.toolkit.chat_messages import chat_message
+from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_str,
+    name_or_none,
+    tuple_or_none,
+    unknown_code,
+)
+from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.sources.listing import Listing
+from builder.sources.source import Source
+
+NAME = "grok-cli"
+
+_ROWS = "chat_history.jsonl"
+_TOOLS, _EVENTS, _UPDATES = "tool_definitions.json", "events.jsonl", "updates.jsonl"
+_FILES = frozenset({
+    _ROWS, _TOOLS, _EVENTS, _UPDATES, "summary.json", "system_prompt.txt", "prompt_context.json",
+    "signals.json", "usage.json", "rewind_points.jsonl", "plan.json", "title_refresh_idx",
+})  # fmt: skip
+"""Files of a session's folder; only the first four are read."""
+
+_FOREIGN = frozenset({"uuid", "message", "timestamp", "payload", "role", "subtype", "session_id"})
+"""Keys of the lines of other agents."""
+_HUMAN = frozenset({"", "interjection"})
+"""Reasons of rows that a person typed; a row with any other reason is the program's."""
+
+
+def is_store(folder: Listing) -> bool:
+    """Returns whether a folder is that of a session."""
+    return folder.is_file(_ROWS) and folder.is_file("summary.json")
+
+
+def holds(name: str) -> bool:
+    """Returns whether a file is one of the session's own."""
+    return name in _FILES
+
+
+def recognise(source: Source) -> str | None:
+    """Claims rows with type and content, without the keys of other agents' lines."""
+    if source.peek.kind == "folder":
+        rows = next((item for item in source.members if item.name == _ROWS), None)
+        if rows is None or not any(item.name == "summary.json" for item in source.members):
+            return None
+        known = any(_is_row(value) or _is_old(value) for value in rows.peek.objects)
+        return "chat_history.jsonl and summary.json" if known else None
+    if source.peek.kind not in ("jsonl", "json"):
+        return None
+    if any(map(_is_row, source.peek.objects)):
+        return "rows with type and content only"
+    return None
+
+
+def _is_row(value: dict[str, Json]) -> bool:
+    kind, content = value.get("type"), value.get("content")
+    if not isinstance(kind, str) or not value.keys().isdisjoint(_FOREIGN):
+        return False
+    if kind == "user":
+        return isinstance(content, list)
+    if kind == "tool_result":
+        return isinstance(content, str) and "tool_call_id" in value
+    return kind in ("system", "assistant") and isinstance(content, str)
+
+
+def _is_old(value: dict[str, Json]) -> bool:
+    """Returns whether a row has the layout of version 0, a message in OpenAI's shape."""
+    return "type" not in value and isinstance(value.get("role"), str)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of a session."""
+    session = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
+    rows = source
+    files = {member.name: member for member in source.members}
+    for name, member in files.items():
+        if name == _ROWS:
+            rows = member
+        else:
+            member.count_records()
+            yield Ignored("other_file")
+
+    def file(name: str) -> Source | None:
+        if files:  # the copy's records are not counted
+            return files[name].unread_copy() if name in files else None
+        return source.sibling(name)
+
+    tools_file = file(_TOOLS)
+    document = tools_file.document() if tools_file is not None else None
+    tools = None if isinstance(document, Problem) else tuple_or_none(document)
+    failed = {*_failed(file(_EVENTS)), *_failed(file(_UPDATES))}
+    replay = _Rows(SessionHistory(NAME, session, source.name), tools, failed)
+    counts: Counter[str] = Counter()
+    for record in objects(rows.json_lines(), "a row that is "):
+        if isinstance(record, Problem):
+            replay.missing |= {"history"}
+            yield record
+        else:
+            counts[replay.add(*record)] += 1
+    replay.end()
+    records = counts.pop("", 0)
+    yield from ignored(counts)
+    yield from replay.history.conversations(records)
+
+
+def _failed(source: Source | None) -> Iterator[str]:
+    """Yields the ids of calls that failed, by the events or updates of a session."""
+    for record in objects(source.json_lines()) if source is not None else ():
+        if isinstance(record, Problem):
+            continue
+        _, value = record
+        update = as_dict(as_dict(value.get("params")).get("update"))
+        if value.get("type") == "tool_completed" and value.get("outcome") == "error":
+            yield as_str(value.get("tool_call_id"))
+        elif update.get("sessionUpdate") == "tool_call_update" and update.get("status") == "failed":
+            yield as_str(update.get("toolCallId"))
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows so far.
+
+    thoughts  those before the next answer
+    server    the next answer used a tool of the server
+    system    the first system row
+    """
+
+    history: SessionHistory
+    tools: tuple[Json, ...] | None
+    failed: set[str]
+    system: str | None = None
+    missing: set[str] = field(default_factory=set)
+    thoughts: list[Part] = field(default_factory=list)
+    server: bool = False
+
+    def add(self, where: str, row: dict[str, Json]) -> str:
+        """Adds a row; returns the code for ignoring it, or ""."""
+        kind = row.get("type")
+        if _is_old(row):
+            return self._add_old(where, row)
+        if kind == "system":
+            self._system(where, as_str(row.get("content")))
+        elif kind == "user":
+            self._user(where, row)
+        elif kind == "reasoning":
+            self.thoughts += _thoughts(row)
+        elif kind == "backend_tool_call":
+            self.server = True
+        elif kind == "assistant":
+            self._answer(where, row)
+        elif kind == "tool_result":
+            call_id = name_or_none(row.get("tool_call_id"))
+            text = as_str(row.get("content"))
+            content: list[Content] = [Text(text)] if text else []
+            content += [Media("image") for _ in as_dicts(row.get("images"))]
+            result = ToolResult(tuple(content), call_id, is_error=call_id in self.failed)
+            self.history.append(Message("tool", (result,)), where)
+        else:
+            if carries_content(row):
+                self.history.append(unknown_message(kind), where)
+            return unknown_code(kind)
+        return ""
+
+    def _add_old(self, where: str, row: dict[str, Json]) -> str:
+        message = chat_message(row)
+        if message.role == "system":
+            self._system(where, as_str(row.get("content")))
+        elif message.role == "assistant":
+            self._finish(where, message, name_or_none(row.get("model_id")))
+        else:
+            self.history.append(message, where)
+        return ""
+
+    def _system(self, where: str, text: str) -> None:
+        if self.system is None and not self.history.entries:
+            self.system = text
+        elif text:
+            self.history.append(Message("system", (Text(text),)), where)
+
+    def _user(self, where: str, row: dict[str, Json]) -> None:
+        self.end()
+        if row.get("prior_turn_interrupt") is not None and self.history.entries:
+            last = self.history.entries[-1]
+            if last.message.role == "assistant" and not _has_calls(last.message):
+                last.message = replace(last.message, untrained="aborted")
+        reason = row.get("synthetic_reason")
+        blocks = as_dicts(row.get("content"))
+        texts = [as_str(block.get("text")) for block in blocks]
+        injected = as_str(reason) not in _HUMAN or (reason is not None and not as_str(reason))
+        if "prompt_index" not in row and texts and texts[0].startswith("<user_info>"):
+            injected = True
+        parts = tuple(_content(block, harness=injected) for block in blocks)
+        if parts:
+            self.history.append(Message("user", parts), where)
+
+    def _answer(self, where: str, row: dict[str, Json]) -> None:
+        parts = [*self.thoughts]
+        if not parts and (thought := as_str(as_dict(row.get("reasoning")).get("text"))):
+            parts = [Reasoning(thought)]
+        text = as_str(row.get("content"))
+        parts += [Text(text)] if text else []
+        for call in as_dicts(row.get("tool_calls")):
+            arguments = call.get("arguments")
+            made = ToolCall(as_str(call.get("name")), arguments, name_or_none(call.get("id")))
+            parts.append(made)
+        untrained = "server_tool" if self.server else None
+        self.thoughts, self.server = [], False
+        model = name_or_none(row.get("model_id"))
+        self._finish(where, Message("assistant", tuple(parts), where, untrained), model)
+
+    def _finish(self, where: str, message: Message, model: str | None) -> None:
+        if not message.parts:
+            return
+        lacking = {*self.missing, *(["system"] if self.system is None else [])}
+        lacking |= {"tools"} if self.tools is None else set()
+        context = Context.lacking(lacking, "rendered")
+        head = RequestHead(self.system, self.tools, model)
+        self.history.append(replace(message, context=context), where, head)
+        # The program sends {} in place of arguments that are no JSON.
+        calls = (part for part in message.parts if isinstance(part, ToolCall))
+        if any(isinstance(json_in_text(call.arguments), str) for call in calls):
+            self.missing |= {"history"}
+        self.missing |= {"server_tool"} if message.untrained == "server_tool" else set()
+
+    def end(self) -> None:
+        """Ends a turn: thoughts without an answer are not sent again."""
+        self.thoughts, self.server = [], False
+
+
+def _has_calls(message: Message) -> bool:
+    return any(isinstance(part, ToolCall) for part in message.parts)
+
+
+def _thoughts(row: dict[str, Json]) -> list[Part]:
+    """Returns the thought of a row: its text, else its summary."""
+    full, short = as_dicts(row.get("content")), as_dicts(row.get("summary"))
+    text = "\n\n".join(filter(None, (as_str(item.get("text")) for item in full or short)))
+    return [Reasoning(text)] if text else []
+
+
+def _content(block: dict[str, Json], *, harness: bool) -> Content:
+    kind = as_str(block.get("type"))
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(as_str(block["text"]), harness=harness)
+    return Media("image") if kind == "image" else unknown_part(kind)
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Grok Build (xAI's grok CLI): folders with chat_history.jsonl and summary.json, or such "
+        "rows (type and content, without uuid, timestamp and message)"
+    ),
+    recognise=recognise,
+    checked="1.0.41",
+    homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
+    is_agent=True,
+    read=read,
+    is_store=is_store,
+    holds=holds,
+    exclusive=False,
+)
