@@ -56,9 +56,13 @@ def export_traces(
 
 
 def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
-    """Returns a trajectory of ATIF-v1.6 (atif.md, "Fields"), with results in the call's step."""
+    """Returns a trajectory (docs/formats/atif.md), with results in the step of their call.
+
+    A trained turn is one answer of the model (`llm_call_count`); of the others this is not known.
+    """
     steps: list[dict[str, Json]] = []
     ids: list[str] = []
+    answers = 0
     for number, turn in enumerate(dialogue.turns):
         if turn.role == "tool":
             results: list[Json] = [
@@ -72,6 +76,10 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
             "source": "agent" if turn.role == "assistant" else turn.role,
             "message": turn.content,
         }
+        if turn.role == "assistant":
+            if answers in sample.targets:
+                step["llm_call_count"] = 1
+            answers += 1
         if turn.reasoning:
             step["reasoning_content"] = turn.reasoning
         if turn.calls:
@@ -92,8 +100,9 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
         case [_, _, *_] as names:
             agent["extra"] = {"models": [*names]}
     trajectory: Json = {
-        "schema_version": "ATIF-v1.6",
-        "session_id": sample.id,
+        "schema_version": "ATIF-v1.8",
+        "session_id": row.meta.conversation or sample.id,
+        "trajectory_id": sample.id,
         "agent": agent,
         "steps": list(steps),
     }

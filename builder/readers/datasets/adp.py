@@ -40,6 +40,7 @@ from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.rows import read_each, row_name, splits
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.sources.source import Source
 
 _CALLS = frozenset({"api_action", "code_action"})
@@ -51,6 +52,12 @@ _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant", "syste
 _FINISH, _FINISH_END = "<finish>", "</finish>"
 
 Contents = tuple[Content, ...]
+
+_KEYS = MESSAGE_KEYS | {
+    "class_", "source", "function", "kwargs", "description", "reasoning_content", "language",
+    "reward", "url", "axtree", "html", "image_observation", "viewport_size", "annotations",
+}  # fmt: skip
+"""Keys of an action or observation."""
 
 
 def recognise(source: Source) -> str | None:
@@ -105,6 +112,11 @@ class _Trajectory:
 
     def add(self, item: dict[str, Json]) -> None:
         """Adds the next action or observation."""
+        self._add(item)
+        if unknown_names(item, _KEYS):
+            self.messages[-1:] = noted(self.messages[-1:], item, _KEYS)
+
+    def _add(self, item: dict[str, Json]) -> None:
         kind = as_str(item.get("class_"))
         if kind in _OBSERVATIONS:
             self._observe(item)

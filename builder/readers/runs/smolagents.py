@@ -14,7 +14,7 @@ Source: inspect-ai.md "smolagents"; smolagents' memory.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from builder.conversation import (
@@ -38,6 +38,7 @@ from builder.readers.toolkit.chat_messages import as_harness, content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.sources.source import Source
 
 _Parts = tuple[Content, ...]
@@ -46,6 +47,14 @@ _RETRY = (
     "If you have retried several times, try a completely different approach.\n"
 )
 _PROCEED = "Now proceed and carry out this plan."
+
+_KEYS = MESSAGE_KEYS | {
+    "system_prompt", "task", "task_images", "plan", "facts", "step_number", "timing",
+    "model_input_messages", "model_output_message", "model_output", "code_action", "observations",
+    "observations_images", "tool_observations", "action_output", "token_usage", "is_final_answer",
+    "error", "start_time", "end_time", "duration", "agent_memory", "raw", "step",
+}  # fmt: skip
+"""Keys of a step, and of the message of its answer."""
 
 
 @dataclass(slots=True)
@@ -112,7 +121,10 @@ def read(source: Source) -> Iterator[Event]:
         if "system_prompt" not in step and not any(m.role == "system" for m in messages):
             messages += _system(step)
         differs = requests.differs if "step_number" in step else differs
-        messages += _step(step, requests)
+        found = noted(_step(step, requests), step, _KEYS)
+        if extra := unknown_names(as_dict(step.get("model_output_message")), _KEYS):
+            found[:1] = [replace(one, unknown=(*one.unknown, *extra)) for one in found[:1]]
+        messages += found
     if messages:
         missing = _missing(steps, messages, differs=differs)
         yield Conversation(

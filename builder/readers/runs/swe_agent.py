@@ -34,6 +34,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, n
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 
 _Item = tuple[str, dict[str, Json]]
@@ -42,6 +43,12 @@ _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
 _EXITS = ("Exit due to ", "Exiting due to ")
 """The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
+
+_KEYS = MESSAGE_KEYS | {
+    "agent", "message_type", "thought", "action", "is_demo", "tool_call_ids", "tags",
+    "thinking_blocks", "demo",
+}  # fmt: skip
+"""Keys of a message of a history."""
 
 
 def recognise(source: Source) -> str | None:
@@ -203,7 +210,7 @@ def _conversation(
     steps: _Steps,
     problems: tuple[Problem, ...] = (),
 ) -> Conversation:
-    messages = [_message(item) for _, item in items]
+    messages = [noted([_message(item)], item, _KEYS)[0] for _, item in items]
     has_calls = any(map(calls, messages))
     missing = {"tools"} if has_calls else set()
     if not any(item.role == "system" for item in messages):

@@ -34,6 +34,7 @@ from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.tags import call_of
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -43,6 +44,12 @@ _STOP = "###STOP###"
 _GREETING = "Hi! How can I help you today?"
 """The first message, by tau2's orchestrator (DEFAULT_FIRST_AGENT_MESSAGE)."""
 _SIMULATION_FILE = re.compile(rf"(?:^|/){_SIMULATIONS}/[^/]+\.json$")
+
+_KEYS = MESSAGE_KEYS | {
+    "requestor", "raw_data", "tool_messages", "error", "cost", "turn_idx", "tick_id",
+    "generation_time_seconds", "contains_speech", "is_audio", "audio_content", "audio_path",
+}  # fmt: skip
+"""Keys of a message of a simulation."""
 
 
 def is_store(folder: Listing) -> bool:
@@ -184,10 +191,17 @@ def _context(changes: Counter[str], facts: _Facts) -> Context | None:
 
 def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
     """Returns what the agent saw of a logged message, which may contain several tool results."""
-    role = as_str(item.get("role"))
     if "tool_messages" in item:
         answers = as_dicts(item["tool_messages"])
-        return [message for answer in answers for message in _messages(answer, changes)]
+        found = [message for answer in answers for message in _messages(answer, changes)]
+    else:
+        found = _message(item, changes)
+    return noted(found, item, _KEYS)
+
+
+def _message(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
+    """Returns what the agent saw of one message."""
+    role = as_str(item.get("role"))
     if role == "tool" and item.get("requestor") == "user":
         changes["user_tools_hidden"] += 1
         return []

@@ -140,7 +140,9 @@ class _Trajectories:
         waiting: list[tuple[str, dict[str, Json], str, int]] = []
         for where, top in trajectories:
             session = as_str(top.get("session_id")) or f"{self._scope} {where}"
-            waiting.append((where, top, _DERIVED.sub("", session), 1))
+            # From 1.7 on, several trajectories of a run may have its session id.
+            ids = filter(None, (session, as_str(top.get("trajectory_id"))))
+            waiting.append((where, top, "/".join(_DERIVED.sub("", one) for one in ids), 1))
         for where, trajectory, keys, _ in waiting:  # grows in the loop
             self._remember(where, trajectory)
             for number, child in enumerate(as_list(trajectory.get("subagent_trajectories"))):

@@ -31,6 +31,7 @@ from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.token_ids import ids_beside
+from builder.readers.toolkit.unknown_keys import noted, unknown_names
 
 _TERMINUS = "terminus"
 _OPENHANDS = "openhands"
@@ -43,6 +44,13 @@ _HANDOFF = "Performed context summarization and handoff"
 
 Lookup = Callable[[dict[str, Json]], Sequence[dict[str, Json]]]
 """Maps a subagent_trajectory_ref to the steps of its trajectory, () if not in the log."""
+
+_KEYS = frozenset({
+    "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message",
+    "reasoning_content", "tool_calls", "observation", "observations", "metrics",
+    "is_copied_context", "llm_call_count", "extra",
+})  # fmt: skip
+"""Keys of a step; `extra` is for the program that wrote it."""
 
 
 @dataclass(slots=True)
@@ -85,6 +93,12 @@ class Steps:
 
     def take(self, step: dict[str, Json]) -> None:
         """Adds a step."""
+        before, at = self._messages, len(self._messages)
+        self._take(step)
+        if self._messages is before and unknown_names(step, _KEYS):
+            before[at:] = noted(before[at:], {**step, "role": step.get("source")}, _KEYS)
+
+    def _take(self, step: dict[str, Json]) -> None:
         source = as_str(step.get("source"))
         parts = content(step.get("message"))
         results = self._results(step)
@@ -134,6 +148,10 @@ class Steps:
         text = next((part.text for part in parts if isinstance(part, Text)), "")
         if step.get("llm_call_count") == 0 or text == _MADE_UP:
             return "inserted"
+        count = step.get("llm_call_count")
+        if isinstance(count, int) and count > 1:
+            self.changes["merged_answers"] += 1
+            return "edited"
         if self.in_text and (called or _PARSED.match(text)):
             # The model answers in JSON or XML; the log contains only the parsed values.
             self.changes["reconstructed_answer"] += 1
