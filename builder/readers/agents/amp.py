@@ -1,0 +1,187 @@
+"""Reads Amp threads: the files of older versions, and what `amp threads export` writes.
+
+Source: docs/formats/amp.md. Messages have Anthropic's blocks; results are the program's objects,
+which it renders for the model, so answers after them lack `history`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Content,
+    Context,
+    Conversation,
+    Data,
+    Event,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    Unparsed,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.anthropic.blocks import read_part
+from builder.readers.homes import Home
+from builder.readers.toolkit import (
+    as_dict,
+    as_list,
+    as_str,
+    finish_fault,
+    name_or_none,
+    read_rows,
+    row_name,
+    with_session_keys,
+)
+from builder.readers.toolkit.narrow import first_of, name_of
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.sources.source import Source
+
+NAME = "amp"
+
+_KEYS = MESSAGE_KEYS | {
+    "messageId", "userState", "agentMode", "meta", "state", "turnElapsedMs", "interrupted",
+    "fileMentions", "discoveredGuidanceFiles", "parentToolUseId", "readAt", "dtwMessageID",
+}  # fmt: skip
+"""Keys of a message."""
+_COLUMNS = frozenset({
+    "v", "created", "messages", "agentMode", "nextMessageId", "meta", "env", "title", "~debug",
+    "creatorUserID", "relationships", "updatedAt", "activatedSkills",
+})  # fmt: skip
+"""Keys of a thread."""
+_ENDED = frozenset({"done", "error", "cancelled", "rejected-by-user"})
+_DENIED = frozenset({"rejected-by-user", "rejected"})
+
+
+def recognise(source: Source) -> str | None:
+    """Claims threads: an id that begins with T-, and messages with messageId."""
+    return "threads (T-…, messageId)" if any(map(_is_thread, source.peek.objects)) else None
+
+
+def _is_thread(value: dict[str, Json]) -> bool:
+    first = as_dict(next(iter(as_list(value.get("messages"))), None))
+    named = as_str(value.get("id")).startswith("T-") or "nextMessageId" in value
+    return named and "messageId" in first and isinstance(first.get("content"), list)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversation of each thread."""
+    scope = source.name
+
+    def thread(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+        name = row_name(where, value.get("id"), names)
+        messages = list(_messages(value))
+        if not messages:
+            yield Problem("no_messages", where, "the thread has no messages")
+            return
+        yield Conversation(
+            id=name,
+            record=where,
+            messages=tuple(with_session_keys(NAME, messages, f"{scope}/{name}")),
+            model=next((one.model for one in reversed(messages) if one.model), None),
+            records=1,
+            context=Context.lacking({"system", "tools"}),
+        )
+
+    return read_rows(source, thread, _COLUMNS)
+
+
+def _messages(thread: dict[str, Json]) -> Iterator[Message]:
+    """Yields the messages in order; the context of an answer lacks what is only rendered."""
+    missing = {"system", "tools"}
+    for value in as_list(thread.get("messages")):
+        item = as_dict(value)
+        role = as_str(item.get("role")) or type(value).__name__
+        if role == "assistant":
+            found = [_answer(item, Context.lacking(missing))]
+        else:
+            parts, results = _split(item.get("content"))
+            found = [Message("tool", results)] if results else []
+            found += [Message(role[:40], parts)] if parts else []
+            if not all(map(_is_exact, results)):
+                missing.add("history")
+            if any(as_dict(item.get("userState")).values()) or item.get("fileMentions"):
+                missing.add("reminders")
+        for message in noted(found, item, _KEYS):
+            if message.parts:
+                yield message
+
+
+def _answer(item: dict[str, Json], context: Context) -> Message:
+    """Returns an answer; one that was stopped, or a call that is not complete, ends the sample."""
+    parts: list[Part] = []
+    state = as_dict(item.get("state"))
+    fault = finish_fault(state.get("stopReason"))
+    for value in as_list(item.get("content")):
+        block = as_dict(value)
+        part = read_part(block)
+        if part is None or (isinstance(part, Text) and not part.text.strip()):
+            continue
+        parts.append(part)
+        if block.get("complete") is False:
+            fault = fault or "aborted"
+    if state and state.get("type") != "complete":
+        fault = fault or "aborted"
+    if fault and parts:
+        parts.append(Unparsed("", fault))
+    model = name_or_none(as_dict(item.get("usage")).get("model"))
+    turn = str(number) if isinstance(number := item.get("messageId"), int | str) else None
+    return Message("assistant", tuple(parts), turn=turn, context=context, model=model)
+
+
+def _split(blocks: Json) -> tuple[tuple[Part, ...], tuple[ToolResult, ...]]:
+    """Returns the parts and the results of a message of the user."""
+    parts: list[Part] = []
+    results: list[ToolResult] = []
+    for value in as_list(blocks):
+        block = as_dict(value)
+        if block.get("type") != "tool_result":
+            part = read_part(block)
+            parts += [part] if part is not None else []
+        elif (result := _result(block)) is not None:
+            results.append(result)
+    if isinstance(blocks, str) and blocks:
+        parts.append(Text(blocks))
+    return tuple(parts), tuple(results)
+
+
+def _result(block: dict[str, Json]) -> ToolResult | None:
+    """Returns a result; None if the tool did not end, so that its call stays unanswered."""
+    run = as_dict(block.get("run")) or block
+    status, error = as_str(run.get("status")), run.get("error")
+    output = first_of(run, "result", "output", "content")
+    content: list[Content] = [] if output is None else list(_shown(output))
+    if error:
+        content += _shown(as_dict(error).get("message") or error)
+    if not content and status not in _ENDED:
+        return None
+    return ToolResult(
+        tuple(content),
+        name_of(block, "toolUseID", "tool_use_id"),
+        is_error=status == "error" or bool(error),
+        is_denied=status in _DENIED,
+        is_interrupted=status in ("cancelled", "in-progress"),
+    )
+
+
+def _is_exact(result: ToolResult) -> bool:
+    """Returns whether the log has the text of a result as the model saw it."""
+    return bool(result.content) and all(isinstance(one, Text) for one in result.content)
+
+
+def _shown(value: Json) -> tuple[Content, ...]:
+    """Returns a text, or the program's object, which the model saw in another form."""
+    return (Text(value),) if isinstance(value, str) else (Data(value),)
+
+
+READER = Reader(
+    name=NAME,
+    summary="Amp threads: `amp threads export`, or T-….json (id T-…, messages with messageId)",
+    recognise=recognise,
+    is_agent=True,
+    homes=(Home("Amp", "${XDG_DATA_HOME:-~/.local/share}/amp/threads"),),
+    read=read,
+)
