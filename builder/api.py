@@ -120,6 +120,7 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
     from builder.readers import read_events, readers, recognise
 
     known = readers()
+    named = name is not None
     if name is None:
         claims = recognise(source)
         if len(claims) != 1:
@@ -128,7 +129,7 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
         name = next(iter(claims))
     elif name not in known:
         raise UsageError(f"format {name!r}: no such reader{nearest(name, known)}")
-    return read_events(known[name], source)
+    return read_events(known[name], source, named=named)
 
 
 def verify_sample(

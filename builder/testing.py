@@ -115,7 +115,7 @@ def read_counted(reader: Reader, source: Source) -> list[Event]:
 
     Every record must be accounted for, and every conversation must have messages and its own id.
     """
-    events = list(read_events(reader, source))
+    events = list(read_events(reader, source, named=True))
     counted = 0
     ids: set[str] = set()
     for event in events:

@@ -12,10 +12,13 @@ END = "<!-- end of formats -->\n"
 
 def table() -> str:
     rows = [
-        f"| `{name}` | {reader.summary} | {reader.checked or ''} |\n"
+        f"| `{name}` | {reader.summary} | {', '.join(reader.evidence)} | {reader.checked or ''} |\n"
         for name, reader in readers().items()
     ]
-    head = "| format | what it reads, and how it is recognised | checked with |\n|---|---|---|\n"
+    head = (
+        "| format | what it reads, and how it is recognised | evidence | checked with |\n"
+        "|---|---|---|---|\n"
+    )
     return head + "".join(rows)
 
 

@@ -105,7 +105,7 @@ def process_source(
         counts_tools = (
             reader.is_agent and options.tool_scope == "agent" and options.shared_tools is None
         )
-        events = read_events(reader, source)
+        events = read_events(reader, source, named=task.format != "auto")
         if counts_tools and spool is not None:
             events = spool.record(reader.name, source, events)
     if summary.format is not None:

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from builder.cli.output import Output
 from builder.cli.terminal import aligned, escaped, print_json, warn
-from builder.readers import readers, recognise
+from builder.readers import Reader, readers, recognise
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
 
 
 def list_formats(*, output: Output) -> int:
-    """Prints the readers: the format that each recognises, and the version it was checked with."""
+    """Prints the readers: the format of each, its evidence, and the version it was checked with."""
     found = readers()
     if output.as_json:
-        print_json({name: reader.summary for name, reader in found.items()})
+        print_json(
+            {
+                name: {
+                    "summary": reader.summary,
+                    "evidence": [*reader.evidence],
+                    "checked": reader.checked,
+                }
+                for name, reader in found.items()
+            }
+        )
     elif not output.quiet:
         width = max(map(len, found), default=0)
         for name, reader in found.items():
-            checked = f" (checked with {reader.checked})" if reader.checked else ""
-            print(f"{name:{width}}  {reader.summary}{checked}")
+            print(f"{name:{width}}  {reader.summary}{_basis(reader)}")
     return 0
+
+
+def _basis(reader: Reader) -> str:
+    """Returns evidence and version as in " [source, files; checked with 1.0]", or ""."""
+    checked = f"checked with {reader.checked}" if reader.checked else ""
+    text = "; ".join(filter(None, (", ".join(reader.evidence), checked)))
+    return f" [{text}]" if text else ""
 
 
 def explain(path: str, *, output: Output) -> int:

@@ -75,7 +75,7 @@ def run_inspect(
         else:
             name, reason = _format(copy, format)
             reader = readers()[name]
-        contents = _read(copy, reader, index)
+        contents = _read(copy, reader, index, named=format is not None)
         key = derive_key([copy]) if config.audit.scrub.needs_key else b""
     if contents.chosen is None and contents.conversations:
         raise UsageError(
@@ -191,9 +191,9 @@ def _suggested(source: Source, output: Output) -> Path:
     return path
 
 
-def _read(source: Source, reader: Reader, index: int) -> _Contents:
+def _read(source: Source, reader: Reader, index: int, *, named: bool) -> _Contents:
     contents = _Contents()
-    for event in read_events(reader, source):
+    for event in read_events(reader, source, named=named):
         match event:
             case Conversation():
                 if contents.conversations == index:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Literal
 
 from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
@@ -32,7 +33,13 @@ from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
 
+Evidence = Literal["source", "documentation", "files", "parsers", "inferred"]
+"""What the meaning of a format is known from: the program's source, its documentation, real files,
+several independent parsers, or inference from less than these."""
+
 ENTRY_POINT_GROUP = "builder.readers"
+UNVERIFIED = "unverified_format"
+"""The code of a source whose meaning is not settled."""
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){1,5}", re.ASCII)
 
 
@@ -53,6 +60,10 @@ class Reader:
                 provider's API, rows of chat messages), False for the format of one program or
                 dataset. A specific claim beats generic ones, so a generic reader need not know
                 which other formats share its shape.
+    evidence    what the meaning of the format is known from; at least one for each built-in reader
+    unsettled   returns why the meaning of a source is not settled, or None. Its records are
+                rejected as `unverified_format`, unless the user names the format; conversations
+                then have this code in `changes`. None: the meaning of all sources is settled
     checked     the newest version of the agent whose logs were compared with its recorded requests;
                 conversations of newer ones are counted as `newer_version` (docs/context.md)
     is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
@@ -86,6 +97,8 @@ class Reader:
     read: Callable[[Source], Iterator[Event]]
     generic: bool = False
     is_agent: bool = False
+    evidence: tuple[Evidence, ...] = ()
+    unsettled: Callable[[Source], str | None] | None = None
     checked: str | None = None
     homes: tuple[Home, ...] = ()
     is_store: Callable[[Listing], bool] | None = None
@@ -139,12 +152,18 @@ def installed_logs() -> Iterator[tuple[str, Path]]:
             yield agent, place
 
 
-def read_events(reader: Reader, source: Source) -> Iterator[Event]:
-    """Yields the reader's events for the source.
+def read_events(reader: Reader, source: Source, *, named: bool = False) -> Iterator[Event]:
+    """Yields the reader's events for the source. `named`: the user has named the format.
 
+    A source whose meaning is not settled (`Reader.unsettled`) is a Problem unless it is named.
     A conversation with a number that is not JSON (NaN, Infinity) gets the problem `number`.
     Elsewhere in a record, for example in a score, these numbers do no harm.
     """
+    doubt = reader.unsettled(source) if reader.unsettled is not None else None
+    if doubt is not None and not named:
+        source.count_records()
+        yield Problem(UNVERIFIED, "file", f"{doubt}; --format {reader.name} reads it")
+        return
     for event in reader.read(source):
         if source.table is not None and isinstance(event, Conversation):
             event = replace(event, padded=True)  # noqa: PLW2901 - completed
@@ -154,6 +173,9 @@ def read_events(reader: Reader, source: Source) -> Iterator[Event]:
             event = replace(event, problems=(problem, *event.problems))  # noqa: PLW2901 - completed
         if isinstance(event, Conversation) and is_newer(event.version, reader.checked):
             changes = {**event.changes, "newer_version": 1}
+            event = replace(event, changes=changes)  # noqa: PLW2901 - completed
+        if isinstance(event, Conversation) and doubt is not None:
+            changes = {**event.changes, UNVERIFIED: 1}
             event = replace(event, changes=changes)  # noqa: PLW2901 - completed
         yield event
 

@@ -116,7 +116,7 @@ def builder(site):
 @pytest.mark.slow
 def test_they_are_listed_by_their_entry_points(builder):
     listed = builder("formats", "--json").reported
-    assert listed["toylog"] == "toy logs: text that begins with #toylog"
+    assert listed["toylog"]["summary"] == "toy logs: text that begins with #toylog"
     assert {"acme", "openai-chat"} <= listed.keys()
     assert not {"acme", "toylog"} & readers().keys(), "not installed here"
 

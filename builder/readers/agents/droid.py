@@ -206,6 +206,7 @@ READER = Reader(
         "Factory Droid: sessions (a session_start with cwd, then messages), and the output of "
         "droid exec --output-format stream-json"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,

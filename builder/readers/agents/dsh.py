@@ -247,6 +247,7 @@ READER = Reader(
         "DeepSeek Harness (dsh) sessions: a session header with createdAt and delegationDepth, "
         "then events with surfaceOp"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     homes=(Home("DeepSeek Harness", "${DSH_HOME:-~/.dsh}/sessions"),),
     is_agent=True,

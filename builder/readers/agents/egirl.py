@@ -225,6 +225,7 @@ READER = Reader(
         "egirl stores (sqlite): tables sessions and messages with JSON content; its transcripts "
         "and audit log"
     ),
+    evidence=("source",),
     recognise=recognise,
     is_agent=True,
     read=read,

@@ -362,6 +362,7 @@ READER = Reader(
         "Goose: sessions.db (tables sessions and messages with content_json), and the older "
         "JSONL sessions (working_dir; messages with created and tagged content); exported sessions"
     ),
+    evidence=("source",),
     recognise=recognise,
     is_agent=True,
     homes=(

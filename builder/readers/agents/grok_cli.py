@@ -285,6 +285,7 @@ READER = Reader(
         "Grok Build (xAI's grok CLI): folders with chat_history.jsonl and summary.json, or such "
         "rows (type and content, without uuid, timestamp and message)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     checked="1.0.41",
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),

@@ -295,6 +295,7 @@ READER = Reader(
         "Hermes Agent: state.db (sessions with system_prompt, messages with tool_calls), "
         "session_*.json, trajectories (conversations, timestamp, model, completed)"
     ),
+    evidence=("source",),
     recognise=recognise,
     is_agent=True,
     homes=(

@@ -163,6 +163,7 @@ def read(source: Source) -> Iterator[Event]:
 READER = Reader(
     name="hf-session-traces",
     summary="Hugging Face session traces: a session line with harness and id, then message lines",
+    evidence=("documentation",),
     recognise=recognise,
     read=read,
 )

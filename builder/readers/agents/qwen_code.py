@@ -363,6 +363,7 @@ def _system(segment: _Segment, entry: _Entry) -> None:
 READER = Reader(
     name="qwen-code",
     summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     checked="0.24.4",

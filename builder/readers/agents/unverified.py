@@ -45,6 +45,7 @@ def read(source: Source) -> Iterator[Event]:
 READER = Reader(
     name="unverified",
     summary=("exports of VS Code's chat debug view: recognised, but rejected (unverified_format)"),
+    evidence=("inferred",),
     recognise=recognise,
     read=read,
 )

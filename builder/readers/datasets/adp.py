@@ -278,6 +278,7 @@ def _unwrapped(value: Json) -> Json:
 READER = Reader(
     name="adp",
     summary="ADP standard samples: id, and content of actions and observations by class_",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read_each(_trajectory, {"content", "details"}),
     splits=splits,

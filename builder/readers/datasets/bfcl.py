@@ -253,6 +253,7 @@ def _is_json(value: object) -> bool:
 READER = Reader(
     name="bfcl",
     summary="BFCL entries and possible answers: evaluation data, refused without --allow-eval",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     is_store=is_store,

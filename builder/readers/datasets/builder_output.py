@@ -107,6 +107,7 @@ def _context(logged: dict[str, Json]) -> Context | None:
 READER = Reader(
     name="builder-output",
     summary="a folder made by `builder build`: data/, and meta/ next to it",
+    evidence=("source",),
     recognise=recognise,
     read=read,
     is_store=is_store,

@@ -82,6 +82,7 @@ def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
 READER = Reader(
     name="glaive",
     summary="Glaive v2 rows: system, and chat of USER:, ASSISTANT: and FUNCTION RESPONSE: segments",
+    evidence=("documentation", "parsers"),
     recognise=recognise,
     read=read_each(_row, {"chat"}),
     splits=splits,

@@ -63,6 +63,7 @@ def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:
 READER = Reader(
     name="nemotron",
     summary="Nemotron rows: uuid, license, messages, and tools in a column or in the metadata",
+    evidence=("parsers",),
     recognise=recognise,
     read=read_each(
         _row,

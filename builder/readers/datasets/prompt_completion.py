@@ -121,6 +121,7 @@ def _answer(text: str) -> Json:
 READER = Reader(
     name="prompt-completion",
     summary="rows of prompt and completion as texts, and rows with a text in ChatML",
+    evidence=("documentation",),
     recognise=recognise,
     generic=True,
     read=read,

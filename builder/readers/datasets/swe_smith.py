@@ -87,6 +87,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 READER = Reader(
     name="swe-smith",
     summary="SWE-smith and SWE-Gym rows: messages with <function=…> calls in their text",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read_each(_row, {"instance_id", "traj_id", "patch", "repo"}),
 )

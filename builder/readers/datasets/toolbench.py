@@ -257,6 +257,7 @@ def _as_tried(chain: list[Message], steps: list[Message], changes: Counter[str])
 READER = Reader(
     name="toolbench",
     summary="ToolBench answers (answer_generation, and tree or trys) and its lists of queries",
+    evidence=("files",),
     recognise=recognise,
     read=read,
 )

@@ -68,6 +68,7 @@ READER = Reader(
     summary=(
         "ToolMind rows: conversations of role and content, tools; the last turn is to be learnt"
     ),
+    evidence=("files",),
     recognise=recognise,
     read=read_each(_row, {"episode"}),
     splits=splits,

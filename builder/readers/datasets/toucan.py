@@ -158,6 +158,7 @@ def _call(value: Json, changes: Counter[str]) -> tuple[Part, ...]:
 READER = Reader(
     name="toucan",
     summary="Toucan rows: uuid, subset or target tools, and messages (JSON text, function_call)",
+    evidence=("files",),
     recognise=recognise,
     read=read_each(_row, _COLUMNS),
     splits=splits,

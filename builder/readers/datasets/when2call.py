@@ -138,6 +138,7 @@ def _with_calls(message: Message, changes: Counter[str]) -> Message:
 READER = Reader(
     name="when2call",
     summary="When2Call rows: messages and tools, pairs of responses, and the test's questions",
+    evidence=("documentation", "files"),
     recognise=recognise,
     read=read,
     splits=splits,

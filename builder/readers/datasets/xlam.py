@@ -165,6 +165,7 @@ def _keyed(parts: list[Part], so_far: str) -> tuple[Part, ...]:
 READER = Reader(
     name="xlam",
     summary="xLAM and Hammer rows: query, tools and answers; Hammer's instruction and output",
+    evidence=("documentation", "files"),
     recognise=recognise,
     read=read_each(_row, {"query", "answers", "instruction", "output"}),
     splits=splits,

@@ -201,6 +201,7 @@ def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:
 READER = Reader(
     name="mini-swe-agent",
     summary="mini-swe-agent .traj.json files: messages with info, or its messages alone",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
 )

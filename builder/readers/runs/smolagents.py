@@ -252,6 +252,7 @@ def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[To
 READER = Reader(
     name="smolagents",
     summary="smolagents memory dumps: lists of steps with step_number and model_output, or task",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
 )

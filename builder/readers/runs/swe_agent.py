@@ -251,6 +251,7 @@ def _message(item: dict[str, Json]) -> Message:
 READER = Reader(
     name="swe-agent",
     summary="SWE-agent .traj files: a history of messages by agent, and the steps in trajectory",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
 )

@@ -255,6 +255,7 @@ def _voice_calls(ticks: list[dict[str, Json]]) -> list[Message]:
 READER = Reader(
     name="tau2-bench",
     summary="tau2-bench results: simulations with messages or ticks, in one file or in a folder",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     is_store=is_store,

@@ -65,6 +65,7 @@ def _ended_by_call(messages: list[Message]) -> bool:
 READER = Reader(
     name="tau-bench",
     summary="tau-bench result lists: runs with task_id, reward and OpenAI messages in traj",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read_each(_run, {"traj", "messages_display", "task_id", "trial"}),
 )

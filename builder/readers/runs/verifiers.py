@@ -286,6 +286,7 @@ def _read(source: Source) -> Iterator[Event]:
 READER = Reader(
     name="verifiers",
     summary="verifiers and prime-rl rollouts: episodes or traces with nodes of sampled messages",
+    evidence=("source",),
     recognise=recognise,
     read=_read,
     splits=splits,

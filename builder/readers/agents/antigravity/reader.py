@@ -120,6 +120,7 @@ READER = Reader(
         "Google Antigravity: conversations/*.db (tables steps and gen_metadata), transcripts "
         "(JSONL with step_index, source and type), or the folder of both"
     ),
+    evidence=("files", "parsers"),
     recognise=recognise,
     homes=(Home("Antigravity", "~/.gemini/antigravity*"),),
     is_agent=True,

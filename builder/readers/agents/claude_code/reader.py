@@ -394,6 +394,7 @@ def _left_over(line: SessionLine) -> str:
 READER = Reader(
     name="claude-code",
     summary="Claude Code sessions (JSONL): lines with type, message and uuid, sub-agents too",
+    evidence=("files", "parsers"),
     recognise=recognise,
     is_agent=True,
     checked="2.1.332",

@@ -179,6 +179,7 @@ READER = Reader(
         "Cline sessions (.messages.json: sessionId, agent, messages), and the "
         "api_conversation_history.json of Cline, Roo and Kilo (tags or native blocks)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     homes=(

@@ -245,6 +245,7 @@ def _of_protocol(message: dict[str, Json]) -> tuple[str, dict[str, Json]]:
 READER = Reader(
     name=NAME,
     summary="what `codex exec --json` prints (thread.started, item.completed): for the accounting",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
 )

@@ -85,6 +85,7 @@ def read(source: Source) -> Iterator[Event]:
 READER = Reader(
     name=NAME,
     summary="OpenAI Codex CLI rollouts (JSONL): lines with type and payload, or the old bare items",
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     checked="0.171.0",

@@ -55,6 +55,7 @@ def read(source: Source) -> Iterator[Event]:
 READER = Reader(
     name=NAME,
     summary="GitHub Copilot CLI sessions: events.jsonl (type, data, id, timestamp, parentId)",
+    evidence=("source", "files"),
     recognise=recognise,
     checked="1.0.102",
     homes=(Home("Copilot CLI", "~/.copilot/session-state"),),

@@ -183,6 +183,7 @@ READER = Reader(
         "VS Code's Copilot chat: chat sessions (JSON with requests, or the patch log of it), "
         "agent-traces.db, transcripts"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     homes=(
         Home("Copilot chat", f"{APPDATA}/*/User/globalStorage/github.copilot-chat/agent-traces.db"),

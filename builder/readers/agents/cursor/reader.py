@@ -61,6 +61,7 @@ READER = Reader(
         "Cursor: agent transcripts (lines with role and message only), state.vscdb "
         "(cursorDiskKV), store.db of its CLI (blobs, meta)"
     ),
+    evidence=("files", "parsers"),
     recognise=recognise,
     homes=(
         Home("Cursor", "~/.cursor/chats/*/*/store.db"),

@@ -355,6 +355,7 @@ READER = Reader(
         "Gemini CLI sessions, saved chats and restore points (also of Qwen Code's first "
         "layout): sessionId with projectHash, or $set/$rewindTo records"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     checked="0.61.0",

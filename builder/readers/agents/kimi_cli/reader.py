@@ -223,6 +223,7 @@ READER = Reader(
     summary=(
         "Kimi CLI sessions: folders with context.jsonl, or JSONL with _checkpoint and _usage rows"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     homes=(Home("Kimi CLI", "${KIMI_SHARE_DIR:-~/.kimi}/sessions"),),

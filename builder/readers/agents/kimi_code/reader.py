@@ -205,6 +205,7 @@ READER = Reader(
         "Kimi Code sessions: folders with agents/NAME/wire.jsonl, or one such file "
         "(metadata with created_at, context.append_… records)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     checked="2.1.0",
     homes=(Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),),

@@ -165,6 +165,7 @@ READER = Reader(
         "Mistral Vibe sessions: the store of version 3 (CURRENT with store_format), and "
         "messages.jsonl or JSON of versions 1 and 2 (rows with injected and message_id)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     checked="3.0.2",
     homes=(Home("Mistral Vibe", "${VIBE_HOME:-~/.vibe}/logs/session"),),

@@ -312,6 +312,7 @@ READER = Reader(
         "opencode (and its forks): the folder storage/ (session, message, part), opencode.db, "
         "exported sessions (info, messages of info and parts)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     checked="1.18.33",

@@ -330,6 +330,7 @@ def _number(value: Json) -> int:
 READER = Reader(
     name="openhands-v0",
     summary="OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions",
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     read=read,

@@ -292,6 +292,7 @@ def _dump(source: Source) -> Iterator[Event]:
 READER = Reader(
     name="openhands-v1",
     summary="OpenHands V1 (SDK): stores and exports of events by kind, logs of model calls",
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     homes=(

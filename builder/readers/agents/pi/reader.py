@@ -370,6 +370,7 @@ READER = Reader(
     summary=(
         "Pi and OpenClaw sessions (JSONL): a session header, then entries, in a tree from version 2"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     checked="1.5.2",

@@ -30,6 +30,7 @@ def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reade
     return Reader(
         name=name,
         summary=summary,
+        evidence=("documentation", "files"),
         recognise=recognise,
         generic=True,
         read=read,

@@ -106,6 +106,7 @@ READER = Reader(
         "LiteLLM: StandardLoggingPayload records of its callbacks (S3, GCS, Datadog, JSONL) and "
         "rows of LiteLLM_SpendLogs; known by call_type"
     ),
+    evidence=("source",),
     recognise=recognise,
     read=read,
 )

@@ -163,6 +163,7 @@ READER = Reader(
     summary=(
         "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), or typed parts"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     generic=True,
     read=read,

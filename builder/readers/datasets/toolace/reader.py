@@ -103,6 +103,7 @@ READER = Reader(
     summary=(
         "ToolACE rows: conversations of from and value, tools in the system text, [f(a=1)] calls"
     ),
+    evidence=("documentation", "parsers"),
     recognise=recognise,
     read=read_each(_row),
     splits=splits,

@@ -200,6 +200,7 @@ class _Trajectories:
 READER = Reader(
     name="atif",
     summary="ATIF trajectories (schema_version ATIF-…, agent, steps) and Harbor's training rows",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     is_store=is_store,

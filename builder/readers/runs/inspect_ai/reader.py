@@ -212,6 +212,7 @@ def _submits(messages: list[Message]) -> bool:
 READER = Reader(
     name=NAME,
     summary="Inspect AI logs: .eval archives (deflate, zstd) and .json with eval, status, samples",
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     item_sizes=item_sizes,

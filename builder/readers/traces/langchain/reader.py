@@ -148,6 +148,7 @@ READER = Reader(
         "LangChain messages (messages_to_dict, dumpd, model_dump, pairs), chat histories, "
         "LangGraph states and sqlite checkpoints"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     item_sizes=item_sizes,

@@ -208,6 +208,7 @@ READER = Reader(
         "OpenAI Agents SDK: traces and spans (object trace.span, span_data), "
         "sessions in SQLite (session_id, message_data)"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
     item_sizes=item_sizes,

@@ -13,4 +13,5 @@ READER = span_reader(
     "spans of MLflow",
     "MLflow traces (info, data.spans with mlflow.spanInputs and mlflow.spanOutputs): JSON "
     "of both versions, artifacts, rows of search_traces",
+    evidence=("source",),
 )

@@ -13,4 +13,5 @@ READER = span_reader(
     "spans of OpenInference",
     "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix "
     "and its instrumentations export them: OTLP, rows, nested or flat",
+    evidence=("documentation", "files"),
 )

@@ -13,5 +13,6 @@ READER = span_reader(
     "spans with gen_ai attributes",
     "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
     "JSON, dumps of the SDKs, lists and rows of spans",
+    evidence=("documentation", "files"),
     generic=True,
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import Conversation, Event, Ignored, Json, Message, Used
 from builder.problem import Problem
-from builder.readers import Reader
+from builder.readers import Evidence, Reader
 from builder.readers.api.capture.api import ApiAnswer, History
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.capture.histories import Histories
@@ -66,14 +66,26 @@ def read_spans(source: Source) -> Iterator[Event]:
     yield from log.rest()
 
 
-def span_reader(dialect: str, reason: str, summary: str, *, generic: bool = False) -> Reader:
+def span_reader(
+    dialect: str,
+    reason: str,
+    summary: str,
+    *,
+    evidence: tuple[Evidence, ...],
+    generic: bool = False,
+) -> Reader:
     """Returns the reader for files whose most specific dialect is this one; a span is a record."""
 
     def recognise(source: Source) -> str | None:
         return reason if first_dialect(source) == dialect else None
 
     return Reader(
-        name=dialect, summary=summary, recognise=recognise, read=read_spans, generic=generic
+        name=dialect,
+        summary=summary,
+        evidence=evidence,
+        recognise=recognise,
+        read=read_spans,
+        generic=generic,
     )
 
 

@@ -145,6 +145,7 @@ class _Collector(TraceBuffer):
 READER = Reader(
     name="langfuse",
     summary="Langfuse traces: trace and observations, API pages, exported rows (JSON, CSV)",
+    evidence=("documentation", "files"),
     recognise=recognise,
     read=read,
 )

@@ -207,6 +207,7 @@ def _call(
 READER = Reader(
     name="langsmith",
     summary="LangSmith runs: JSONL, lists or pages of runs with run_type, children inside them",
+    evidence=("source", "documentation"),
     recognise=recognise,
     read=read,
 )

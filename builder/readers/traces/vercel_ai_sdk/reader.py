@@ -145,6 +145,7 @@ READER = Reader(
         "Vercel AI SDK chats: UI messages (AI SDK 4 and later) and model messages with "
         "tool-call parts; the spans of its telemetry"
     ),
+    evidence=("source", "files"),
     recognise=recognise,
     read=read,
 )
