@@ -32,7 +32,7 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.chat_messages import assistant_parts, content
+from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import gap, objects
@@ -41,6 +41,11 @@ from builder.sources.sqlite_file import json_column, read_sessions, rows, sessio
 
 _STRUCTURED = ("\x00json:", "\x01json:")
 """The prefix of JSON content in a text column."""
+_REVIEW = "Review the conversation above and "
+_SKILLS, _MEMORY = "update the skill library", "saving to memory"
+"""Texts of prompts by which the program makes the model review a conversation beside it."""
+_DELEGATED = "[ASYNC DELEGATION BATCH COMPLETE"
+"""The beginning of a message in which the program hands over results of sub-agents."""
 _ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
 
 
@@ -54,6 +59,10 @@ def recognise(source: Source) -> str | None:
             return "a database of sessions with system_prompt and messages with tool_name"
         return None
     for item in source.peek.objects:
+        if _is_export(item):
+            return "an archival export (producer hermes, session_revision_hash)"
+        if _is_row(item):
+            return "rows of the table of messages"
         if _is_trajectory(item):
             return "a trajectory (conversations, timestamp, completed)"
         if _is_session(item):
@@ -67,6 +76,18 @@ def _is_trajectory(item: dict[str, Json]) -> bool:
         and isinstance(item.get("completed"), bool)
         and "timestamp" in item
     )
+
+
+def _is_row(item: dict[str, Json]) -> bool:
+    """Returns whether a record is a row of the database's table of messages, as JSON."""
+    columns = {"role", "content", "tool_calls", "tool_call_id", "tool_name", "finish_reason"}
+    return columns <= item.keys() and isinstance(item["tool_calls"], str | None)
+
+
+def _is_export(item: dict[str, Json]) -> bool:
+    """Returns whether it is an export by another program, with previews of results only."""
+    is_hermes = as_str(item.get("producer")).startswith("hermes")
+    return is_hermes and "session_revision_hash" in item and "messages" in item
 
 
 def _is_session(item: dict[str, Json]) -> bool:
@@ -86,11 +107,51 @@ def read(source: Source) -> Iterator[Event]:
         return
     if source.peek.kind == "json":
         document = source.document()
-        if isinstance(document, dict) and not _is_trajectory(document):
+        if isinstance(document, dict) and _is_export(document):
+            for item in source.counted(as_list(document.get("messages")), "messages[{}]"):
+                yield Problem("unverified_format", item.where, "an export with previews only")
+            return
+        if isinstance(document, dict) and not (_is_trajectory(document) or _is_row(document)):
             yield from _session_file(source, document)
             return
+    if any(map(_is_row, source.peek.objects)):
+        yield from _rows(source)
+        return
     for record in objects(source.records()):
         yield record if isinstance(record, Problem) else _trajectory(*record)
+
+
+def _rows(source: Source) -> Iterator[Event]:
+    """Yields the conversation of rows that a program wrote out of the database."""
+    items: list[dict[str, Json]] = []
+    places: list[str] = []
+    lost: list[Problem] = []
+    for record in objects(source.records()):
+        if isinstance(record, Problem):
+            yield record
+            lost.append(record)
+            continue
+        item = _decoded(record[1], record[0])
+        if isinstance(item, Problem):
+            yield item
+            lost.append(item)
+        else:
+            places.append(record[0])
+            items.append(item)
+    name = source.name.rpartition("/")[2].partition(".")[0] or "session"
+    messages = _messages(items, name, None)
+    if not messages:
+        yield from [Ignored("empty_session", len(items))] if items else []
+        return
+    models = (name_or_none(item.get("_model")) for item in items)
+    yield Conversation(
+        id=name,
+        record=span(places[0], places[-1]),
+        messages=tuple(messages),
+        model=next(filter(None, models), None),
+        records=len(items),
+        problems=gap(lost),
+    )
 
 
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
@@ -98,13 +159,20 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
     keys = CallKeys(session)
     answered = {as_str(item.get("tool_call_id")) for item in items}
     found = [Message("system", (Text(system),))] if system else []
+    in_review = False  # the program reviews the conversation beside it, with answers of its own
     for item in items:
         role = as_str(item.get("role"))
+        text = as_str(item.get("content"))
+        if role == "user":
+            in_review = text.startswith(_REVIEW) and (_SKILLS in text or _MEMORY in text)
+        if in_review:
+            continue
         if role == "tool":
             result = ToolResult(
                 content(item.get("content")),
                 call_id=name_or_none(item.get("tool_call_id")),
                 name=name_of(item, "tool_name", "name"),
+                is_error=item.get("finish_reason") == "error",
             )
             found.append(Message("tool", (result,)))
             continue
@@ -121,6 +189,7 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
             continue  # some sessions also keep it as a message
         else:
             parts = content(item.get("content"))
+            parts = as_harness(parts) if text.startswith(_DELEGATED) else parts
         if parts:
             found.append(Message(role, parts))
     return found
@@ -210,27 +279,27 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
 
 def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
     """Yields the model's last context, and each abandoned one with the code and its meaning."""
-    active = [item for item in items if item.get("active") != 0]
+    active = [item for item in items if item.get("active") != 0 and not item.get("compacted")]
     yield active, "", ""
-    compacted = [item for item in items if item.get("active") == 0 and item.get("compacted")]
+    compacted = [item for item in items if item.get("compacted")]
     if compacted:
         detail = "before a compaction; the number of histories is unknown"
         yield compacted, "compacted", detail
     undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
     if any(item.get("role") == "assistant" for item in undone):
-        whole = [item for item in items if item.get("active") != 0 or not item.get("compacted")]
+        whole = [item for item in items if not item.get("compacted")]
         yield whole, "rewound", "the user took messages back"
 
 
-def _decoded(row: dict[str, Json]) -> dict[str, Json] | Problem:
+def _decoded(row: dict[str, Json], where: str = "") -> dict[str, Json] | Problem:
     """Returns a row with its JSON columns decoded."""
-    item: dict[str, Json] = {"tool_calls": None, **row}
+    item: dict[str, Json] = {**row, "tool_calls": row.get("tool_calls") or None}
     text = row.get("content")
     columns = {"tool_calls": row["tool_calls"]} if row.get("tool_calls") else {}
     if isinstance(text, str) and text.startswith(_STRUCTURED):
         columns = {"content": text[len(_STRUCTURED[0]) :], **columns}
     for name, column in columns.items():
-        value = json_column(column, f"message {row.get('id')}")
+        value = json_column(column, where or f"message {row.get('id')}")
         if isinstance(value, Problem):
             return value
         item[name] = value
@@ -293,7 +362,7 @@ READER = Reader(
     name="hermes-agent",
     summary=(
         "Hermes Agent: state.db (sessions with system_prompt, messages with tool_calls), "
-        "session_*.json, trajectories (conversations, timestamp, model, completed)"
+        "rows of it as JSON, session_*.json, trajectories (conversations, timestamp, completed)"
     ),
     evidence=("source",),
     recognise=recognise,
@@ -301,6 +370,7 @@ READER = Reader(
     homes=(
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/state.db"),
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/sessions"),
+        Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/profiles/*/state.db"),
     ),
     read=read,
     item_sizes=item_sizes,

@@ -23,6 +23,7 @@ from builder.conversation import (
     Event,
     Json,
     Message,
+    Part,
     Text,
     ToolCall,
     ToolResult,
@@ -44,6 +45,10 @@ from builder.readers.toolkit.unknown_records import carries_content, unknown_mes
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
+_ADDED = ("model", "usageMetadata", "toolCallResult")
+"""Keys that a record has only when it is written a second time under its uuid (0.21)."""
+_HOOK = "<qwen:user-prompt-submit-context>"
+"""The beginning of a text that a hook adds to the user's."""
 _SILENT = frozenset({"realtime_message", "code_mode_tool_result"})
 """Subtypes of records with messages that never reach the model."""
 _TYPED = frozenset({"", "mid_turn_user_message", "cron"})
@@ -173,6 +178,8 @@ def _merge(entry: _Entry, item: dict[str, Json]) -> None:
     parts = as_list(old.get("parts"))
     if more := [part for part in as_list(new.get("parts")) if part not in parts]:
         entry.item = {**entry.item, "message": {**new, **old, "parts": [*parts, *more]}}
+    added = {key: item[key] for key in _ADDED if item.get(key) is not None}
+    entry.item = {**entry.item, **added}
 
 
 def _code(item: dict[str, Json]) -> str:
@@ -297,6 +304,8 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
         added = [_result_message(message, status) for message in added]
     elif subtype not in _TYPED:
         added = [_by_program(message) for message in added]
+    else:
+        added = [replace(one, parts=tuple(map(_marked, one.parts))) for one in added]
     segment.messages[start:] = added
 
 
@@ -317,6 +326,12 @@ def _answer_of(segment: _Segment, uuid: str, entry: _Entry) -> str:
         cut = Unparsed("", "truncated_answer")
         segment.messages[-1] = replace(before, parts=(*before.parts, cut))
     return uuid
+
+
+def _marked(part: Part) -> Part:
+    """Returns a part of the user's message; the text of a hook is marked as the program's."""
+    is_hook = isinstance(part, Text) and part.text.startswith(_HOOK)
+    return replace(part, harness=True) if isinstance(part, Text) and is_hook else part
 
 
 def _by_program(message: Message) -> Message:

@@ -123,6 +123,11 @@ class SessionLine:
         return self.kind == "user" and self.value.get("isCompactSummary") is True
 
 
+def is_qwen(value: dict[str, Json]) -> bool:
+    """Returns whether a line is one of Qwen Code's, which look similar."""
+    return "systemPayload" in value or "parts" in as_dict(value.get("message"))
+
+
 def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None:
     """Returns the line as a node, or None if it is not part of the tree."""
     kind = as_str(value.get("type"))

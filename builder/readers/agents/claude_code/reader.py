@@ -32,7 +32,7 @@ from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
-from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, read_line
+from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, is_qwen, read_line
 from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
@@ -69,11 +69,11 @@ def recognise(source: Source) -> str | None:
             return "queue-operation lines"
         if isinstance(kind, str) and kind in KINDS and "sessionId" in value:
             return f"{kind} lines"
-        qwen = "systemPayload" in value or "parts" in message  # Qwen Code's lines look similar
-        if qwen:
+        if is_qwen(value):
             return None
         if kind == "system" and "uuid" in value and "sessionId" in value:
-            return "system lines with uuid and sessionId"
+            others = any(map(is_qwen, source.peek.objects))
+            return None if others else "system lines with uuid and sessionId"
         if kind in ("started", "result") and "agentId" in value and "key" in value:
             return "a workflow's journal"
     return None

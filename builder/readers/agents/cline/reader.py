@@ -183,7 +183,9 @@ READER = Reader(
     recognise=recognise,
     is_agent=True,
     homes=(
-        Home("Cline", "~/.cline/data/sessions"),
+        Home("Cline", "${CLINE_SESSION_DATA_DIR:-~/.cline/data/sessions}"),
+        Home("Cline", "${CLINE_DATA_DIR:-~/.cline/data}/sessions"),
+        Home("Cline", "${CLINE_DIR:-~/.cline}/data/sessions"),
         Home("Cline", f"{APPDATA}/*/User/globalStorage/saoudrizwan.claude-dev/tasks"),
         Home("Roo Code", f"{APPDATA}/*/User/globalStorage/rooveterinaryinc.roo-cline/tasks"),
         Home("Kilo Code", f"{APPDATA}/*/User/globalStorage/kilocode.kilo-code/tasks"),

@@ -39,6 +39,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.agents.pi import forks
 from builder.readers.agents.pi.copies import answer_digest, answers_of_parent
 from builder.readers.agents.pi.messages import (
     ROLES,
@@ -68,6 +69,7 @@ _IN_CONTEXT = frozenset({
 })  # fmt: skip
 _SETTINGS = frozenset({
     "model_change", "thinking_level_change", "label", "session_info", "custom", "usage",
+    *forks.SETTINGS,
 })  # fmt: skip
 
 
@@ -126,6 +128,8 @@ class _Session:
     emitted  ids of the entries that a conversation contains or that are ignored
     unknown  ids of the entries of unknown types that carry content
     copied   digests of the answers that the file of the parent session has
+    prompt   that of a sub-agent, if its beginning has it
+    injects  ids of entries after rules that the log does not show
     """
 
     def __init__(self, name: str, scope: str) -> None:
@@ -140,6 +144,9 @@ class _Session:
         self.emitted: set[str] = set()
         self.unknown: set[str] = set()
         self.copied: Collection[bytes] = ()
+        self.prompt: str | None = None
+        self.injects: set[str] = set()
+        self.answered = False
         self.branches = 0
         self.has_emitted = False
 
@@ -155,7 +162,14 @@ class _Session:
             else:
                 yield Problem("duplicate_id", where, f"another entry is called {name[:40]}")
             return
+        before = None if last is None else (last, self.nodes[last].entry)
+        if parent is not None and parent not in self.nodes:
+            parent = forks.parent_of(parent, self.id, before, answered=self.answered)
+        if before is not None and forks.is_injection(before[1]):
+            self.injects.add(name)
+        self.prompt = forks.init_prompt(entry) or self.prompt
         node = Node(name, parent, where, entry)
+        self.answered = self.answered or node.answers
         self.nodes[name] = node
         self.places.append(node)
         kind = as_str(entry.get("type"))
@@ -248,7 +262,7 @@ class _Session:
             return
         messages: list[Message] = []
         held: list[Message] = []
-        missing = base = _missing(stretch)
+        missing = base = self._missing(stretch)
         missing |= {"history"} if is_cut else frozenset()
         model = self.model
         changes = Counter({"tools_added_later": int(stretch.tools_added)})
@@ -279,10 +293,10 @@ class _Session:
                 continue
             if node.answers:
                 is_edited = stretch.edits.get(node.id) is not None
-                repeat = REPEAT if node.id in self.emitted or self._is_copy(node) else None
+                missing |= {"reminders"} if node.id in self.injects else frozenset()
                 message = replace(
                     message,
-                    untrained="edited" if is_edited else repeat,
+                    untrained="edited" if is_edited else self._code(node),
                     context=Context.lacking(missing) if missing != base else None,
                 )
                 missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
@@ -322,8 +336,16 @@ class _Session:
                 answered[at] = replace(message, context=Context.lacking(uncertain.union(known)))
         return answered, supplied
 
-    def _is_copy(self, node: Node) -> bool:
-        return bool(self.copied) and answer_digest(node.entry) in self.copied
+    def _missing(self, stretch: PathStretch) -> frozenset[str]:
+        if stretch.system is None:
+            return _MISSING - {"system"} if self.prompt else _MISSING
+        return frozenset() if stretch.exact_tools else frozenset({"tools"})
+
+    def _code(self, node: Node) -> str | None:
+        if forks.is_mirror(node.entry):
+            return "inserted"
+        copied = bool(self.copied) and answer_digest(node.entry) in self.copied
+        return REPEAT if node.id in self.emitted or copied else None
 
     def _uncertain(self) -> frozenset[str]:
         """Returns what is missing after an aborted answer or call, by the session's version."""
@@ -342,7 +364,8 @@ class _Session:
         if name is None:
             self.branches += 1
             name = f"{self.id}~{self.branches}"
-        system = [Message("system", (Text(stretch.system),))] if stretch.system else []
+        prompt = stretch.system or self.prompt
+        system = [Message("system", (Text(prompt),))] if prompt else []
         sent = [*system, *image_messages(messages, stretch.api)]
         return Conversation(
             id=name,
@@ -351,14 +374,8 @@ class _Session:
             tools=None if stretch.system is None else tuple(stretch.tools.values()),
             model=model,
             problems=tuple(problems),
-            context=Context.lacking(_missing(stretch)),
+            context=Context.lacking(self._missing(stretch)),
         )
-
-
-def _missing(stretch: PathStretch) -> frozenset[str]:
-    if stretch.system is None:
-        return _MISSING
-    return frozenset() if stretch.exact_tools else frozenset({"tools"})
 
 
 def _problem(code: str, node: Node, detail: str) -> Problem:
@@ -368,7 +385,8 @@ def _problem(code: str, node: Node, detail: str) -> Problem:
 READER = Reader(
     name=NAME,
     summary=(
-        "Pi and OpenClaw sessions (JSONL): a session header, then entries, in a tree from version 2"
+        "Pi, OpenClaw and Oh My Pi sessions (JSONL): a session header, then entries, in a tree "
+        "from version 2"
     ),
     evidence=("source", "files"),
     recognise=recognise,
@@ -377,6 +395,7 @@ READER = Reader(
     homes=(
         Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),
         Home("OpenClaw", "~/.openclaw/agents/*/sessions"),
+        Home("Oh My Pi", "~/.omp/agent/sessions"),
     ),
     read=read,
 )

@@ -1,0 +1,51 @@
+"""Rules of Oh My Pi and OpenClaw, which descend from Pi. Source: docs/formats/pi-forks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
+
+SETTINGS = frozenset({
+    "session_init", "title", "service_tier_change", "mode_change", "ttsr_injection",
+})  # fmt: skip
+"""Types of Oh My Pi's entries that are no messages."""
+
+_MIRRORS = frozenset({"delivery-mirror", "gateway-injected"})
+"""Names of models in OpenClaw's rows that repeat a text sent to a channel."""
+
+
+def is_injection(entry: Mapping[str, Json]) -> bool:
+    """Returns whether rules were put into the request of the next answer, in no message."""
+    return entry.get("type") == "ttsr_injection"
+
+
+def is_mirror(entry: Mapping[str, Json]) -> bool:
+    """Returns whether a row of the assistant is not the model's answer."""
+    return as_str(as_dict(entry.get("message")).get("model")) in _MIRRORS
+
+
+def parent_of(
+    parent: str, session: str, last: tuple[str, Mapping[str, Json]] | None, *, answered: bool
+) -> str | None:
+    """Returns the parent of an entry that names no entry; None: it is the first.
+
+    OpenClaw may name a call of the last entry (`last`: its id and content), or the session, before
+    the first answer for entries that follow one another.
+    """
+    if last is None:
+        return None if parent == session else parent
+    blocks = as_dicts(as_dict(last[1].get("message")).get("content"))
+    if any(one.get("type") == "toolCall" and one.get("id") == parent for one in blocks):
+        return last[0]
+    if parent == session:
+        return None if answered else last[0]
+    return parent
+
+
+def init_prompt(entry: Mapping[str, Json]) -> str | None:
+    """Returns the system prompt of a sub-agent of Oh My Pi, if the entry has it."""
+    return (
+        as_str(entry.get("systemPrompt")) or None if entry.get("type") == "session_init" else None
+    )

@@ -1,0 +1,11 @@
+CREATE TABLE sessions (id TEXT PRIMARY KEY, model TEXT, system_prompt TEXT, parent_session_id TEXT);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, finish_reason TEXT, observed INTEGER DEFAULT 0, active INTEGER DEFAULT 1, compacted INTEGER DEFAULT 0);
+INSERT INTO sessions VALUES ('s1', 'gpt-5', 'You are Hermes.', NULL);
+INSERT INTO messages VALUES (1, 's1', 'user', 'Long ago', NULL, NULL, NULL, 1, 'stop', 0, 1, 1);
+INSERT INTO messages VALUES (2, 's1', 'assistant', 'An old answer.', NULL, NULL, NULL, 2, 'stop', 0, 1, 1);
+INSERT INTO messages VALUES (3, 's1', 'user', 'A summary of what was before.', NULL, NULL, NULL, 3, 'stop', 0, 1, 0);
+INSERT INTO messages VALUES (4, 's1', 'assistant', 'I know.', NULL, NULL, NULL, 4, 'stop', 0, 1, 0);
+INSERT INTO messages VALUES (5, 's1', 'user', 'Wrong turn', NULL, NULL, NULL, 5, 'stop', 0, 0, 0);
+INSERT INTO messages VALUES (6, 's1', 'assistant', 'Taken back.', NULL, NULL, NULL, 6, 'stop', 0, 0, 0);
+INSERT INTO messages VALUES (7, 's1', 'user', 'Right turn', NULL, NULL, NULL, 7, 'stop', 0, 1, 0);
+INSERT INTO messages VALUES (8, 's1', 'assistant', 'Good.', NULL, NULL, NULL, 8, 'stop', 0, 1, 0);
