@@ -63,6 +63,15 @@ def recognise(source: Source) -> str | None:
     return None
 
 
+def unsettled(source: Source) -> str | None:
+    """Returns why the meaning of stream-json is not settled."""
+    if any(value.get("type") == "session_start" for value in source.peek.objects):
+        return None
+    if any(map(_is_settings, source.peek.objects)):
+        return None
+    return "droid's stream-json is known from fixtures of other programs only"
+
+
 def _is_settings(value: dict[str, Json]) -> bool:
     return {"autonomyMode", "tokenUsage"} <= value.keys()
 
@@ -206,9 +215,10 @@ READER = Reader(
         "Factory Droid: sessions (a session_start with cwd, then messages), and the output of "
         "droid exec --output-format stream-json"
     ),
-    evidence=("source", "files"),
+    evidence=("files", "parsers"),
     recognise=recognise,
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,
     read=read,
+    unsettled=unsettled,
 )

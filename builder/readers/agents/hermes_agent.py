@@ -364,7 +364,7 @@ READER = Reader(
         "Hermes Agent: state.db (sessions with system_prompt, messages with tool_calls), "
         "rows of it as JSON, session_*.json, trajectories (conversations, timestamp, completed)"
     ),
-    evidence=("source",),
+    evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
     homes=(

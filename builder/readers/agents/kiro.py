@@ -308,7 +308,7 @@ READER = Reader(
         "Kiro's CLI: sessions (JSONL with version, kind and data), its database and Amazon Q's "
         "(conversations_v2, conversations)"
     ),
-    evidence=("source", "files"),
+    evidence=("files", "parsers"),
     recognise=recognise,
     homes=(
         Home("Kiro", "${KIRO_HOME:-~/.kiro}/sessions/cli"),

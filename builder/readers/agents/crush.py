@@ -1,0 +1,173 @@
+"""Reads Crush's database (charmbracelet/crush). Source: docs/formats/crush.md.
+
+A message has typed parts. System prompt and tools are built into the program and not logged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from builder.conversation import (
+    Content,
+    Context,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.homes import Home
+from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
+from builder.sources.source import Source
+from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
+
+NAME = "crush"
+
+_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = "SELECT session_id, sum(length(CAST(parts AS BLOB))) FROM messages GROUP BY 1"
+_SESSION = "SELECT * FROM sessions WHERE id = ?"
+_MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
+_TITLE = "title-"
+_ABORTED = frozenset({"canceled", "error"})
+
+
+def recognise(source: Source) -> str | None:
+    """Claims the tables sessions, and messages with parts and a role."""
+    found = tables(source)
+    columns = found.get("messages", frozenset())
+    known = {"session_id", "role", "parts", "created_at"} <= columns
+    if known and "parent_session_id" in found.get("sessions", frozenset()):
+        return "a database of sessions, and messages with parts"
+    return None
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """Returns the sizes of the sessions, which are read independently."""
+    return session_sizes(source, _SESSIONS, _SIZES)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of each session."""
+    return read_sessions(source, _SESSIONS, _session)
+
+
+def _session(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
+    records = 0
+    summary: str | None = None
+    for row in rows(connection, _SESSION, session):
+        source.count_records()
+        records += 1
+        summary = name_or_none(row.get("summary_message_id"))
+    history = SessionHistory(NAME, session, f"{NAME}/{session}", f"session {session} ")
+    missing = {"system", "tools"}
+    for row in rows(connection, _MESSAGES, session):
+        source.count_records()
+        where = f"message {row.get('id')}"[:200]
+        parts = json_column(row.get("parts"), where)
+        if isinstance(parts, Problem):
+            missing |= {"history"}
+            yield parts
+            continue
+        records += 1
+        if session.startswith(_TITLE):
+            continue
+        is_summary = bool(row.get("is_summary_message")) or row.get("id") == summary
+        for message in _messages(row, as_dicts(parts)):
+            if is_summary:  # what the model sees begins here, in the role of the user
+                history.replace()
+                history.append(Message("user", as_harness(message.parts)), where)
+            elif message.role == "assistant":
+                context = Context.lacking(missing)
+                head = RequestHead(model=name_or_none(row.get("model")))
+                history.append(replace(message, turn=where, context=context), where, head)
+            else:
+                history.append(message, where)
+                # Attached texts are put behind the user's when the message is sent.
+                attached = any(isinstance(part, Media) for part in message.parts)
+                missing |= {"reminders"} if message.role == "user" and attached else set()
+    if session.startswith(_TITLE):
+        yield Ignored("title", records)
+        return
+    yield from history.conversations(records)
+
+
+def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Message]:
+    """Yields the messages of a row."""
+    role = as_str(row.get("role"))
+    parts: list[Part] = []
+    reason = ""
+    for item in items:
+        kind, data = as_str(item.get("type")), as_dict(item.get("data"))
+        if kind == "finish":
+            reason = as_str(data.get("reason"))
+        elif (part := _part(kind, data)) is not None:
+            parts.append(part)
+    results = tuple(part for part in parts if isinstance(part, ToolResult))
+    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    if results:
+        yield Message("tool", results)
+    if not rest:
+        return
+    untrained = None
+    if role == "assistant":
+        untrained = "aborted" if reason in _ABORTED else finish_fault(reason)
+    yield Message(role[:40], rest, untrained=untrained)
+
+
+def _part(kind: str, data: dict[str, Json]) -> Part | None:
+    """Returns a part; None if it holds nothing."""
+    match kind:
+        case "text":
+            text = as_str(data.get("text"))
+            return Text(text) if text else None
+        case "reasoning":
+            thought = as_str(data.get("thinking"))
+            return Reasoning(thought) if thought else None
+        case "tool_call":
+            call_id = name_or_none(data.get("id"))
+            return ToolCall(as_str(data.get("name")), data.get("input"), call_id)
+        case "tool_result":
+            return _result(data)
+        case "image_url":
+            return Media("image")
+        case "binary":
+            return media_of(as_str(data.get("MIMEType")))
+        case _:  # also shell_command: how the user's own commands are sent is not known
+            return unknown_part(kind)
+
+
+def _result(data: dict[str, Json]) -> ToolResult:
+    text = as_str(data.get("content"))
+    content: list[Content] = [Text(text)] if text else []
+    content += [media_of(as_str(data.get("mime_type")))] if data.get("data") else []
+    call_id, name = name_or_none(data.get("tool_call_id")), name_or_none(data.get("name"))
+    return ToolResult(tuple(content), call_id, name, is_error=data.get("is_error") is True)
+
+
+READER = Reader(
+    name=NAME,
+    summary="Crush: crush.db (sessions with parent_session_id, messages with parts)",
+    recognise=recognise,
+    evidence=("source", "parsers"),
+    homes=(
+        Home("Crush", "~/.crush/crush.db"),
+        Home("Crush", "~/*/.crush/crush.db"),
+        Home("Crush", "~/*/*/.crush/crush.db"),
+    ),
+    is_agent=True,
+    read=read,
+    item_sizes=item_sizes,
+)

@@ -1,0 +1,260 @@
+"""Reads the threads of Zed's agent: threads.db, and a thread as JSON. Source: docs/formats/zed.md.
+
+A thread holds messages, results and the model; system prompt and tools are not logged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import (
+    Content,
+    Context,
+    Event,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.api.capture.compression import decompressed
+from builder.readers.homes import Home
+from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_of,
+    name_or_none,
+    one_or_many,
+)
+from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import unknown_message
+from builder.sources.source import Source
+from builder.sources.sqlite_file import read_sessions, session_sizes, tables
+
+NAME = "zed"
+
+_THREADS = "SELECT id FROM threads ORDER BY 1"
+_SIZES = "SELECT id, length(CAST(data AS BLOB)) FROM threads"
+_THREAD = "SELECT data_type, CAST(data AS BLOB) FROM threads WHERE id = ?"
+_EMPTY = "<Tool returned an empty string>"
+"""What the program sends in place of an empty result."""
+
+
+def recognise(source: Source) -> str | None:
+    """Claims the table threads with data and data_type, and a thread with tagged messages."""
+    if source.peek.kind == "sqlite":
+        found = tables(source).get("threads", frozenset())
+        return "a table of threads with data_type" if {"data_type", "data"} <= found else None
+    if any(map(_is_thread, source.peek.objects)):
+        return "a thread with User and Agent messages"
+    return None
+
+
+def _is_thread(value: dict[str, Json]) -> bool:
+    tagged = any(
+        as_dict(item).keys() & {"User", "Agent"} for item in as_list(value.get("messages"))
+    )
+    return tagged and "updated_at" in value
+
+
+def item_sizes(source: Source) -> Sequence[int]:
+    """Returns the sizes of the threads, which are read independently."""
+    return session_sizes(source, _THREADS, _SIZES)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of each thread."""
+    if source.peek.kind == "sqlite":
+        yield from read_sessions(source, _THREADS, _stored)
+        return
+    names: Counter[str] = Counter()
+    for record in objects(source.records(), "a thread that is "):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            where, value = record
+            yield from _thread(value, name_or_none(value.get("id")) or where, where, names)
+
+
+def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iterator[Event]:
+    for kind, data in connection.execute(_THREAD, (thread,)):
+        source.count_records()
+        where = f"thread {thread}"[:200]
+        try:
+            packed = data if isinstance(data, bytes) else b""
+            value = loads(decompressed(packed, "") if kind == "zstd" else packed)
+        except JsonFault as fault:
+            yield fault.at(where)
+            continue
+        if isinstance(value, dict):
+            yield from _thread(value, thread, where, Counter())
+        else:
+            yield Problem("not_object", where, f"a {type(value).__name__}")
+
+
+def _thread(
+    value: dict[str, Json], thread: str, where: str, names: Counter[str]
+) -> Iterator[Event]:
+    """Yields the conversations of a thread."""
+    history = SessionHistory(NAME, thread, f"{NAME}/{thread}", f"{where} ")
+    model = name_of(as_dict(value.get("model")), "model", "name")
+    messages = as_list(value.get("messages"))
+    if any("segments" in as_dict(item) for item in messages):
+        _read_old(history, list(map(as_dict, messages)), model)
+    else:
+        _read_new(history, messages, model)
+    yield from history.conversations(1, names=names)
+
+
+def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | None) -> None:
+    missing = {"system", "tools"}
+    for at, item in enumerate(messages):
+        place = f"message {at}"
+        tagged = as_dict(item)
+        if "User" in tagged:
+            blocks = as_list(as_dict(tagged["User"]).get("content"))
+            parts = tuple(part for block in blocks for part in _user_part(block))
+            if parts:
+                history.append(Message("user", parts), place)
+            # A mention is sent with text around it that the log lacks.
+            if any("Mention" in as_dict(block) for block in blocks):
+                missing |= {"reminders"}
+        elif "Agent" in tagged:
+            agent = as_dict(tagged["Agent"])
+            blocks = as_list(agent.get("content"))
+            answer = tuple(part for block in blocks for part in _answer_part(block))
+            cut = any(
+                as_dict(as_dict(block).get("ToolUse")).get("is_input_complete") is False
+                for block in blocks
+            )
+            if answer:
+                untrained = "truncated" if cut else None
+                context = Context.lacking(missing)
+                message = Message("assistant", answer, place, untrained, context)
+                history.append(message, place, RequestHead(model=model))
+            results = as_dict(agent.get("tool_results"))
+            if results:
+                found = tuple(_result(key, as_dict(result)) for key, result in results.items())
+                history.append(Message("tool", found), place)
+            if any("RedactedThinking" in as_dict(block) for block in blocks):
+                missing |= {"reasoning"}
+        elif item == "Resume" or "Resume" in tagged:
+            missing |= {"reminders"}
+            history.append(Message("user", (unknown_part("Resume"),)), place)
+        elif "Compaction" in tagged:
+            summary = as_str(as_dict(tagged["Compaction"]).get("Summary"))
+            history.replace()
+            missing |= {"history"} if summary else {"encrypted_context"}
+            history.append(Message("user", (Text(summary, harness=True),)), place)
+        else:
+            history.append(unknown_message(next(iter(tagged), as_str(item))), place)
+
+
+def _read_old(
+    history: SessionHistory, messages: Sequence[dict[str, Json]], model: str | None
+) -> None:
+    """Reads the messages of versions before 0.3: results stand on the message after the call."""
+    results = {
+        as_str(result.get("tool_use_id")): result
+        for message in messages
+        for result in as_dicts(message.get("tool_results"))
+    }
+    context = Context.lacking({"system", "tools"})
+    for at, message in enumerate(messages):
+        place, role = f"message {at}", as_str(message.get("role"))[:40]
+        before = as_str(message.get("context"))
+        parts: list[Part] = [Text(before, harness=True)] if before else []
+        for segment in as_dicts(message.get("segments")):
+            text, kind = as_str(segment.get("text")), segment.get("type")
+            if text and kind in ("text", "thinking"):
+                parts.append(Text(text) if kind == "text" else Reasoning(text))
+        calls = as_dicts(message.get("tool_uses"))
+        for call in calls:
+            name, call_id = as_str(call.get("name")), name_or_none(call.get("id"))
+            parts.append(ToolCall(name, call.get("input"), call_id))
+        if parts:
+            is_answer = role == "assistant"
+            own = context if is_answer else None
+            head = RequestHead(model=model) if is_answer else None
+            history.append(Message(role, tuple(parts), place, context=own), place, head)
+        made = [name for call in calls if (name := as_str(call.get("id"))) in results]
+        if made:
+            found = tuple(_result(name, results[name]) for name in made)
+            history.append(Message("tool", found), place)
+
+
+def _user_part(block: Json) -> Iterator[Part]:
+    tagged = as_dict(block)
+    if isinstance(block, str) or "Text" in tagged:
+        text = block if isinstance(block, str) else as_str(tagged.get("Text"))
+        if text:
+            yield Text(text)
+    elif "Mention" in tagged:
+        if content := as_str(as_dict(tagged["Mention"]).get("content")):
+            yield Text(content, harness=True)
+    elif "Image" in tagged:
+        yield Media("image")
+    else:
+        yield unknown_part(next(iter(tagged), ""))
+
+
+def _answer_part(block: Json) -> Iterator[Part]:
+    tagged = as_dict(block)
+    if "Thinking" in tagged:
+        if thought := as_str(as_dict(tagged["Thinking"]).get("text")):
+            yield Reasoning(thought)
+    elif "ToolUse" in tagged:
+        call = as_dict(tagged["ToolUse"])
+        given = as_dict(call.get("input"))
+        wrapped = given.keys() == {"type", "value"} and given["type"] in ("json", "text")
+        arguments = given["value"] if wrapped else call.get("input")
+        raw = call.get("raw_input")
+        yield ToolCall(
+            as_str(call.get("name")),
+            raw if isinstance(raw, str) and raw else arguments,
+            name_or_none(call.get("id")),
+        )
+    elif "RedactedThinking" not in tagged:
+        yield from _user_part(block)
+
+
+def _result(call_id: str, result: dict[str, Json]) -> ToolResult:
+    content: list[Content] = []
+    for item in one_or_many(result.get("content")):
+        text = item if isinstance(item, str) else as_dict(item).get("Text")
+        if isinstance(text, str):
+            content += [Text(text)] if text else []
+        elif item is not None:
+            image = "Image" in as_dict(item)
+            content.append(Media("image") if image else unknown_part(next(iter(as_dict(item)), "")))
+    name = name_or_none(result.get("tool_name"))
+    failed = result.get("is_error") is True
+    return ToolResult(tuple(content) or (Text(_EMPTY),), call_id, name, is_error=failed)
+
+
+READER = Reader(
+    name=NAME,
+    summary="Zed's agent: threads.db (threads with data_type), and threads as JSON (User, Agent)",
+    recognise=recognise,
+    evidence=("source", "parsers"),
+    homes=(
+        Home("Zed", "${XDG_DATA_HOME:-~/.local/share}/zed/threads/threads.db"),
+        Home("Zed", "~/Library/Application Support/Zed/threads/threads.db"),
+        Home("Zed", "${LOCALAPPDATA:-~/AppData/Local}/Zed/threads/threads.db"),
+    ),
+    is_agent=True,
+    read=read,
+    item_sizes=item_sizes,
+)
