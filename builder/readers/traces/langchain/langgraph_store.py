@@ -11,12 +11,12 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.conversation import Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
-from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.narrow import as_dict, one_or_many
 from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.langchain.lists import (
     Fields,
@@ -25,12 +25,12 @@ from builder.readers.traces.langchain.lists import (
     messages_in,
 )
 from builder.readers.traces.langchain.messages import as_fields
-from builder.readers.traces.langchain.msgpack import MsgpackFault, unpack
+from builder.readers.traces.langchain.msgpack import CLASS, MsgpackFault, unpack
 from builder.sources.source import Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, listed, open_sqlite
 
 COLUMNS = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint"})
-_WRITES = COLUMNS - {"checkpoint"} | {"channel", "value", "task_path", "task_id", "idx"}
+_WRITES = COLUMNS - {"checkpoint"} | {"channel", "value", "task_id", "idx"}
 _MESSAGES = "messages"
 _SIZES = (
     "SELECT sum(length(CAST(checkpoint AS BLOB))) FROM checkpoints"
@@ -46,7 +46,7 @@ _STATE = (
 )
 _WRITTEN = (
     "SELECT type, value FROM writes WHERE thread_id IS ? AND checkpoint_ns IS ?"
-    " AND checkpoint_id IS ? AND channel = 'messages' ORDER BY task_path, task_id, idx"
+    " AND checkpoint_id IS ? AND channel = 'messages' ORDER BY"
 )
 _THREADS = (
     "SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoints ORDER BY thread_id, checkpoint_ns"
@@ -99,8 +99,11 @@ class CheckpointReader:
         self.connection = connection
         self.writes = tables.get("writes", frozenset())
         self.has_writes_of_threads = self.writes >= _WRITES
+        path = "task_path, " if "task_path" in self.writes else ""  # not in older versions
+        self.written = f"{_WRITTEN} {path}task_id, idx"
         self.replayed: dict[tuple[object, ...], int] = {}  # writes that made a state
         self.names: Counter[str] = Counter()
+        self.parents: set[object] = set()  # ids of checkpoints that others continue
 
     def read(self) -> Iterator[Event]:
         """Yields the conversations of all threads. Raises sqlite3.Error."""
@@ -114,7 +117,8 @@ class CheckpointReader:
         if self.writes:  # the next state contains what a step wrote
             self.source.count_records(written)
             used = sum(self.replayed.values())
-            yield Ignored("write", written - used)
+            if written > used:
+                yield Ignored("write", written - used)
             if used:
                 yield Used(used)
 
@@ -133,6 +137,7 @@ class CheckpointReader:
     def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
         """Yields the conversations of a thread: one path to each state without children."""
         by_id = {row.id: row for row in rows}
+        self.parents = {row.parent for row in rows}
         children = Counter(row.parent for row in rows)
         # The messages of states with several children, since a fork may contain only new ones.
         forks: dict[object, list[Fields]] = {row.id: [] for row in rows if children[row.id] > 1}
@@ -169,6 +174,15 @@ class CheckpointReader:
             records += 1
             if row.id in forks:
                 forks[row.id] = state
+        pending = self._pending(path[-1], before)
+        if isinstance(pending, Problem):
+            yield pending
+        elif owner is not None and pending is not None:
+            if pending[: len(before)] != before:
+                name = unique_name(f"{owner.where} before", self.names)
+                yield from _ended(before, owner, name, records, rewound=_is_edited(before, pending))
+                records = 0
+            before = pending
         if owner is not None:
             name = unique_name(owner.name if last else owner.where, self.names)
             yield from _ended(before, owner, name, records, rewound=not last)
@@ -190,21 +204,31 @@ class CheckpointReader:
         channels = as_dict(as_dict(state).get("channel_values"))
         versions = as_dict(as_dict(state).get("channel_versions"))
         if _MESSAGES in versions and _MESSAGES not in channels:
-            written = self._written(row)
-            if isinstance(written, Problem):
-                return written
-            return final_messages([*before, *written])[0]
+            written = self._written(row, row.parent)
+            return written if isinstance(written, Problem) else _applied(before, written)
         named = [_MESSAGES, "__root__", *sorted(key for key in channels if key[:2] != "__")]
         lists = (messages_in(channels.get(name)) for name in named)
         return [as_fields(item) for item in next((listed for listed in lists if listed), [])]
 
-    def _written(self, row: _Checkpoint) -> list[Fields] | Problem:
-        """Returns the messages that the step before a checkpoint wrote, in order of its tasks."""
+    def _pending(self, row: _Checkpoint, before: list[Fields]) -> list[Fields] | Problem | None:
+        """Returns the messages after the last checkpoint of a path, whose step wrote some more.
+
+        None if it wrote none. The writes of a checkpoint that others continue are in those.
+        """
+        if not self.has_writes_of_threads or row.id in self.parents:
+            return None
+        written = self._written(row, row.id)
+        if isinstance(written, Problem):
+            return replace(written, records=0)
+        return _applied(before, written) if written else None
+
+    def _written(self, row: _Checkpoint, step: object) -> list[Fields] | Problem:
+        """Returns the messages that the step of a checkpoint wrote, in order of its tasks."""
         if not self.has_writes_of_threads:
             return []
-        key = (*row.thread, row.parent)
+        key = (*row.thread, step)
         found: list[Fields] = []
-        rows = self.connection.execute(_WRITTEN, key).fetchall()
+        rows = self.connection.execute(self.written, key).fetchall()
         for kind, value in rows:
             written = _unpacked(kind, value, f"{row.where} writes")
             if isinstance(written, Problem):
@@ -227,6 +251,17 @@ def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:
     except JsonFault as fault:
         return fault.at(where)
     return Problem("unreadable", where, f"serialised as {_display_text(kind)}")
+
+
+def _applied(before: list[Fields], written: Sequence[Fields]) -> list[Fields]:
+    """Returns the messages after those that a step wrote; an Overwrite replaces all of them."""
+    messages: list[Json] = list(before)
+    for item in written:
+        if item.get(CLASS) == "Overwrite":
+            messages = [as_fields(one) for one in one_or_many(item.get("value"))]
+        else:
+            messages.append(item)
+    return final_messages(messages)[0]
 
 
 def _is_edited(before: list[Fields], after: list[Fields]) -> bool:

@@ -125,7 +125,8 @@ def _message(fields: Fields) -> Message | None:
         return None
     meta = as_dict(fields.get("response_metadata"))
     if message.role == "assistant":
-        message = replace(message, model=name_of(meta, *_NAMES))
+        # Messages with ids of their own are answers of their own, also one after the other.
+        message = replace(message, turn=name_of(fields, "id"), model=name_of(meta, *_NAMES))
     fault = next((code for key in _FINISH if (code := fault_of(meta.get(key)))), None)
     return cut_off(message, fault) if fault and message.role == "assistant" else message
 

@@ -264,7 +264,8 @@ class _Log:
             return event
         first, _, last = event.record.partition(" to ")
         origin = self._origins[last or first]
-        messages, changes = event.messages, Counter(event.changes)
+        messages = self._tools.with_errors(origin.trace, event.messages)
+        changes = Counter(event.changes)
         if results := self._tools.answers(origin.trace, messages):
             messages = (*messages, Message("tool", results))
             changes["results_from_tool_spans"] += len(results)

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, ToolResult, Used
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    ToolResult,
+    Used,
+)
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import calls
@@ -58,15 +68,34 @@ class ToolRuns:
         self._results: dict[_CallKey, ToolResult | None] = {}  # None: several different ones
         self._used: set[_CallKey] = set()  # results that completed a conversation
         self._called: set[_CallKey] = set()  # calls that requests contain
+        self._failed: set[_CallKey] = set()  # calls whose run failed according to its span
 
     def take(self, span: Span, reading: SpanReading) -> None:
         """Adds a run of a tool."""
         self._runs.append((span.where, span.place, span.trace, reading))
         call_id = reading.call.id if reading.call is not None else None
+        if call_id and span.failed:
+            self._failed.add(_key(span.trace, call_id))
         if call_id and reading.result is not None:
             key = _key(span.trace, call_id)
             same = self._results.get(key, reading.result) == reading.result
             self._results[key] = reading.result if same else None
+
+    def with_errors(self, trace: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Returns the messages with the results of failed runs marked as errors."""
+        if not self._failed:
+            return messages
+        return tuple(
+            replace(message, parts=tuple(self._with_error(trace, part) for part in message.parts))
+            if message.role == "tool"
+            else message
+            for message in messages
+        )
+
+    def _with_error(self, trace: str, part: Part) -> Part:
+        if not isinstance(part, ToolResult) or _key(trace, part.call_id or "") not in self._failed:
+            return part
+        return replace(part, is_error=True)
 
     def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
         """Returns the known results of the calls in a conversation's last message."""
