@@ -41,13 +41,16 @@ def is_step(value: dict[str, Json]) -> bool:
 def read_transcript(
     source: Source, history: SessionHistory, names: Counter[str]
 ) -> Iterator[Event]:
-    """Yields the conversation of a transcript. A step that is logged twice counts as the last."""
+    """Yields the conversations of a transcript, several in a file that was joined from some.
+
+    A step that is logged twice counts as the last.
+    """
     counts: Counter[str] = Counter()
     found: dict[tuple[int, str], tuple[str, dict[str, Json]]] = {}
-    is_damaged = False
+    missing: set[str] = set()
     for record in objects(source.json_lines(), "a step that is "):
         if isinstance(record, Problem):
-            is_damaged = True
+            missing |= {"history"}
             yield record
             continue
         where, value = record
@@ -56,13 +59,35 @@ def read_transcript(
             counts[unknown_code(value.get("type"))] += 1
             continue
         key = (index, as_str(value.get("type")))
+        if key in found and _begins_another(found[key][1], value):
+            yield from _conversation(history, found, missing, counts, names)
+            history = SessionHistory(
+                history.format_name, history.name, f"{history.scope}/{where}", history.prefix
+            )
+            found, missing = {}, set()
         counts["superseded"] += key in found
         found[key] = (where, value)
+    yield from _conversation(history, found, missing, counts, names)
+    yield from ignored(+counts)
+
+
+def _begins_another(first: dict[str, Json], step: dict[str, Json]) -> bool:
+    """Returns whether a first step is that of another conversation, by its time."""
+    begins = step.get("step_index") == 0 and step.get("type") == "USER_INPUT"
+    return begins and step.get("created_at") != first.get("created_at")
+
+
+def _conversation(
+    history: SessionHistory,
+    found: dict[tuple[int, str], tuple[str, dict[str, Json]]],
+    missing: set[str],
+    counts: Counter[str],
+    names: Counter[str],
+) -> Iterator[Event]:
     steps = _Steps(history, counts=counts)
-    steps.missing |= {"history"} if is_damaged else set()
+    steps.missing |= missing
     for _, (where, value) in sorted(found.items(), key=lambda item: item[0][0]):
         steps.add(where, value)
-    yield from ignored(+counts)
     yield from history.conversations(steps.records, names=names)
 
 
