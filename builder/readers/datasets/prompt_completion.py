@@ -4,6 +4,10 @@ A `text`, or a `prompt` with its `completion`, may be a conversation as a chat t
 (`<|im_start|>role … <|im_end|>`); its messages are read as those of rows (openai-chat). Answers
 within the prompt are context. Without these tokens a prompt is the user's message and the
 completion the answer.
+
+Rows of Alpaca (instruction, input, output) and of ms-swift (query, response) are the same in other
+columns; both may have a system prompt and earlier turns in `history`, pairs of question and answer,
+which their trainers train as well.
 """
 
 from __future__ import annotations
@@ -18,9 +22,13 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import read_chat
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import as_list, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
+_COLUMNS = (("instruction", "output"), ("query", "response"))
+"""Columns of question and answer: Alpaca's and ms-swift's."""
 _START, _END = "<|im_start|>", "<|im_end|>"
 _MESSAGE = re.compile(r"\s*<\|im_start\|>(\w+)\n(.*?)(<\|im_end\|>|\Z)", re.DOTALL)
 _AFTER = re.compile(r"\s*(?:<\|endoftext\|>|</s>)?\s*\Z")
@@ -38,7 +46,16 @@ def recognise(source: Source) -> str | None:
         text = row.get("text")
         if isinstance(text, str) and _is_rendered(text):
             return "texts in ChatML"
+        if (columns := _question_columns(row)) is not None:
+            return f"texts of {' and '.join(columns)}"
     return None
+
+
+def _question_columns(row: dict[str, Json]) -> tuple[str, str] | None:
+    """Returns the columns of question and answer, if the row has them as texts."""
+    return next(
+        (pair for pair in _COLUMNS if all(isinstance(row.get(key), str) for key in pair)), None
+    )
 
 
 def _is_rendered(text: str) -> bool:
@@ -48,7 +65,8 @@ def _is_rendered(text: str) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each row, and one for the rejected completion of a preference."""
-    return read_rows(source, _events, {"text", "prompt", "completion"})
+    columns = {"text", "prompt", "completion", "history", "rejected_response"}
+    return read_rows(source, _events, columns.union(*_COLUMNS))
 
 
 def _events(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
@@ -60,11 +78,16 @@ def _events(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[E
         return
     found = _row(where, row, names)
     yield dispreferred(found, records=1) if is_worse(row) else found
+    if isinstance(row.get("rejected_response"), str):
+        other = _row(where, {**row, "response": row["rejected_response"]}, names)
+        yield dispreferred(other, records=0)
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     prompt, completion, text = (row.get(key) for key in ("prompt", "completion", "text"))
     name = row_name(where, row.get("id"), names)
+    if "prompt" not in row and (columns := _question_columns(row)) is not None:
+        return read_chat(name, where, _question_and_answer(row, columns), row.get("tools"))
     if isinstance(prompt, str) and isinstance(completion, str):
         if not _is_rendered(prompt):
             return read_chat(name, where, [_message("user", prompt), _answer(completion)])
@@ -85,6 +108,18 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     if context and isinstance(found, Conversation):
         found = replace(found, recorded=True)
     return found
+
+
+def _question_and_answer(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
+    """Returns the messages of a row with a question, its answer and the turns before them."""
+    question, answer = columns
+    system = row.get("system")
+    found: list[Json] = [_message("system", system)] if isinstance(system, str) and system else []
+    for pair in as_list(json_in_text(row.get("history"))):
+        earlier, reply = (*as_list(pair), None, None)[:2]
+        found += [_message("user", as_str(earlier)), _answer(as_str(reply))]
+    texts = (as_str(row[question]), as_str(row.get("input")) if question == "instruction" else "")
+    return [*found, _message("user", "\n".join(filter(None, texts))), _answer(as_str(row[answer]))]
 
 
 def _messages(text: str, context: int) -> tuple[list[Json], bool]:
@@ -120,7 +155,10 @@ def _answer(text: str) -> Json:
 
 READER = Reader(
     name="prompt-completion",
-    summary="rows of prompt and completion as texts, and rows with a text in ChatML",
+    summary=(
+        "rows of prompt and completion as texts, of instruction and output (Alpaca), of query and"
+        " response (ms-swift), and rows with a text in ChatML"
+    ),
     evidence=("documentation",),
     recognise=recognise,
     generic=True,
