@@ -9,8 +9,6 @@ import typer
 
 from builder.cli import options
 from builder.cli.output import Output
-from builder.normalize.options import Unit
-from builder.options import Preset
 from builder.problem import UsageError
 from builder.verify.options import VerifyOptions
 
@@ -43,17 +41,9 @@ def common(
 @app.command()
 def build(
     inputs: options.Inputs = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", help="The output folder, or its address in a store."),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
-    ] = None,
-    preset: Annotated[
-        Preset | None,
-        typer.Option(help="Options by purpose, which -c overrides (configs/presets)."),
-    ] = None,
+    out: options.Destination = None,
+    config: options.BuildConfig = None,
+    preset: options.ChosenPreset = None,
     tools: options.ToolsFile = None,
     system: options.SystemFile = None,
     format: options.Format = None,  # noqa: A002 - the option's name
@@ -63,13 +53,8 @@ def build(
     workers: options.Workers = None,
     engine: options.Engine = "local",
     ray_address: options.RayAddress = None,
-    review: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start over; default: continue an earlier run.")
-    ] = False,
+    review: options.Review = None,
+    fresh: options.Fresh = False,
     allow_eval: options.AllowEval = False,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
@@ -83,12 +68,11 @@ def build(
     from builder.paths import UserPath
 
     chosen = load_config(config, preset)
-    mapped = str(mapping) if mapping is not None else None
     chosen = override(
         chosen,
         inputs=inputs or (),
         format=format,
-        mapping=mapped,
+        mapping=str(mapping) if mapping is not None else None,
         tools=tools or (),
         system=system or (),
     )
@@ -123,15 +107,11 @@ def build(
 @app.command()
 def verify(
     dataset: options.Dataset,
-    tokenizer: Annotated[
-        list[str] | None, typer.Option(help="qwen3 (embedded), a folder, a Hub id.")
-    ] = None,
+    tokenizer: options.Tokenizers = None,
     chat_template: options.ChatTemplate = None,
     masks: options.Masks = None,
     schema: options.Schema = "report",
-    unit: Annotated[
-        Unit | None, typer.Option(help="The training unit; default: from meta/, conversation.")
-    ] = None,
+    unit: options.TrainingUnit = None,
     loaded: options.AsLoaded = False,
     parity: options.Parity = "report",
     mode: options.InferenceMode = "non-thinking",
@@ -163,9 +143,7 @@ def inspect(
     index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
     format: options.Format = None,  # noqa: A002 - the option's name
     mapping: options.MappingFile = None,
-    suggest_mapping: Annotated[
-        bool, typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own.")
-    ] = False,
+    suggest_mapping: options.SuggestMapping = False,
     config: options.ConfigFile = None,
     tokenizer: options.Tokenizer = None,
     chat_template: options.ChatTemplate = None,
@@ -201,9 +179,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
     tokenizer: options.Tokenizer = None,
     chat_template: options.ChatTemplate = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
-    ] = False,
+    fresh: options.ReplacesExport = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -225,9 +201,7 @@ def export(
 def push(
     dataset: Annotated[str, typer.Argument(help="A folder made by build.")],
     repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would change; change nothing.")
-    ] = False,
+    dry_run: options.DryPush = False,
     public: options.Public = False,
     revision: options.Branch = "main",
     create_pr: options.CreatePr = False,
@@ -273,9 +247,7 @@ def report(
 def view(
     dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
     logs: options.Logs = None,
-    review: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Default: DATASET.review.jsonl, next to it.")
-    ] = None,
+    review: options.ReviewFile = None,
     review_csv: options.ReviewCsv = None,
     port: options.Port = 0,
     opens: options.Opens = True,
@@ -335,21 +307,15 @@ def formats(
     from builder.cli.formats import explain as explain_path
     from builder.cli.formats import list_formats
 
-    if explain is not None:
-        return explain_path(explain, output=Output(as_json, quiet))
-    return list_formats(output=Output(as_json, quiet))
+    output = Output(as_json, quiet)
+    return list_formats(output=output) if explain is None else explain_path(explain, output=output)
 
 
 @app.command()
 def collect(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder that keeps the logs.")],
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="INPUT…", help="Files and folders; default: those of all agents."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
-    ] = False,
+    inputs: options.Collected = None,
+    dry_run: options.DryCollect = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -361,34 +327,12 @@ def collect(
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def capture(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND…", help="The command whose requests are captured."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The folder of captures (captures), or the FILE."),
-    ] = None,
-    serve: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Serve there until Ctrl-C; 0: any free port."
-        ),
-    ] = None,
-    definitions: Annotated[
-        bool,
-        typer.Option(
-            "--definitions", help="Keep only the prompt and the tools it sends; no provider needed."
-        ),
-    ] = False,
-    own_settings: Annotated[
-        bool,
-        typer.Option("--own-settings", help="Definitions with your own settings, not a new home."),
-    ] = False,
-    upstream: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
-    ] = None,
+    command: options.Command = None,
+    out: options.Captures = None,
+    serve: options.Serve = None,
+    definitions: options.Definitions = False,
+    own_settings: options.OwnSettings = False,
+    upstream: options.Upstream = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -411,9 +355,7 @@ def capture(
 def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
-    ] = None,
+    config: options.MergeConfig = None,
     workers: options.Workers = None,
     strict: options.Strict = False,
     as_json: options.AsJson = False,
@@ -424,10 +366,9 @@ def merge(
     from builder.cli.merge import run_merge
     from builder.config import load_config
 
-    chosen = load_config(config)
     return run_merge(
         datasets,
-        chosen,
+        load_config(config),
         out,
         workers=workers,
         strict=strict,

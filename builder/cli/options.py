@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from builder.api import EngineName
+from builder.normalize.options import Unit
+from builder.options import Preset
 from builder.verify.options import Mode, ParityPolicy, SchemaPolicy
 
 Dataset = Annotated[
@@ -107,4 +109,74 @@ ChatTemplate = Annotated[
     typer.Option(
         "--chat-template", metavar="FILE|SHA256", help="Another chat template (docs/templates.md)."
     ),
+]
+
+Destination = Annotated[
+    str | None,
+    typer.Option("--out", "-o", help="The output folder, or its address in a store."),
+]
+BuildConfig = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
+]
+ChosenPreset = Annotated[
+    Preset | None, typer.Option(help="Options by purpose, which -c overrides (configs/presets).")
+]
+Review = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Leave out the samples that this review rejects."),
+]
+TrainingUnit = Annotated[
+    Unit | None, typer.Option(help="The training unit; default: from meta/, conversation.")
+]
+Tokenizers = Annotated[list[str] | None, typer.Option(help="qwen3 (embedded), a folder, a Hub id.")]
+Command = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="-- COMMAND…", help="The command whose requests are captured."),
+]
+Captures = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The folder of captures (captures), or the FILE."),
+]
+Serve = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, metavar="PORT", help="Serve there until Ctrl-C; 0: any free port."
+    ),
+]
+Definitions = Annotated[
+    bool,
+    typer.Option(
+        "--definitions", help="Keep only the prompt and the tools it sends; no provider needed."
+    ),
+]
+OwnSettings = Annotated[
+    bool,
+    typer.Option("--own-settings", help="Definitions with your own settings, not a new home."),
+]
+Upstream = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VARIABLE=URL", help="The provider behind a variable."),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start over; default: continue an earlier run.")
+]
+ReplacesExport = Annotated[
+    bool, typer.Option("--fresh", help="Replace an earlier export in the folder.")
+]
+SuggestMapping = Annotated[
+    bool, typer.Option("--suggest-mapping", help="Propose a mapping for a log of your own.")
+]
+DryPush = Annotated[bool, typer.Option("--dry-run", help="List what would change; change nothing.")]
+DryCollect = Annotated[
+    bool, typer.Option("--dry-run", help="List what would be copied; copy nothing.")
+]
+Collected = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT…", help="Files and folders; default: those of all agents."),
+]
+ReviewFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Default: DATASET.review.jsonl, next to it.")
+]
+MergeConfig = Annotated[
+    Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
 ]

@@ -1,0 +1,48 @@
+"""The first screen of the report: what it counts, and what it suggests to do."""
+
+import re
+
+import pytest
+from report_pages import plain
+
+from builder.audit.result import Audit, AuditFacts, AuditFinding
+from builder.output.manifest import Manifest
+from builder.report.survey import Survey
+from builder.report.verdict import verdict
+
+
+@pytest.mark.parametrize(
+    ("tokens", "share", "expected"),
+    [(2_404, 0.202, "20.2 %"), (2_404, 0.202, "about 490 tokens"), (3, 0.5, "about 2 tokens"),
+     (2_926_282, 0.229, "about 670,000 tokens"), (10, None, "10")],
+)  # fmt: skip
+def test_the_first_screen_shows_how_much_of_the_text_is_trained(tokens, share, expected):
+    counts = Survey(samples=1, tokens=tokens, has_tokens=True)
+    page = plain(verdict(counts, None, Manifest(), Audit(1, facts=AuditFacts(trained=share))))
+    assert expected in page
+    assert ("of the text is trained" in page) == (share is not None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "expected"),
+    [("report", "secret", "audit.secrets: redact"), ("off", "secret", "audit.secrets: redact"),
+     ("redact", "github_token", "audit.secrets: redact"),
+     ("redact", "secret", "results of password generators"),
+     ("reject", "secret", "results of password generators"),
+     ("redact", "scanned_secret", "results of password generators")],
+)  # fmt: skip
+def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, code, expected):
+    found = AuditFinding("secrets", code, "values", 3, 1)
+    reported = {"config": {"audit": {"secrets": mode}}}
+    page = plain(verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, (found,))))
+    assert expected in page
+    assert ("audit.secrets: redact" in page) != ("results of password generators" in page)
+
+
+def test_secrets_come_first_but_not_those_left_by_design():
+    found = (AuditFinding("secrets", "secret", "values", 1, 1),
+             AuditFinding("personal_data", "mail", "addresses", 2, 2))  # fmt: skip
+    for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
+        reported = {"config": {"audit": {"secrets": mode}}}
+        page = verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
+        assert re.findall(r"<li>(\w+),", page) == expected
