@@ -24,6 +24,9 @@ ORDER = (
 
 PACKAGE = ROOT / "builder"
 
+LINES = 400
+"""The maximum of a file. `builder/api.py` and the reader of Claude Code are above it."""
+
 
 @cache
 def modules():
@@ -118,3 +121,12 @@ def test_no_public_class_name_occurs_twice():
             places[one].append(name)
     twice = {name: where for name, where in places.items() if len(where) > 1}
     assert not twice
+
+
+def test_no_file_has_more_than_400_lines():
+    """A longer one has a seam: two subjects in one file."""
+    folders = ("builder", "scripts", "tests")
+    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert len(files) > 500
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
+    assert not {str(path): count for path, count in lines.items() if count > LINES}

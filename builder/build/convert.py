@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from builder.audit.pattern import pattern
 from builder.build.preferences import Corrected, abandonment, alternative
 from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
+from builder.build.sample_meta import Converted, license_of, sample_meta
 from builder.build.spool import Spool
-from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used, lowest
-from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
+from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
 from builder.ledger import call_keys
 from builder.normalize.captured import for_log
 from builder.normalize.definitions import calls_undefined, definitions_in
@@ -28,7 +26,6 @@ from builder.normalize.shared import SharedTools
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flat_turn
-from builder.qwen3.parity import counts
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.readers.mapping.read import SUGGESTION, mapped_reader
 from builder.readers.mapping.spec import MappingSpec
@@ -37,13 +34,9 @@ from builder.select.alternatives import Alternative
 from builder.select.splits import session_digest
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
-from builder.text import clean, map_strings
-from builder.verify.recorded import TokenComparison
 from builder.verify.verifier import Verifier
 
 DEFAULT_LENGTHS = LengthOptions()
-_OF_TEXT = frozenset({"text", "call", "system", "retokenised", "end"})
-"""Causes of a difference to recorded tokens that a placeholder may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +224,7 @@ def _conversation(
     tools_source = "none"
     without_secrets = False
     code: str | None = None
+    terms = license_of(conversation, task.license, scrubber)
     abandoned: Alternative | None = None
     pairs = Corrected()
     try:
@@ -246,7 +240,7 @@ def _conversation(
             definitions = digested_definitions(dialogue.tools, tools_source, task.options.tools)
             messages = ((*flat_turn(turn), turn.trained) for turn in dialogue.turns)
             prefixes = prefix_digests(messages, definitions)
-            converted = _Converted(conversation, task, normalised)
+            converted = Converted(conversation, normalised, task.options.unit, terms)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, writer)
@@ -268,7 +262,6 @@ def _conversation(
     kept = _calls_of(normalised, in_samples) if in_samples else frozenset()
     outcomes = call_outcomes(keys, dropped, kept, code)
     session = session_digest(conversation.id, name, task.origin)
-    terms = _license(conversation, task, scrubber)
     writer.entry(
         ConversationEntry(
             code,
@@ -286,7 +279,7 @@ def _conversation(
 
 
 def _write_sample(
-    converted: _Converted,
+    converted: Converted,
     proof: VerifiedExample,
     prefixes: Sequence[bytes],
     pairs: Corrected,
@@ -294,7 +287,7 @@ def _write_sample(
     writer: ResultWriter,
 ) -> SampleEntry:
     """Writes a proven sample with its line of meta/; returns its description for the entry."""
-    meta = _meta(converted, proof, writer.summary, scrubber)
+    meta = sample_meta(converted, proof, writer.summary, scrubber)
     models = tuple(name and scrubber.text(name) for name in proof.models)
     corrected = tuple(pairs.of(proof, converted.normalised, meta.record))
     several = models if len(models) > 1 else ()
@@ -326,12 +319,6 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
     return frozenset(ordinal for at in answers for ordinal in kept[at])
 
 
-def _license(conversation: Conversation, task: Task, scrubber: Scrubber) -> str | None:
-    """Returns the license that the user states for the input, or else the logged one."""
-    terms = task.license or conversation.license
-    return scrubber.text(terms) if terms else None
-
-
 def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
     """Writes a reject for a conversation or one of its samples; returns the code."""
     message = f"{problem.detail} ({problem.where})"
@@ -351,89 +338,3 @@ def call_outcomes(
         (key, None if ordinal in kept else dropped.get(ordinal, code))
         for ordinal, key in enumerate(keys)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Converted:
-    """The data that the samples of one conversation share."""
-
-    conversation: Conversation
-    task: Task
-    normalised: Normalised
-
-
-def _meta(
-    converted: _Converted, proof: VerifiedExample, summary: ResultSummary, scrubber: Scrubber
-) -> SampleMeta:
-    """Returns the sample's line in meta/, without preference pairs.
-
-    `changes` are those of the whole conversation and of the sample. `context`, `assistant_turns`,
-    `parity` and `spans` describe the sample's targets.
-    """
-    conversation, normalised = converted.conversation, converted.normalised
-    example, sample, verdict = proof.example, proof.sample, proof.verdict
-    counted = Counter(normalised.changes) + Counter(example.changes)
-    changes = dict(sorted(counted.items()))
-    reasoning = normalised.reasoning
-    if reasoning == "kept" and not any(turn.reasoning for turn in example.dialogue.turns):
-        reasoning = "dropped" if changes.get("reasoning_dropped") else "none"
-    context = lowest(proof.contexts)
-    assert context is not None, "a sample has a target"
-    outcome = conversation.outcome
-    model = next((name for name in reversed(proof.models) if name), None)
-    return SampleMeta(
-        id=sample.id,
-        source=scrubber.text(summary.name),
-        format=summary.format,
-        record=scrubber.text(conversation.record),
-        conversation=scrubber.text(conversation.id),
-        model=model and scrubber.text(model),
-        license=_license(conversation, converted.task, scrubber),
-        context=context,
-        outcome=None if outcome is None else _scrubbed_outcome(outcome, scrubber),
-        unit=converted.task.options.unit,
-        tools_source=normalised.tools_source,
-        reasoning=reasoning,
-        changes=changes,
-        pattern=pattern(example.dialogue),
-        schema_violations=sum(item.code == "schema" for item in verdict.warnings),
-        calls=verdict.calls,
-        assistant_turns=len(verdict.spans),
-        parity=counts(verdict.parity),
-        chars=len(verdict.text),
-        tokens=verdict.tokens,
-        render_sha256=verdict.render_sha256,
-        spans=verdict.spans,
-        **_recorded(verdict.recorded, counted, scrubber),
-    )
-
-
-def _recorded(
-    found: TokenComparison | None, changes: Mapping[str, int], scrubber: Scrubber
-) -> dict[str, Any]:
-    """Returns the keys of meta/ about the tokens in the log.
-
-    The recorded token of a text that was redacted is not shown, since it may be part of a secret.
-    """
-    if found is None:
-        return {}
-    if found.at is None:
-        return {"tokens_recorded": EQUAL}
-    cause, recorded = found.cause, scrubber.text(found.recorded)
-    if changes.keys() & {"secret_redacted", "pseudonymised"} and cause in _OF_TEXT:
-        cause, recorded = "redacted", ""
-    difference = TokenDifference(cause=cause, sample=scrubber.text(found.sample), recorded=recorded)
-    return {"tokens_recorded": f"differ at {found.at}", "tokens_difference": difference}
-
-
-def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Mapping[str, Json] | None:
-    """Returns the outcome as logged, without secrets, limited in depth and length."""
-
-    def cleaned(text: str) -> str:
-        return scrubber.text(clean(text, Counter()))
-
-    try:
-        found = map_strings(dict(outcome), cleaned)
-    except KeyError:  # two keys contain the same secret, or are two spellings of a name
-        return None
-    return found if isinstance(found, dict) else None

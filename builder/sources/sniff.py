@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import BinaryIO
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads_leniently
 from builder.problem import Problem
+from builder.sources.stream import ZIP_MAGIC
 from builder.sources.table import Table
 
 BOM = b"\xef\xbb\xbf"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 PEEK_LINES = 200
 PEEK_BYTES = 4 << 20
+
+Decoded = list[tuple[bytes, Json]]
+"""Lines with their values, so that they need not be decoded again."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,49 @@ def is_utf_16(head: bytes) -> bool:
     pairs = head[:200]  # JSON begins with ASCII: each other byte is 0
     zeros = [pairs[at::2].count(0) for at in (0, 1)]
     return len(pairs) > 8 and 0 in zeros and max(zeros) > len(pairs) * 0.4
+
+
+def peek_file(
+    head: bytes,
+    lines: Callable[[], Generator[bytes]],
+    document: Callable[[Decoded], Json | Problem],
+) -> tuple[Peek, Decoded]:
+    """Returns the beginning of a file, and the lines that were decoded for it.
+
+    `head` are its first bytes, `lines` yields its first lines, and `document` decodes all of it as
+    one value; it gets the first line if that is a value.
+    """
+    text = head.removeprefix(BOM)
+    if not text.strip():
+        return Peek("empty"), []
+    if text.startswith(SQLITE_MAGIC):
+        return Peek("sqlite"), []
+    if text.startswith(ZIP_MAGIC):
+        return Peek("zip"), []
+    if is_utf_16(head):
+        return Peek("utf-16"), []
+    some = lines()
+    first = next(some, b"")
+    value, exact = container(first)
+    second = next(some, None) if value is not None else None
+    if second is not None:
+        begun = (first.removeprefix(BOM), value, exact)
+        found = [begun, *decoded_lines(chain([second], some))]
+        kept = [(line, item) for line, item, exact in found if exact and len(line) <= PEEK_BYTES]
+        return Peek("jsonl", tuple(item for _, item, _ in found)), kept
+    some.close()
+    problem: Problem | None = None
+    if value is not None or text.lstrip()[:1] in (b"[", b"{"):
+        whole = document([(first, value)] if value is not None and exact else [])
+        if not isinstance(whole, Problem):
+            items = whole[:PEEK_LINES] if isinstance(whole, list) else [whole]
+            return Peek("json", tuple(items)), []
+        problem = whole
+    # The first line of a log may be corrupt and later ones valid.
+    values = [item for item in (container(line)[0] for line in lines()) if item is not None]
+    if any(isinstance(item, dict) and item for item in values):
+        return Peek("jsonl", tuple(values)), []
+    return Peek("binary" if b"\x00" in text else "text", problem=problem), []
 
 
 def peek_rows(table: Table) -> Peek:

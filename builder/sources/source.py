@@ -12,7 +12,6 @@ import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -21,20 +20,9 @@ from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
 from builder.sources.related import related_path
-from builder.sources.sniff import (
-    BOM,
-    PEEK_BYTES,
-    PEEK_LINES,
-    SQLITE_MAGIC,
-    Peek,
-    container,
-    decoded_lines,
-    is_utf_16,
-    peek_rows,
-    some_lines,
-)
+from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines
 from builder.sources.store import StoredObject
-from builder.sources.stream import STREAM_ERRORS, ZIP_MAGIC, decompressed, pieces, stream_problem
+from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, stream_problem
 from builder.sources.table import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -214,7 +202,20 @@ class Source:
     @cached_property
     def peek(self) -> Peek:
         """The contents of the beginning of the file, for recognition."""
-        return _peek(self)
+        if self.members:
+            return Peek("folder")
+        if self.table is not None:
+            return peek_rows(self.table)
+        found, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
+        return found
+
+    def _some_lines(self) -> Generator[bytes]:
+        with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
+            yield from some_lines(stream, self.max_record_bytes)
+
+    def _begun_document(self, decoded: list[tuple[bytes, Json]]) -> Json | Problem:
+        self._decoded = decoded
+        return self.document()
 
     # -- records -----------------------------------------------------------------------------
 
@@ -371,51 +372,3 @@ class Source:
         value, exact = loads_leniently(data)
         self.is_exact = self.is_exact and exact
         return value
-
-
-def _peek(source: Source) -> Peek:
-    if source.members:
-        return Peek("folder")
-    if source.table is not None:
-        return peek_rows(source.table)
-    head = source.head.removeprefix(BOM)
-    if not head.strip():
-        return Peek("empty")
-    if head.startswith(SQLITE_MAGIC):
-        return Peek("sqlite")
-    if head.startswith(ZIP_MAGIC):
-        return Peek("zip")
-    if is_utf_16(source.head):
-        return Peek("utf-16")
-    lines = _some_lines(source)
-    first = next(lines, b"")
-    value, exact = container(first)
-    second = next(lines, None) if value is not None else None
-    if second is not None:
-        begun = (first.removeprefix(BOM), value, exact)
-        decoded = [begun, *decoded_lines(chain([second], lines))]
-        source._decoded = [
-            (line, item) for line, item, exact in decoded if exact and len(line) <= PEEK_BYTES
-        ]
-        return Peek("jsonl", tuple(item for _, item, _ in decoded))
-    lines.close()
-    problem: Problem | None = None
-    if value is not None or head.lstrip()[:1] in (b"[", b"{"):
-        source._decoded = [(first, value)] if value is not None and exact else []
-        document = source.document()
-        source._decoded = []
-        if not isinstance(document, Problem):
-            items = document[:PEEK_LINES] if isinstance(document, list) else [document]
-            return Peek("json", tuple(items))
-        problem = document
-    # The first line of a log may be corrupt and later ones valid.
-    found = (container(line)[0] for line in _some_lines(source))
-    values = [item for item in found if item is not None]
-    if any(isinstance(item, dict) and item for item in values):
-        return Peek("jsonl", tuple(values))
-    return Peek("binary" if b"\x00" in head else "text", problem=problem)
-
-
-def _some_lines(source: Source) -> Generator[bytes]:
-    with contextlib.suppress(*STREAM_ERRORS), source.open() as stream:
-        yield from some_lines(stream, source.max_record_bytes)

@@ -14,14 +14,10 @@ from dataclasses import replace
 from builder.conversation import Context, Conversation, Event, Ignored, Json, Part
 from builder.problem import Problem
 from builder.readers.api.capture.api import Api, ApiAnswer, History
-from builder.readers.api.capture.chain import (
-    RequestChain,
-    abandoned,
-    answer_message,
-    record_of,
-)
+from builder.readers.api.capture.chain import RequestChain
 from builder.readers.api.capture.dialect import path_for_counting
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.capture.given_answers import abandoned, answer_message, record_of
 from builder.readers.api.capture.response_state import response_problem, why_unanswered
 from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import Marks, calls, thoughts, without_billing
