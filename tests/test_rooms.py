@@ -25,7 +25,7 @@ ORDER = (
 PACKAGE = ROOT / "builder"
 
 LINES = 400
-"""The maximum of a file. `builder/api.py` and the reader of Claude Code are above it."""
+"""The maximum of a file."""
 
 
 @cache

@@ -34,6 +34,7 @@ from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, is_qwen, read_line
 from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
+from builder.readers.agents.claude_code.prompts import command_prompts, texts_of, warmups
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
@@ -48,7 +49,6 @@ _END = "cost-state"
 _IGNORED = (KNOWN | KINDS) - {"user", "assistant"}
 """Types of lines that never contain a turn."""
 _SPEAKERS = ("user", "assistant")
-_WARMUP = "Warmup"
 
 
 def recognise(source: Source) -> str | None:
@@ -217,7 +217,7 @@ class _Log:
         )
         info = _BranchInfo.of(branch, assembly.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
-        untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
+        untrained.update(dict.fromkeys(warmups(lines, stretches), "warmup"))
         without = assembly.messages if self.copied else assembly.before_turns()
         for stretch in stretches or [Stretch([*without])]:
             new = assembly.members - self.used
@@ -322,7 +322,7 @@ class _BranchInfo:
     def of(cls, branch: Branch, changes: Counter[str]) -> _BranchInfo:
         first, last = branch.lines[0], branch.lines[-1]
         name = "/".join(part for part in (last.session, last.agent) if part) or "session"
-        prompts = _command_prompts(branch.lines)
+        prompts = command_prompts(branch.lines)
         return cls(
             name=name,
             first=first,
@@ -332,7 +332,7 @@ class _BranchInfo:
                 text.strip()
                 for line in branch.lines
                 if line.kind == "user" and line.is_meta and line.uuid not in prompts
-                for text in _texts(line)
+                for text in texts_of(line)
             ),
             denials={
                 call_id: as_str(line.value.get("toolDenialKind"))
@@ -342,41 +342,6 @@ class _BranchInfo:
             },
             changes=changes + Counter({"command_prompt": len(prompts)}),
         )
-
-
-def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
-    """Returns the uuids of lines with prompts of slash commands, if the user typed nothing else.
-
-    These lines are marked as the program's text but contain the user's request.
-    """
-    found: set[str] = set()
-    run: list[SessionLine] = []
-    command = typed = False
-    for line in lines:
-        if line.is_answer:
-            found |= set() if typed else {line.uuid for line in run}
-            run, command, typed = [], False, False
-        elif line.kind == "user":
-            typed = typed or line.is_typed
-            if line.is_meta and command and not any(map(_is_tagged, _texts(line))):
-                run.append(line)
-            command = command or any("<command-name>" in text for text in _texts(line))
-    return found if typed else found | {line.uuid for line in run}
-
-
-def _is_tagged(text: str) -> bool:
-    return text.lstrip().startswith("<")
-
-
-def _texts(line: SessionLine) -> Iterator[str]:
-    return (as_str(block.get("text")) for block in line.blocks if block.get("type") == "text")
-
-
-def _warmups(lines: Iterable[SessionLine], stretches: Iterable[Stretch]) -> Iterator[str]:
-    """Yields the keys of turns that answer a prompt for warming up the cache."""
-    prompts = [line for line in lines if line.kind == "user" and line.is_typed]
-    if prompts and all([*_texts(line)] == [_WARMUP] for line in prompts):
-        yield from (turn.key for stretch in stretches for turn in stretch.targets)
 
 
 def _code(value: dict[str, Json]) -> str:

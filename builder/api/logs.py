@@ -1,0 +1,170 @@
+"""Implements the functions of the API that read logs and make datasets of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from builder.api.progress import (
+    OnMessage,
+    OnProgress,
+    ReadingProgress,
+    ignore,
+)
+from builder.given import InputsLike, Row, given_config, given_inputs
+from builder.problem import Problem, UsageError, nearest
+
+if TYPE_CHECKING:
+    from builder.card.built import Built
+    from builder.config import Config
+    from builder.conversation import Event
+    from builder.sources.source import Source
+
+EngineName = Literal["local", "ray"]
+"""The engines that can run a build."""
+
+
+def find_sources(path: str | Path) -> Iterator[Source | Problem]:
+    """Yields the sources at a path, glob, store URL or `hf://` dataset, in a fixed order.
+
+    A source that cannot be opened is a Problem. Raises UsageError if nothing is there.
+    """
+    from builder.readers.discovery import find_sources as find
+
+    return find(os.fspath(path))
+
+
+def read(
+    source: Source | str | Path | Sequence[Row],
+    format: str | None = None,  # noqa: A002 - as the option
+) -> Iterator[Event]:
+    """Yields the conversations of a source, and the outcome of its other records.
+
+    A path, glob or URL means all sources there; records in memory are one source. `format` names a
+    reader; None chooses the reader that recognises the source. Raises UsageError if there is no
+    such reader, or not exactly one that recognises the source.
+    """
+    from builder.jsonio import dumps
+    from builder.sources.source import Source
+
+    if isinstance(source, Source):
+        return _read(source, format)
+    if isinstance(source, str | os.PathLike):
+        return _read_all(list(find_sources(source)), format)
+    lines = "".join(f"{dumps(dict(row))}\n" for row in source)
+    return _read(Source("records", data=lines.encode("utf-8", "surrogatepass")), format)
+
+
+def _read_all(sources: Sequence[Source | Problem], name: str | None) -> Iterator[Event]:
+    from builder.sources.copies import local_copy
+
+    for item in sources:
+        if isinstance(item, Problem):
+            yield item
+            continue
+        with local_copy(item) as copy:
+            yield from _read(copy, name)
+
+
+def _read(source: Source, name: str | None) -> Iterator[Event]:
+    from builder.readers import read_events, readers, recognise
+
+    known = readers()
+    named = name is not None
+    if name is None:
+        claims = recognise(source)
+        if len(claims) != 1:
+            found = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
+            raise UsageError(f"source {source.name!r}: {found}; name a format")
+        name = next(iter(claims))
+    elif name not in known:
+        raise UsageError(f"format {name!r}: no such reader{nearest(name, known)}")
+    return read_events(known[name], source, named=named)
+
+
+def build_dataset(
+    inputs: InputsLike,
+    out: str | Path,
+    *,
+    config: Config | Mapping[str, Any] | str | Path | None = None,
+    workers: int = 1,
+    engine: EngineName = "local",
+    ray_address: str | None = None,
+    fresh: bool = False,
+    on_progress: OnProgress = ignore,
+    on_message: OnMessage = ignore,
+) -> Built:
+    """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
+
+    `inputs` replace those of `config`, unless there are none ([]); they keep what it says of their
+    paths. `out` may be an address in a store. More than one worker starts processes; only on
+    Windows a script then needs its `if __name__ == "__main__":`. An interrupted run is resumed,
+    unless `fresh`. `on_message` gets warnings before the work begins. Raises UsageError (input,
+    configuration, tokenizer, output folder), LedgerFault (a bug of ours).
+    """
+    from builder.build.job import build
+    from builder.output.remote import RemoteOutput
+    from builder.sources.store import is_url, local_path
+
+    place = local_path(os.fspath(out))
+    remote = RemoteOutput(place) if is_url(place) else None
+    reading = ReadingProgress(on_progress)
+    with (
+        given_inputs(inputs, given_config(config)) as chosen,
+        _engine(engine, workers, ray_address) as running,
+    ):
+        if remote is not None:
+            remote = replace(remote, shares=running.name == "ray")
+            remote.check()
+        return build(
+            chosen,
+            remote.local_folder if remote is not None else Path(place),
+            engine=running,
+            fresh=fresh,
+            progress=reading.begin,
+            phase=phases_of(on_progress),
+            warn=on_message,
+            remote=remote,
+        )
+
+
+@contextlib.contextmanager
+def _engine(name: EngineName, workers: int, ray_address: str | None) -> Iterator[Any]:
+    """Yields the engine. Raises UsageError for conflicting options."""
+    from builder.build.engine import local
+
+    if name == "ray":
+        from builder.build.ray_engine import RayOptions, on_ray
+
+        with on_ray(RayOptions(ray_address, workers or None)) as running:
+            yield running
+    elif ray_address is not None:
+        raise UsageError("--ray-address: requires --engine ray")
+    else:
+        yield local(workers)
+
+
+def merge_datasets(
+    datasets: Sequence[str | Path],
+    out: str | Path,
+    *,
+    config: Config | Mapping[str, Any] | str | Path | None = None,
+    workers: int = 1,
+    on_progress: OnProgress = ignore,
+) -> Built:
+    """Combines built folders into one (docs/merge.md), without reading logs again.
+
+    Raises UsageError if a folder was not made by build, if their options differ, or if `out` cannot
+    be written.
+    """
+    from builder.build.merge import merge
+
+    if isinstance(datasets, str | os.PathLike):
+        raise UsageError("datasets: must be a list of folders made by build")
+    names = [os.fspath(item) for item in datasets]
+    phase = phases_of(on_progress)
+    return merge(names, given_config(config), Path(out), workers=workers, phase=phase)
