@@ -14,6 +14,7 @@ from builder.api.progress import (
     OnProgress,
     ReadingProgress,
     ignore,
+    phases_of,
 )
 from builder.given import InputsLike, Row, given_config, given_inputs
 from builder.problem import Problem, UsageError, nearest
