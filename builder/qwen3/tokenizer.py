@@ -47,7 +47,6 @@ class Target:
     """A tokenizer with a chat template. `files` maps the names of its files to their sha256.
 
     `reference` is the text that `load` made it from, `options` are passed to every rendering.
-
     `loaded` returns the tokenizer; loading the embedded one takes a second, so it is done on first
     use. `fast` loads the same one with fastokens; it returns None if that is not installed.
     """
