@@ -15,8 +15,7 @@ one; version 1 is linear. Source: pi.md.
 - Versions before 0.86 log neither the system prompt nor tool definitions; later ones do, and also
   edits of earlier messages. A context that does not extend the one before begins a conversation of
   its own, in which the earlier answers are repeats (stretches.py).
-- Files of branched sessions repeat the history: their answers are repeats if the parent's file has
-  them. Call ids serve as keys of the calls.
+- Files of branched sessions repeat the history: answers that the parent's file has are repeats.
 """
 
 from __future__ import annotations
