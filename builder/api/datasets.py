@@ -54,6 +54,8 @@ def verify_dataset(
     unit: str | None = None,
     as_loaded: bool = False,
     masks: Sequence[str] = (),
+    witnesses: Sequence[str] = (),
+    replay: Sequence[str] = (),
     workers: int = 1,
     on_report: Callable[[LineReport], object] = ignore,
 ) -> Summary:
@@ -61,9 +63,11 @@ def verify_dataset(
 
     `unit` None: the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
-    `summary.masks`. `on_report` is called with each row's report, in order. Raises UsageError if
-    there is no such dataset or tokenizer. The options of the chat template are those of the
-    dataset's manifest, unless the tokenizer's name has some.
+    `summary.masks`; `witnesses` names engines that are asked about each proven sample, `replay`
+    servers whose parsers may change a turn before it is history (docs/verify.md). `on_report` is
+    called with each row's report, in order. Raises UsageError if there is no such dataset or
+    tokenizer. The options of the chat template are those of the dataset's manifest, unless the
+    tokenizer's name has some.
     """
     from functools import partial
 
@@ -74,14 +78,21 @@ def verify_dataset(
     from builder.verify.dataset import Summary, verify_dataset
     from builder.verify.options import VerifyOptions
     from builder.verify.verifier import verifier_for
+    from builder.verify.witnesses.count import Examination, witness_for, witnesses_named
+    from builder.verify.witnesses.replay import servers_named
 
     trainers = mask_counts.trainers_named(masks)
-    examine = partial(mask_counts.compared, tuple(trainers)) if trainers else None
+    examine: Any = partial(mask_counts.compared, tuple(trainers)) if trainers else None
+    engines, servers = tuple(witnesses_named(witnesses)), tuple(servers_named(replay))
+    if engines or servers:
+        examine = Examination(engines, servers, examine)
     summary = Summary()
     chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:
         stated = Manifest.of(expand_home(path)).tokenizer.template_options
         verifier = verifier_for(with_template(os.fspath(tokenizer), None, stated), chosen)
+        for name in engines:
+            _ = witness_for(name, verifier.target.reference)  # if it is missing, says so at once
         for report in verify_dataset(path, verifier, unit, workers, examine):
             summary.add(report)
             on_report(report)

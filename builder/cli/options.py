@@ -88,6 +88,16 @@ Schema = Annotated[SchemaPolicy, typer.Option(help="How to treat schema violatio
 Masks = Annotated[
     list[str] | None, typer.Option(metavar="TRAINER", help="Show its default mask; or: all.")
 ]
+Witness = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME,…", help="Ask other engines: llama.cpp, sglang, transformers, xgrammar."
+    ),
+]
+Replay = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SERVER,…", help="Count turns that drift when sent back: vllm, sglang."),
+]
 AsLoaded = Annotated[
     bool, typer.Option("--as-loaded", help="Also load it with `datasets`; report changes.")
 ]

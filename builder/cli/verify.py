@@ -17,6 +17,9 @@ from builder.trainers.mask_counts import Comparison, trainers_named
 from builder.verify.dataset import LineReport, Summary
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
+from builder.verify.witnesses.count import as_json as as_json_testimony
+from builder.verify.witnesses.count import drifts, lines, testimonies, witnesses_named
+from builder.verify.witnesses.replay import line, servers_named
 
 SHOWN = 100
 """Bad lines that are printed; the rest is counted."""
@@ -27,6 +30,8 @@ def run_verify(
     *,
     tokenizers: Sequence[str],
     masks: Sequence[str],
+    witnesses: Sequence[str],
+    replay: Sequence[str],
     options: VerifyOptions,
     unit: str | None,
     loaded: bool,
@@ -36,12 +41,14 @@ def run_verify(
 ) -> int:
     """Verifies against each tokenizer and prints; returns 0 if every sample is proven, else 1.
 
-    Raises UsageError for an unknown dataset, tokenizer or trainer.
+    A witness that differs is a finding too. Raises UsageError for an unknown dataset, tokenizer,
+    trainer, witness or server.
     """
     workers = workers or default_workers()
     prepare_for((expand_home(dataset),), workers, preloading(tokenizers[0]))
     targets = [target_for(name) for name in dict.fromkeys(tokenizers)]
     results: list[dict[str, Json]] = []
+    differs = False
     for target in targets:
         if len(targets) > 1 and output.in_words:
             print(f"== {target.name}")
@@ -53,6 +60,8 @@ def run_verify(
             unit=unit,
             as_loaded=loaded,
             masks=masks,
+            witnesses=witnesses,
+            replay=replay,
             workers=workers,
             on_report=lines.add,
         )
@@ -64,6 +73,7 @@ def run_verify(
             result["masks"] = {name: as_json(item) for name, item in comparisons.items()}
             if output.in_words:
                 print_masks(comparisons)
+        differs = _testify(result, summary, witnesses, replay, output) or differs
         results.append(result)
     if output.as_json:
         whole: Json = {"dataset": dataset, "targets": list(results)}
@@ -72,7 +82,31 @@ def run_verify(
         print("== all")
         for result in results:
             print(_proven(result))
-    return 1 if any(result["findings"] or not result["samples"] for result in results) else 0
+    has_findings = any(result["findings"] or not result["samples"] for result in results)
+    return 1 if has_findings or differs else 0
+
+
+def _testify(
+    result: dict[str, Json],
+    summary: Summary,
+    witnesses: Sequence[str],
+    replay: Sequence[str],
+    output: Output,
+) -> bool:
+    """Prints what witnesses found and which turns drift; returns whether a witness differs."""
+    found = testimonies(summary.masks, witnesses_named(witnesses))
+    drifting = drifts(summary.masks, servers_named(replay))
+    if found:
+        result["witnesses"] = {name: as_json_testimony(item) for name, item in found.items()}
+    if drifting:
+        result["replay"] = {
+            name: {"turns": item.turns, "with_text": item.with_text, "drifting": item.drifting}
+            for name, item in drifting.items()
+        }
+    if output.in_words:
+        for text in [*lines(found), *(line(name, item) for name, item in drifting.items())]:
+            print(escaped(text))
+    return any(item.differs for item in found.values())
 
 
 class BadLines:

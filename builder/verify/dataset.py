@@ -78,7 +78,7 @@ class Summary:
 
     `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
     rows, by their form, `changes` the changes of the conversion. `masks` are the sums of what an
-    `Examine` returned.
+    `Examine` returned: masks of trainers, and what witnesses found.
     """
 
     samples: int = 0

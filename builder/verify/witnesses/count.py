@@ -1,0 +1,133 @@
+"""Counts what the witnesses testify, and how many turns drift when they are sent back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from builder.conversation import Json
+from builder.problem import UsageError, nearest
+from builder.qwen3.parity import Spans
+from builder.qwen3.tokenizer import Target, target_for
+from builder.sample import Sample
+from builder.verify.witnesses.case import Case, NotAskedError, Witness, case_of
+from builder.verify.witnesses.engines import WITNESSES
+from builder.verify.witnesses.replay import Drift, drift
+
+Examine = Callable[[Sample, str, Spans, Target], Mapping[str, Any]]
+
+SHOWN = 3
+"""Differences that are kept with their texts."""
+
+
+@dataclass(slots=True)
+class Testimony:
+    """What one witness found.
+
+    version    the engine and its version
+    agreed     samples that it renders or reads as we do
+    differs    samples that it does not
+    not_asked  {reason: samples} that it could not be asked about
+    examples   the first differences
+    """
+
+    version: str = ""
+    agreed: int = 0
+    differs: int = 0
+    not_asked: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def merge(self, other: Testimony) -> None:
+        """Adds what was found for later samples."""
+        self.version = self.version or other.version
+        self.agreed += other.agreed
+        self.differs += other.differs
+        self.not_asked.update(other.not_asked)
+        self.examples = (self.examples + other.examples)[:SHOWN]
+
+
+def witnesses_named(names: Sequence[str]) -> list[str]:
+    """Returns the witnesses of names, which may be joined by commas. Raises UsageError."""
+    wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
+    for name in wanted:
+        if name not in WITNESSES:
+            raise UsageError(f"--witness {name!r}: no such witness{nearest(name, WITNESSES)}")
+    return [name for name in WITNESSES if name in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Examines a proven sample: asks witnesses, counts turns that drift, and calls `also`.
+
+    Results are {"witness:NAME": Testimony} and {"replay:SERVER": Drift}, with those of `also`.
+    """
+
+    witnesses: tuple[str, ...]
+    servers: tuple[str, ...] = ()
+    also: Examine | None = None
+
+    def __call__(
+        self, sample: Sample, text: str, spans: Spans, target: Target
+    ) -> Mapping[str, Any]:
+        """Returns the results. Raises UsageError if a witness is not installed."""
+        found: dict[str, Any] = dict(self.also(sample, text, spans, target)) if self.also else {}
+        case = case_of(sample, text, spans, target)
+        for name in self.witnesses:
+            found[f"witness:{name}"] = _testimony(witness_for(name, target.reference), case)
+        for server in self.servers:
+            found[f"replay:{server}"] = drift(server, case)
+        return found
+
+
+def testimonies(results: Mapping[str, Any], witnesses: Sequence[str]) -> dict[str, Testimony]:
+    """Returns what each witness found in all samples; nothing if it was asked about none."""
+    return {name: results.get(f"witness:{name}", Testimony()) for name in witnesses}
+
+
+def drifts(results: Mapping[str, Any], servers: Sequence[str]) -> dict[str, Drift]:
+    """Returns the turns that drift, by server."""
+    return {name: results.get(f"replay:{name}", Drift()) for name in servers}
+
+
+@cache
+def witness_for(name: str, reference: str) -> Witness:
+    """Returns this process's witness for a target. Raises UsageError if it is not installed."""
+    return WITNESSES[name](target_for(reference))
+
+
+def _testimony(witness: Witness, case: Case) -> Testimony:
+    found = Testimony(witness.version)
+    try:
+        fault = witness.fault(case)
+    except NotAskedError as error:
+        found.not_asked[str(error)] += 1
+        return found
+    found.agreed, found.differs = int(fault is None), int(fault is not None)
+    found.examples += [fault] if fault is not None else []
+    return found
+
+
+def as_json(item: Testimony) -> dict[str, Json]:
+    """Returns what a witness found as JSON."""
+    return {
+        "version": item.version,
+        "agreed": item.agreed,
+        "differs": item.differs,
+        "not_asked": dict(sorted(item.not_asked.items())),
+        "examples": list(item.examples),
+    }
+
+
+def lines(found: Mapping[str, Testimony]) -> list[str]:
+    """Returns a line for each witness, and its first differences."""
+    shown: list[str] = []
+    for name, item in found.items():
+        asked = item.agreed + item.differs
+        text = f"witness {name} ({item.version}): agrees on {item.agreed:,} of {asked:,} samples"
+        others = [f"{count:,}: {reason}" for reason, count in sorted(item.not_asked.items())]
+        shown.append(text + (f"; not asked: {', '.join(others)}" if others else ""))
+        shown += [f"    {example}" for example in item.examples]
+    return shown
