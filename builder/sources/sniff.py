@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import BinaryIO
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, loads_leniently
+from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
 from builder.sources.stream import ZIP_MAGIC
 from builder.sources.table import Table
@@ -90,7 +90,8 @@ def peek_file(
             return Peek("json", tuple(items)), []
         problem = whole
     # The first line of a log may be corrupt and later ones valid.
-    values = [item for item in (container(line)[0] for line in lines()) if item is not None]
+    known = (container(line)[0] for line in lines())
+    values = [item for item in known if item is not None] or glued(first)
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values)), []
     return Peek("binary" if b"\x00" in text else "text", problem=problem), []
@@ -113,6 +114,12 @@ def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
     except JsonFault:
         return None, True
     return (value if isinstance(value, dict | list) else None), exact
+
+
+def glued(line: bytes) -> list[dict[str, Json] | list[Json]]:
+    """Returns the objects of a line that is several of them without a separator, else []."""
+    found = (container(item)[0] for item in adjacent_objects(line.removeprefix(BOM)))
+    return [item for item in found if item is not None]
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:

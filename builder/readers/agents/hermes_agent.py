@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
@@ -33,10 +33,10 @@ from builder.readers.homes import Home
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import gap, objects
-from builder.sources.source import Source
+from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
 _STRUCTURED = ("\x00json:", "\x01json:")
@@ -61,7 +61,7 @@ def recognise(source: Source) -> str | None:
     for item in source.peek.objects:
         if _is_export(item):
             return "an archival export (producer hermes, session_revision_hash)"
-        if _is_row(item):
+        if _is_row(item) or _is_dump(item):
             return "rows of the table of messages"
         if _is_trajectory(item):
             return "a trajectory (conversations, timestamp, completed)"
@@ -81,7 +81,15 @@ def _is_trajectory(item: dict[str, Json]) -> bool:
 def _is_row(item: dict[str, Json]) -> bool:
     """Returns whether a record is a row of the database's table of messages, as JSON."""
     columns = {"role", "content", "tool_calls", "tool_call_id", "tool_name", "finish_reason"}
-    return columns <= item.keys() and isinstance(item["tool_calls"], str | None)
+    if columns <= item.keys():
+        return isinstance(item["tool_calls"], str | None)
+    return {"session_id", "role", "content", "observed", "active"} <= item.keys()
+
+
+def _is_dump(item: dict[str, Json]) -> bool:
+    """Returns whether a record is a session's row with the rows of its messages."""
+    messages = as_list(item.get("messages"))
+    return isinstance(item.get("session"), dict) and any(_is_row(as_dict(one)) for one in messages)
 
 
 def _is_export(item: dict[str, Json]) -> bool:
@@ -111,22 +119,28 @@ def read(source: Source) -> Iterator[Event]:
             for item in source.counted(as_list(document.get("messages")), "messages[{}]"):
                 yield Problem("unverified_format", item.where, "an export with previews only")
             return
+        if isinstance(document, dict) and _is_dump(document):
+            dumped = source.counted(as_list(document["messages"]), "messages[{}]")
+            yield from _rows(source, dumped, as_dict(document["session"]))
+            return
         if isinstance(document, dict) and not (_is_trajectory(document) or _is_row(document)):
             yield from _session_file(source, document)
             return
     if any(map(_is_row, source.peek.objects)):
-        yield from _rows(source)
+        yield from _rows(source, source.records(), {})
         return
     for record in objects(source.records()):
         yield record if isinstance(record, Problem) else _trajectory(*record)
 
 
-def _rows(source: Source) -> Iterator[Event]:
-    """Yields the conversation of rows that a program wrote out of the database."""
+def _rows(
+    source: Source, found: Iterable[Record | Problem], info: dict[str, Json]
+) -> Iterator[Event]:
+    """Yields the conversations of rows that a program wrote out of the database."""
     items: list[dict[str, Json]] = []
     places: list[str] = []
     lost: list[Problem] = []
-    for record in objects(source.records()):
+    for record in objects(found):
         if isinstance(record, Problem):
             yield record
             lost.append(record)
@@ -138,20 +152,12 @@ def _rows(source: Source) -> Iterator[Event]:
         else:
             places.append(record[0])
             items.append(item)
-    name = source.name.rpartition("/")[2].partition(".")[0] or "session"
-    messages = _messages(items, name, None)
-    if not messages:
-        yield from [Ignored("empty_session", len(items))] if items else []
-        return
-    models = (name_or_none(item.get("_model")) for item in items)
-    yield Conversation(
-        id=name,
-        record=span(places[0], places[-1]),
-        messages=tuple(messages),
-        model=next(filter(None, models), None),
-        records=len(items),
-        problems=gap(lost),
-    )
+    if all(isinstance(item.get("id"), int) for item in items):
+        items.sort(key=lambda item: as_int(item["id"]))  # as the database orders them
+    name = name_or_none(info.get("id")) or source.name.rpartition("/")[2].partition(".")[0]
+    model = next(filter(None, (name_or_none(item.get("_model")) for item in items)), None)
+    place = span(places[0], places[-1]) if places else ""
+    yield from _session(items, name or "session", {"model": model, **info}, lost, place, len(items))
 
 
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
@@ -198,6 +204,8 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
 def _with_id(call: Json, answered: set[str]) -> Json:
     """Returns the call with the one of its two ids that results use as its `id`."""
     item = as_dict(call)
+    if "function" not in item and "name" in item:
+        return {**item, "function": {"name": item["name"], "arguments": item.get("arguments")}}
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
     return {**item, "id": item["call_id"]}
@@ -257,6 +265,18 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         else:
             records += 1
             items.append(item)
+    yield from _session(items, session, info, lost, f"session {session}", records)
+
+
+def _session(
+    items: list[dict[str, Json]],
+    session: str,
+    info: dict[str, Json],
+    lost: Sequence[Problem],
+    place: str,
+    records: int,
+) -> Iterator[Event]:
+    """Yields the conversations of a session's rows; `info` is its own row."""
     number = 0
     system = name_or_none(info.get("system_prompt"))
     for history, code, detail in _histories(items):
@@ -264,10 +284,10 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
         if len(messages) <= bool(system):
             continue
         number += 1
-        removed = (Problem(code, f"session {session}", detail, records=0),) if code else ()
+        removed = (Problem(code, place, detail, records=0),) if code else ()
         yield Conversation(
             id=session if number == 1 else f"{session}#{number}",
-            record=f"session {session}",
+            record=place,
             messages=tuple(messages),
             model=name_or_none(info.get("model")),
             records=records if number == 1 else 0,
@@ -295,7 +315,8 @@ def _decoded(row: dict[str, Json], where: str = "") -> dict[str, Json] | Problem
     """Returns a row with its JSON columns decoded."""
     item: dict[str, Json] = {**row, "tool_calls": row.get("tool_calls") or None}
     text = row.get("content")
-    columns = {"tool_calls": row["tool_calls"]} if row.get("tool_calls") else {}
+    calls = row.get("tool_calls")
+    columns = {"tool_calls": calls} if calls and not isinstance(calls, list) else {}
     if isinstance(text, str) and text.startswith(_STRUCTURED):
         columns = {"content": text[len(_STRUCTURED[0]) :], **columns}
     for name, column in columns.items():
