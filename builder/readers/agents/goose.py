@@ -37,7 +37,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.rows import gap
+from builder.readers.toolkit.rows import missing_records
 from builder.readers.toolkit.unknown_records import carries_content
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
@@ -154,7 +154,7 @@ def _lines(
             found.append(_row(record.where, {"role": "user"}, [{"type": f"{kind} record"}], None))
         else:
             yield Ignored("metadata")
-    yield from _conversations(session, found, len(found), model, gap(lost))
+    yield from _conversations(session, found, len(found), model, missing_records(lost))
 
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
@@ -185,7 +185,7 @@ def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Ite
             lost.append(metadata)
         records += 1
         found.append(_row(where, {**row, "id": None}, content, _value_or_none(metadata)))
-    yield from _conversations(session, found, records, model, gap(lost))
+    yield from _conversations(session, found, records, model, missing_records(lost))
 
 
 def _value_or_none(value: Json | Problem) -> Json:

@@ -35,7 +35,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
-from builder.readers.toolkit.rows import gap, objects
+from builder.readers.toolkit.rows import missing_records, objects
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -234,7 +234,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(document.get("model")),
         records=len(items),
-        problems=gap(lost),
+        problems=missing_records(lost),
     )
 
 
@@ -291,7 +291,7 @@ def _session(
             messages=tuple(messages),
             model=name_or_none(info.get("model")),
             records=records if number == 1 else 0,
-            problems=(*gap(lost), *removed),
+            problems=(*missing_records(lost), *removed),
         )
     if not number and records:
         yield Ignored("empty_session", records)

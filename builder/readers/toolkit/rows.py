@@ -113,7 +113,7 @@ def collected(records: Iterable[Record | Problem], collector: Collector) -> Iter
     yield from collector.rest()
 
 
-def gap(lost: Sequence[Problem]) -> tuple[Problem, ...]:
+def missing_records(lost: Sequence[Problem]) -> tuple[Problem, ...]:
     """Returns the problem of a conversation that lacks records which the model may have seen."""
     return tuple(replace(problem, records=0) for problem in lost[:1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.stretches import Stretch
+from builder.readers.agents.claude_code.stretches import RequestRun
 from builder.readers.toolkit.narrow import as_str
 
 WARMUP = "Warmup"
@@ -41,7 +41,7 @@ def texts_of(line: SessionLine) -> Iterator[str]:
     return (as_str(block.get("text")) for block in line.blocks if block.get("type") == "text")
 
 
-def warmups(lines: Iterable[SessionLine], stretches: Iterable[Stretch]) -> Iterator[str]:
+def warmups(lines: Iterable[SessionLine], stretches: Iterable[RequestRun]) -> Iterator[str]:
     """Yields the keys of turns that answer a prompt for warming up the cache."""
     prompts = [line for line in lines if line.kind == "user" and line.is_typed]
     if prompts and all([*texts_of(line)] == [WARMUP] for line in prompts):

@@ -36,7 +36,7 @@ from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, is_qwen
 from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
 from builder.readers.agents.claude_code.prompts import command_prompts, texts_of, warmups
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
-from builder.readers.agents.claude_code.stretches import Stretch, find_stretches, messages_of
+from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
 from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.homes import Home
@@ -219,7 +219,7 @@ class _Log:
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
         untrained.update(dict.fromkeys(warmups(lines, stretches), "warmup"))
         without = assembly.messages if self.copied else assembly.before_turns()
-        for stretch in stretches or [Stretch([*without])]:
+        for stretch in stretches or [RequestRun([*without])]:
             new = assembly.members - self.used
             conversation = self._conversation(info, stretch, untrained, len(new))
             if conversation.messages:
@@ -231,7 +231,7 @@ class _Log:
             if turn.key not in self.left_out:
                 self.left_out.add(turn.key)
                 messages = [*assembly.messages[:place], SentMessage({}, turn)]
-                ended = Stretch(messages, targets=[turn])
+                ended = RequestRun(messages, targets=[turn])
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
                 yield self._conversation(info, ended, {}, 0, problem)
@@ -263,7 +263,7 @@ class _Log:
     def _conversation(
         self,
         info: _BranchInfo,
-        stretch: Stretch,
+        stretch: RequestRun,
         untrained: Mapping[str, str],
         records: int,
         problem: Problem | None = None,

@@ -43,7 +43,7 @@ _ALTERED = "digest"
 
 
 @dataclass
-class Stretch:
+class RequestRun:
     """Messages up to the last turn, the targets among the turns by key, and their contexts."""
 
     messages: list[SentMessage] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class RequestContext:
     """The context of a turn: messages (None: as assembled from the lines), shape, level."""
 
     messages: tuple[SentMessage, ...] | None
@@ -75,7 +75,7 @@ def find_stretches(
     renders: bool,
     repeated: Collection[str],
     ends: Sequence[ProcessEnd],
-) -> list[Stretch]:
+) -> list[RequestRun]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
     `ends`: the lines that a process of the program wrote at its end.
@@ -93,7 +93,7 @@ def find_stretches(
         for turn, following in zip_longest(turns, turns[1:])
     ]
     views = _with_missing(turns, _with_later_requests(turns, views), assembly)
-    found: list[Stretch] = []
+    found: list[RequestRun] = []
     at = 0  # messages of the assembly that are in the stretch
     for turn, view in zip(turns, views, strict=True):
         place = assembly.places[turn.key]
@@ -102,7 +102,7 @@ def find_stretches(
         at = place + 1
         shape = _joined_shape(current, view.shape)
         if current is None or shape is None or not _continues(current.messages, view):
-            current = Stretch([*current.messages] if current else [], shape=view.shape)
+            current = RequestRun([*current.messages] if current else [], shape=view.shape)
             found.append(current)
         else:
             current.shape = shape
@@ -118,7 +118,7 @@ def find_stretches(
     return found
 
 
-def _continues(messages: Sequence[SentMessage], view: _View) -> bool:
+def _continues(messages: Sequence[SentMessage], view: RequestContext) -> bool:
     """Returns whether a request begins with the messages; one assembled from lines always does."""
     return view.messages is None or adds_only(messages, view.messages)
 
@@ -129,7 +129,7 @@ def _view(
     requests: Requests,
     snapshots: Snapshots,
     renders: bool,
-) -> _View:
+) -> RequestContext:
     """Returns the view of the request that a turn answered, as far as the log shows it."""
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]
     reference = next((item for item in references if item), "")
@@ -138,7 +138,7 @@ def _view(
         missing = set() if rebuilt.proven else {_ALTERED}
         missing |= {"history"} if rebuilt.trimmed else set()
         context = Context.lacking(missing, "proven")
-        return _View(rebuilt.messages, rebuilt.shape, context)
+        return RequestContext(rebuilt.messages, rebuilt.shape, context)
     exact = requests.exact_shape(reference)
     shape = exact or snapshots.before(following)
     missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
@@ -148,12 +148,12 @@ def _view(
         missing.add("reminders")
     if reference in requests:
         missing.add(_ALTERED)
-    return _View(None, shape, Context.lacking(missing, "rendered"))
+    return RequestContext(None, shape, Context.lacking(missing, "rendered"))
 
 
 def _with_missing(
-    turns: Sequence[SessionTurn], views: list[_View], assembly: Assembly
-) -> list[_View]:
+    turns: Sequence[SessionTurn], views: list[RequestContext], assembly: Assembly
+) -> list[RequestContext]:
     """Returns the views; those assembled from the lines get the codes of what lines lack.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
@@ -188,13 +188,15 @@ def _loses_plan(block: dict[str, Json]) -> bool:
     return block.get("name") == LEAVES_PLAN_MODE and bool(block.get("input"))
 
 
-def _with_later_requests(turns: Sequence[SessionTurn], views: list[_View]) -> list[_View]:
+def _with_later_requests(
+    turns: Sequence[SessionTurn], views: list[RequestContext]
+) -> list[RequestContext]:
     """Returns the views; a turn without a request uses a later request that contains the turn.
 
     The log of a forked or moved session has only the requests of its later turns.
     """
     found = list(views)
-    later: _View | None = None
+    later: RequestContext | None = None
     version: Json = None
     for at in reversed(range(len(turns))):
         view, turn = found[at], turns[at]
@@ -209,11 +211,11 @@ def _with_later_requests(turns: Sequence[SessionTurn], views: list[_View]) -> li
             keys = (sent.turn and sent.turn.key for sent in later.messages)
             place = next((n for n, key in enumerate(keys) if key == turn.key), None)
             if same and place is not None:
-                found[at] = _View(later.messages[:place], later.shape, Context("rendered"))
+                found[at] = RequestContext(later.messages[:place], later.shape, Context("rendered"))
     return found
 
 
-def _joined_shape(current: Stretch | None, new: Shape | None) -> Shape | None:
+def _joined_shape(current: RequestRun | None, new: Shape | None) -> Shape | None:
     """Returns the shape of the stretch with the next turn; None if that begins a new stretch.
 
     Records in the stretch what it changes for the earlier turns.
@@ -244,7 +246,7 @@ def _undated(texts: Sequence[str]) -> list[str]:
 
 
 def messages_of(
-    stretch: Stretch,
+    stretch: RequestRun,
     *,
     untrained: Mapping[str, str],
     by_program: Collection[str],

@@ -67,8 +67,8 @@ def find_branches(
 class _Tree:
     """The links between lines, across compactions.
 
-    silent    maps each line to the first line below it without text of the user or the model
-    moved     maps each line that a compaction moved to its new parents: (position, parent)
+    moves     maps each line that a compaction moved to its new parents: (position, parent)
+    bookkeeping_below  maps each line to the first line below it without text of the user or the model
     kept      maps each compaction's boundary to the lines that it kept
     attached  see `_attached`
     """
@@ -76,13 +76,13 @@ class _Tree:
     def __init__(self, nodes: Mapping[str, SessionLine]) -> None:
         self.nodes = nodes
         self.parents = _parents(nodes)
-        self.silent: dict[str | None, SessionLine] = {}
-        self.moved: dict[str, list[tuple[int, str]]] = {}
+        self.bookkeeping_below: dict[str | None, SessionLine] = {}
+        self.moves: dict[str, list[tuple[int, str]]] = {}
         self.kept: dict[str, list[str]] = {}
         below: dict[str | None, list[SessionLine]] = {}
         for line in nodes.values():
-            if not _speaks(line):
-                self.silent.setdefault(self.parents[line.uuid], line)
+            if not has_content(line):
+                self.bookkeeping_below.setdefault(self.parents[line.uuid], line)
             below.setdefault(line.parent, []).append(line)
         for line in nodes.values():
             if line.kind == "boundary":
@@ -104,10 +104,10 @@ class _Tree:
             return
         staying = set(kept)
         for parent, uuid in zip([anchor, *kept], kept, strict=False):
-            self.moved.setdefault(uuid, []).append((boundary.at, parent))
+            self.moves.setdefault(uuid, []).append((boundary.at, parent))
         for line in below.get(anchor, ()):
             if line.at > boundary.at and line.uuid not in staying:
-                self.moved.setdefault(line.uuid, []).append((boundary.at, kept[-1]))
+                self.moves.setdefault(line.uuid, []).append((boundary.at, kept[-1]))
 
     def _kept(self, messages: dict[str, Json], segment: dict[str, Json]) -> list[str]:
         listed = [as_str(uuid) for uuid in as_list(messages.get("uuids"))]
@@ -123,7 +123,7 @@ class _Tree:
 
     def parent(self, uuid: str, leaf: SessionLine) -> str | None:
         """Returns the line's parent after the last compaction before `leaf`."""
-        moves = self.moved.get(uuid, [])
+        moves = self.moves.get(uuid, [])
         before = bisect_left(moves, (leaf.at, ""))
         return moves[before - 1][1] if before else self.parents[uuid]
 
@@ -134,12 +134,12 @@ class _Tree:
         the user or the model: the output of a local command may be anywhere in the tree.
         """
         lines = [line for line in self.nodes.values() if line.kind in ("user", "assistant")]
-        spoken = [line for line in lines if _speaks(line)]
+        spoken = [line for line in lines if has_content(line)]
         finals: dict[str, SessionLine] = {}
         for line in self.nodes.values():
             at = as_str(line.value.get("logicalParentUuid")) if line.kind == "boundary" else ""
             for before in self._upwards(at, line):
-                if _speaks(before):
+                if has_content(before):
                     finals[before.uuid] = before
                     break
         if spoken:
@@ -167,7 +167,7 @@ class _Tree:
         """Yields the lines below `leaf` without text of the user or the model (interruptions)."""
         at: SessionLine | None = leaf
         while at is not None:
-            at = self.silent.pop(at.uuid, None)
+            at = self.bookkeeping_below.pop(at.uuid, None)
             if at is not None:
                 yield at
 
@@ -193,7 +193,7 @@ class _Tree:
         """Returns the attachments without a message below them, by the line that they follow."""
         leads: set[str | None] = set()
         for line in self.nodes.values():
-            at = line.uuid if _speaks(line) else None
+            at = line.uuid if has_content(line) else None
             while at is not None and at not in leads:
                 leads.add(at)
                 at = self.parents.get(at)
@@ -217,7 +217,7 @@ class _Tree:
             at = self.parent(at, leaf)
 
 
-def _speaks(line: SessionLine) -> bool:
+def has_content(line: SessionLine) -> bool:
     """Returns whether the line contains text of the user or the model, or a tool result."""
     if line.kind == "user":
         return bool(line.results) or line.is_typed

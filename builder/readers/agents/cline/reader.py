@@ -22,7 +22,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.rows import gap, objects
+from builder.readers.toolkit.rows import missing_records, objects
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -96,7 +96,7 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         reading.messages.append(Message("system", (Text(system),)))
     for where, item in items:
         reading.take(item, where, name_or_none(item.get("id")))
-    problems = gap(lost)
+    problems = missing_records(lost)
     if any(_is_compacted(item) for _, item in items):
         detail = "a history rewritten to be shorter: calls were taken out of answers"
         problems += (Problem("compacted", "session", detail, records=0),)
@@ -153,7 +153,7 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
         seen.update(fresh)
         name = "task" if number == 1 else f"task#{number}"
         place = span(segment[0][0], segment[-1][0])
-        problems = gap(lost)
+        problems = missing_records(lost)
         reading.messages = mark_repeats(reading.messages, targets)
         yield from _conversation(reading, name, place, len(fresh), problems)
 

@@ -18,7 +18,7 @@ from builder.readers.agents.opencode.rows import StoreRow, conversations
 from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import gap
+from builder.readers.toolkit.rows import missing_records
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
@@ -114,7 +114,9 @@ def _exported(source: Source) -> Iterator[Event]:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
-    yield from _or_ignored(conversations(name, session, found, len(found), gap(lost)), len(found))
+    yield from _or_ignored(
+        conversations(name, session, found, len(found), missing_records(lost)), len(found)
+    )
 
 
 def _orphans(row: StoreRow) -> Iterator[Conversation]:
@@ -174,7 +176,9 @@ class _Store:
             lost += problems
             found.append(row)
         session = {} if isinstance(info, Problem) else info
-        yield from _or_ignored(conversations(name, session, found, records, gap(lost)), records)
+        yield from _or_ignored(
+            conversations(name, session, found, records, missing_records(lost)), records
+        )
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
         """Returns a message with its parts, and the problems of the unreadable ones."""
@@ -284,7 +288,7 @@ def _stored_session(
     parts, unreadable = yield from _parts(source, connection, _PARTS, session)
     records += sum(map(len, parts.values()))
     found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
-    gaps = gap([*lost, *unreadable])
+    gaps = missing_records([*lost, *unreadable])
     yield from _or_ignored(conversations(session, info, found, records, gaps), records)
 
 

@@ -19,7 +19,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.rows import gap
+from builder.readers.toolkit.rows import missing_records
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -104,7 +104,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
             messages=tuple(keyed),
             model=next((one.model for one in reversed(messages) if one.model), None),
             records=len(new),
-            problems=gap(lost),
+            problems=missing_records(lost),
         )
     if left := len(found) - len(counted):
         yield Ignored("not_in_conversation", left)
