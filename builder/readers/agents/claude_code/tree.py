@@ -68,7 +68,7 @@ class _Tree:
     """The links between lines, across compactions.
 
     moves     maps each line that a compaction moved to its new parents: (position, parent)
-    bookkeeping_below  maps each line to the first line below it without text of the user or the model
+    bookkeeping_below  maps each line to the first one below it without text of user or model
     kept      maps each compaction's boundary to the lines that it kept
     attached  see `_attached`
     """
