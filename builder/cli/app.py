@@ -26,9 +26,7 @@ app = typer.Typer(
 
 @app.callback()
 def common(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
-    ] = False,
+    version: options.Version = False,
 ) -> None:
     """Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte."""
     if version:
@@ -144,7 +142,7 @@ def verify(
 @app.command()
 def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
-    index: Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")] = 0,
+    index: options.Index = 0,
     format: options.Format = None,  # noqa: A002 - the option's name
     mapping: options.MappingFile = None,
     suggest_mapping: options.SuggestMapping = False,
@@ -161,9 +159,7 @@ def inspect(
     from builder.qwen3.reference import with_template
 
     del quiet  # its output was explicitly requested
-    chosen = load_config(config)
-    if allow_eval:
-        chosen = chosen.with_evaluation()
+    chosen = load_config(config).with_evaluation() if allow_eval else load_config(config)
     return run_inspect(
         file,
         index=index,
@@ -209,7 +205,7 @@ def push(
     public: options.Public = False,
     revision: options.Branch = "main",
     create_pr: options.CreatePr = False,
-    tag: Annotated[str | None, typer.Option(help="Tag the pushed commit.")] = None,
+    tag: options.Tag = None,
     prune: options.Prune = False,
     allow: options.Allow = None,
     tokenizer: options.Tokenizer = None,

@@ -190,3 +190,8 @@ ReviewFile = Annotated[
 MergeConfig = Annotated[
     Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
 ]
+Index = Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")]
+Tag = Annotated[str | None, typer.Option(help="Tag the pushed commit.")]
+Version = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+]

@@ -165,7 +165,7 @@ class SeenAnswers:
 
 
 def joined(seen: Sequence[SeenAnswers]) -> dict[int, JoinedAnswers]:
-    """Returns what each source is told about its answers, by position; others are left out."""
+    """Returns what other sources say of each source's answers, by its position; {} if nothing."""
     captured = {key for one in seen for key in _keys(one.captured)}
     if not captured:
         return {}

@@ -98,7 +98,7 @@ _HOME = anywhere(
 _HOME_OF_POSIX = re.compile(
     r"[/%](?:(?<=/)|(?<=%)2[Ff])(?:home|Users)(?:/|%2[Ff])(?P<name>[A-Za-z0-9_][\w.-]{1,31})"
 )
-"""The same for a text without Windows paths, whose drives may be any letter."""
+"""A home folder in a text without Windows paths, whose drives may be any letter."""
 _ENCODED = anywhere(
     r"-(?<![A-Za-z0-9]-)(?:home|Users)-(?P<name>[A-Za-z0-9_][A-Za-z0-9_.]{1,31})(?=-|\b)"
 )

@@ -30,9 +30,9 @@ _WORDS = (
 )
 """What connects a name with its value in any text."""
 _TO = r"[ \t]to:?[ \t]"
-"""The same after a verb for changes."""
+"""What connects a name with its value after a verb for changes."""
 _GAP = r"[ \t]{1,40}|[,;]"
-"""The same after a verb for settings, and between two columns."""
+"""What connects a name with its value after a verb for settings, and between two columns."""
 _BREAK = r":?[ \t]*\r?\n[ \t]*"
 _OPENS = r"[\"'`*]{0,3}"
 _VALUE = r"[^\s\"'`|<>,;(){}\[\]]"

@@ -103,7 +103,7 @@ _LOWER_PHRASE = (
     r"(?![a-z._-]{0,80}(?:pass|login|form|label|text|title|holder|error|user|auth|field|input))"
     r"(?-i:(?:[a-z]{3,9}[-_.]){3,6}[a-z]{3,9})\d{0,4}"
 )
-"""The same in lower case, without words for parts of forms."""
+"""A password of four to seven words in lower case, none of which names a part of a form."""
 _PROSE = r"[^\n;{}()=<>]"
 
 

@@ -14,7 +14,7 @@ _SPACED = re.compile(
 )
 """« x »: a value without spaces."""
 _SINGLE = re.compile("[\u2018\u201a]([^\\s\u2018-\u201b]{4,200})[\u2018\u2019]")
-"""The same in single marks, of which one is also the apostrophe."""
+"""A value without spaces in single marks, of which one is also the apostrophe."""
 _ASCII = {
     '"': (
         "\u00ab\u00bb\u2039\u203a\u201c\u201d\u201e\u201f"

@@ -118,9 +118,9 @@ _USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
 _SLASH = re.compile(r"[\"'`*)]{0,3}[ \t]/[ \t]{1,2}(?:\\{0,7}[\"'`*(\[]){0,3}")
 _USER_OF_MACHINE = re.compile(rf"{_USER_NAME}[ \t][/:][ \t]{_QUOTES}")
 _PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
-"""The same without spaces: `me:…`."""
+"""The name of a user before the password, without spaces: `me:…`."""
 _SIGNED_PAIR = re.compile(r"[\w.@+-]{2,60}/(?=[^\s/]{8})(?=\S{0,60}\d)(?=\S{0,60}[!#$%^*@~])")
-"""The same, and no path."""
+"""The name of a user before a password with a digit and a sign, which is no path: `me/…`."""
 _MAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}[\"'`*)]{0,3}[ \t]{1,2}/[ \t]\S{0,3}\Z")
 """The address of a user straight before the password."""
 _MIXED = re.compile(r"(?=.*\d.*\d)(?=.*[A-Za-z])[A-Za-z0-9]{8,64}")

@@ -312,7 +312,7 @@ def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
 
 
 def _with_system(back: Sample, sample: Sample, style: Style) -> Sample:
-    """Returns what was read back with the system turn that cannot be told from the template's.
+    """Returns what was read back with the system turn that looks like one of the template's own.
 
     That is the template's default text, and a turn with definitions that cannot be read back.
     """

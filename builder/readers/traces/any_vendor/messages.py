@@ -50,7 +50,7 @@ _PREFIX = r"(?:system|developer|user|assistant|human|ai|model|tool|function): "
 _FLAT = re.compile(rf"({_PREFIX})[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
 """A whole conversation as one text."""
 _FLAT_SYSTEM = re.compile(rf"((?:system|developer): )[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
-"""The same, beginning with a system text, which no user writes."""
+"""A whole conversation as one text that begins with a system text, which no user writes."""
 _REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]", re.IGNORECASE)
 """The repr of a message (Agno, LangChain), or the text that JavaScript writes for an object."""
 
