@@ -317,3 +317,28 @@ def xlam_calls(folder):
             wording = json.dumps(row["query"]) if isinstance(row["query"], list) else number
             found |= {(name, wording, place) for place, _ in enumerate(row["answers"])}
     return found
+
+
+def antigravity_calls(folder):
+    """Returns the calls of answers in transcripts; the databases of the folder have none."""
+    return {
+        (name, item["step_index"], number)
+        for name, item in everything(folder)
+        if item.get("type") == "PLANNER_RESPONSE"
+        for number, _ in enumerate(item.get("tool_calls") or ())
+    }
+
+
+def droid_calls(folder):
+    """Returns the calls of sessions; the output of `droid exec` is not read."""
+    return {item["id"] for _, item in everything(folder) if item.get("type") == "tool_use"}
+
+
+def kiro_calls(folder):
+    """Returns the calls of lines and of the database's values."""
+    lines = {
+        item["data"]["toolUseId"] for _, item in everything(folder) if item.get("kind") == "toolUse"
+    }
+    return lines | {
+        call["id"] for _, item in everything(folder) for call in item.get("tool_uses") or ()
+    }
