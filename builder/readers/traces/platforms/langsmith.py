@@ -1,6 +1,7 @@
 """Reads exported LangSmith runs, with child runs nested in them or as separate records.
 
-Source: langsmith.md. A record is a run, or the list or page that contains runs. Only runs of type
+Source: langsmith.md. A record is a run, or the list or page that contains runs. The body that an
+SDK sends has new runs in `post`, and in `patch` what was added when they ended. Only runs of type
 llm log what the model saw. Traces are sorted by `dotted_order`, the order in which runs began.
 """
 
@@ -35,7 +36,10 @@ TYPES = frozenset(
 _CALLS = ("llm", "chat_model")
 """Types of runs that call a model; LangChain's own tracers use the second."""
 _PAGES = ("runs", "data")
+_NEW, _ENDED = "post", "patch"
+"""Lists in the body of a batch that an SDK sends."""
 _SESSIONS = ("thread_id", "session_id", "conversation_id")
+_LATE = "the end of a run that began in another body"
 _PEEKED = 20
 
 
@@ -62,11 +66,13 @@ def _is_run(value: Json) -> bool:
 
 def _page(value: dict[str, Json]) -> list[Json] | None:
     """Returns the runs of a page, or None if the value is not a page."""
-    for key in _PAGES:
+    for key in (*_PAGES, _NEW):
         listed = value.get(key)
         if isinstance(listed, list) and any(map(_is_run, listed[:_PEEKED])):
             return listed
-    return None
+    # A body may have the ends of runs only.
+    ended = value.get(_NEW) == [] and any(_key(as_dict(it)) for it in as_list(value.get(_ENDED)))
+    return [] if ended else None
 
 
 class _Collector(TraceBuffer):
@@ -87,8 +93,12 @@ class _Collector(TraceBuffer):
             yield from self._run(record.where, value, "", "")
         elif (listed := _page(value)) is not None:
             yield Ignored("page")
+            ended = as_list(value.get(_ENDED)) if listed == value.get(_NEW) else []
+            listed, alone = _completed(listed, ended)
             for item in self.source.counted(listed, f"{where}[{{}}]"):
                 yield from self.take(item)
+            for late in objects(self.source.counted(alone, f"{where} {_ENDED}[{{}}]")):
+                yield late if isinstance(late, Problem) else Problem("no_request", late[0], _LATE)
         else:
             yield Ignored(unknown_code(value.get("type", "record")))
 
@@ -133,6 +143,23 @@ class _Collector(TraceBuffer):
                 yield item
             else:
                 yield from self._run(*item, trace_id, name)
+
+
+def _completed(runs: list[Json], ended: list[Json]) -> tuple[list[Json], list[Json]]:
+    """Returns new runs with what was added when they ended, and the additions to other runs."""
+    added = {key: as_dict(item) for item in ended if (key := _key(as_dict(item)))}
+    whole = [
+        {**run, **added.pop(key)} if isinstance(run, dict) and (key := _key(run)) in added else run
+        for run in runs
+    ]
+    keys = [_key(as_dict(item)) for item in ended]
+    alone = [item for item, key in zip(ended, keys, strict=True) if key in added or not key]
+    return whole, alone
+
+
+def _key(run: dict[str, Json]) -> str:
+    """Returns the id of a run, which an addition may have in `dotted_order` only."""
+    return name_of(run, "id", "run_id") or _id(as_str(run.get("dotted_order")), -1)
 
 
 def _id(dotted: str, at: int) -> str:
@@ -206,7 +233,7 @@ def _call(
 
 READER = Reader(
     name="langsmith",
-    summary="LangSmith runs: JSONL, lists or pages of runs with run_type, children inside them",
+    summary="LangSmith runs: JSONL, lists, pages or batches of runs with run_type, children inside",
     evidence=("source", "documentation"),
     recognise=recognise,
     read=read,
