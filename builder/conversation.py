@@ -193,8 +193,10 @@ class Message:
 
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
     name of the model that gave an assistant turn, as logged; None: the conversation's. `tokens` are
-    those of an assistant turn, if the log has their ids; they are no part of its content. `unknown`
-    has the keys of the logged message that hold text and that its reader does not know.
+    those of an assistant turn, if the log has their ids; they are no part of its content.
+    `response` is the provider's id of the response that gave it, if that is logged and is not
+    `turn`. `unknown` has the keys of the logged message that hold text and that its reader does not
+    know.
     """
 
     role: str
@@ -204,6 +206,7 @@ class Message:
     context: Context | None = None
     model: str | None = None
     tokens: TokenIds | None = field(default=None, compare=False, repr=False)
+    response: str | None = field(default=None, compare=False, repr=False)
     unknown: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
 

@@ -363,7 +363,11 @@ def describe(event: Event) -> dict[str, Json]:
     """Returns an event as a JSON value for golden files: its type and non-default fields."""
     if isinstance(event, Conversation):  # a message names its model only if it is another one
         messages = (
-            replace(message, model=None) if message.model == event.model else message
+            replace(
+                message,
+                model=None if message.model == event.model else message.model,
+                response=None,  # random, and no part of what a reader makes of a log
+            )
             for message in event.messages
         )
         event = replace(event, messages=tuple(messages))

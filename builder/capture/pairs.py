@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.api.capture.compression import decompressed
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.readers.api.capture.envelope import response_id
 
 MAX_BODY = 256 << 20
 """Maximum bytes of a body that is kept; larger ones are passed through and not written."""
@@ -246,17 +246,7 @@ def _response_id(body: Json) -> str | None:
         except JsonFault:
             return None
     first = body[0] if isinstance(body, list) and body else body
-    value = as_dict(first)
-    inner = as_dict(value.get("response")) or as_dict(value.get("message"))
-    for found in (
-        inner.get("id"),
-        value.get("id"),
-        value.get("responseId"),
-        inner.get("responseId"),
-    ):
-        if as_str(found):
-            return name_or_none(found)
-    return None
+    return response_id(first)
 
 
 class PairWriter:

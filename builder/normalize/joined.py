@@ -1,8 +1,9 @@
 """Joins the captures of an agent's requests with its logs of the same sessions (docs/capture.md).
 
-An answer is known by the provider's ids of its calls, and by what precedes it: the user's texts and
-the earlier answers of the conversation. A capture shows the context of an answer as it was sent,
-and a log how the session ended, so the captured answer is trained, with the outcome in the log.
+An answer is known by the provider's id of its response, else by the provider's ids of its calls,
+else by what precedes it: the user's texts and the earlier answers of the conversation. A capture
+shows the context of an answer as it was sent, and a log how the session ended, so the captured
+answer is trained, with the outcome in the log.
 """
 
 from __future__ import annotations
@@ -68,10 +69,9 @@ class JoinedAnswers:
     def _with_log(self, conversation: Conversation) -> Conversation:
         found = [turn for turn in answers(conversation.messages) if turn.is_target]
         if conversation.outcome is None:
-            outcomes = [
-                self.outcomes[key] for turn in found for key in turn.keys if key in self.outcomes
-            ]
-            conversation = replace(conversation, outcome=outcomes[-1] if outcomes else None)
+            keys = (key for turn in reversed(found) for key in turn.keys)
+            outcome = next((self.outcomes[key] for key in keys if key in self.outcomes), None)
+            conversation = replace(conversation, outcome=outcome)
         undone = frozenset(self.rewound)
         if any(not undone.isdisjoint(turn.keys) for turn in found[-1:]):
             problem = Problem("rewound", "conversation", "the user undid it, says the log", 0)
@@ -81,7 +81,7 @@ class JoinedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class AnswerKeys:
-    """The keys of one answer: messages `first` to `last` of its conversation."""
+    """The keys of one answer, the surest first: messages `first` to `last` of its conversation."""
 
     first: int
     last: int
@@ -91,7 +91,7 @@ class AnswerKeys:
 
 def answers(messages: Sequence[Message]) -> Iterator[AnswerKeys]:
     """Yields the answers of a conversation, each in one or more messages, with their keys."""
-    chain = ""
+    chain = anchored = ""
     asked = ""
     at = 0
     while at < len(messages):
@@ -109,12 +109,26 @@ def answers(messages: Sequence[Message]) -> Iterator[AnswerKeys]:
         parts = [part for one in messages[first:at] for part in one.parts]
         texts = "".join(part.text.strip() for part in parts if isinstance(part, Text))
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        chain = _digest("\0".join((chain, asked, texts, *(call.name for call in calls))))
-        ids = [_digest(one.id) for one in calls if one.id is not None and looks_random(one.id)]
+        content = (asked, texts, *(call.name for call in calls))
+        chain, anchored = (_digest("\0".join((one, *content))) for one in (chain, anchored))
+        ids = [_digest(one) for one in map(_given_id, calls) if looks_random(one)]
+        keys = (*_responses(messages[first:at]), *ids, chain, anchored)
         is_target = any(one.untrained is None for one in messages[first:at])
-        yield AnswerKeys(first, at - 1, is_target, (chain, *ids))
-        chain = ids[-1] if ids else chain  # a capture may begin later than the log
+        yield AnswerKeys(first, at - 1, is_target, tuple(dict.fromkeys(keys)))
+        anchored = ids[-1] if ids else anchored  # a capture may begin later than the log
         asked = ""
+
+
+def _given_id(call: ToolCall) -> str:
+    """Returns the provider's id of a call, to which agents add the tool's name or an item's id."""
+    return (call.id or "").removeprefix(f"{call.name}__").partition("|")[0]
+
+
+def _responses(messages: Sequence[Message]) -> Iterator[str]:
+    """Yields the keys of the responses of an answer; many logs name a turn by its response."""
+    for name in dict.fromkeys(one.response or one.turn for one in messages):
+        if name is not None and looks_random(name):
+            yield _digest(f"response\0{name}")
 
 
 def _digest(text: str) -> str:

@@ -3,8 +3,10 @@
 list: agents, versions, scenarios · install · run · compare: builds samples from the logs of the
 scenarios that were run and compares them with the requests (-v: each difference) · table: the same
 as a Markdown table · agree: compares samples of the logs with those of the captures of the same
-sessions, as a table with the differences. `--captures`: uses the recorded requests and answers
-instead of the logs.
+sessions, as a table with the differences · proxied: compares samples of what `builder capture`
+wrote with samples of the requests that the server recorded. `--captures`: uses the recorded
+requests and answers instead of the logs. `--proxied`: lets the requests of a run pass through
+`builder capture`.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from wire import agreement, report, run
+from wire import agreement, proxied, report, run
 from wire.agents import Agent, agents
 
-_COMMANDS = ("list", "install", "run", "compare", "table", "agree")
+_COMMANDS = ("list", "install", "run", "compare", "table", "agree", "proxied")
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
     parser.add_argument("--version", nargs="*")
     parser.add_argument("--scenario", nargs="*")
     parser.add_argument("--captures", action="store_true")
+    parser.add_argument("--proxied", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     known = agents()
@@ -41,8 +44,12 @@ def main() -> None:
                 rows += report.compare_all(agent, version, scenarios, captures=options.captures)
             elif options.command == "agree":
                 equal &= _agree(agent, version, scenarios)
+            elif options.command == "proxied":
+                for line, is_equal in proxied.compare_all(agent, version, scenarios):
+                    print(line)
+                    equal &= is_equal
             else:
-                _run(options.command, agent, version, scenarios)
+                _run(options.command, agent, version, scenarios, proxied=options.proxied)
     if options.command == "table":
         print("\n".join(report.table(rows)))
     elif options.command == "compare":
@@ -62,14 +69,14 @@ def _agree(agent: Agent, version: str, scenarios: list[str]) -> bool:
     return not any(found.logs or found.captures["context"] for _, found in results)
 
 
-def _run(command: str, agent: Agent, version: str, scenarios: list[str]) -> None:
+def _run(command: str, agent: Agent, version: str, scenarios: list[str], *, proxied: bool) -> None:
     if command == "list":
         print(agent.name, version, *scenarios)
     elif command == "install":
         print(run.install(agent, version))
     else:
         for scenario in scenarios:
-            folder = run.run(agent, version, scenario)
+            folder = run.run(agent, version, scenario, proxied=proxied)
             count = len(list((folder / "requests").glob("*.json")))
             status = (folder / "status").read_text().strip()
             print(f"{agent.name} {version} {scenario}: {count} requests, exit {status}", flush=True)

@@ -5,6 +5,7 @@ Everything is written to the folder named by the environment variable WIRE:
     install/AGENT-VERSION/           packages, install scripts off
     AGENT/VERSION/SCENARIO/requests  each request with its answer
     AGENT/VERSION/SCENARIO/logs      the sessions that the agent wrote
+    AGENT/VERSION/SCENARIO/captured  what `builder capture` wrote, if the run was proxied
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from wire.agents import Agent
 
 HARNESS = Path(__file__).parent
 _PORT = 8099
+_PROXY_PORT = 8098
 _SECONDS = 90
 _RUN = """
 ip link set lo up
@@ -26,8 +28,16 @@ ip link set lo up
 for i in 1 2 3 4 5 6 7 8 9 10; do
   sleep 0.2; (exec 3<>/dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break
 done
+PROXY=
+if [ -n "$PROXIED" ]; then
+  PYTHONPATH="$CHECKOUT" "$PYTHON" -m builder capture --serve "$PROXIED" -o "$RUN/captured" \\
+    --upstream "WIRE=http://127.0.0.1:$PORT" > "$RUN/proxy.out" 2>&1 & PROXY=$!
+  until grep -q Ctrl-C "$RUN/proxy.out"; do sleep 0.2; kill -0 $PROXY || exit; done
+  export PORT=$PROXIED/wire
+fi
 timeout -k 5 "$LIMIT" bash -c "$SCRIPT" > "$RUN/out" 2> "$RUN/err" < /dev/null
 echo $? > "$RUN/status"
+if [ -n "$PROXY" ]; then kill $PROXY; wait $PROXY; fi
 kill $MOCK
 """
 _FILES = {"app.py": "import sys\n\nprint('hello')\n", "data.txt": "one\ntwo\nthree\n"}
@@ -64,8 +74,11 @@ def install(agent: Agent, version: str) -> Path:
     return folder
 
 
-def run(agent: Agent, version: str, scenario: str) -> Path:
-    """Runs one scenario; returns the folder with `requests` and `logs`."""
+def run(agent: Agent, version: str, scenario: str, *, proxied: bool = False) -> Path:
+    """Runs one scenario; returns the folder with `requests` and `logs`.
+
+    `proxied`: the agent's requests pass through `builder capture`, which writes `captured`.
+    """
     packages = install(agent, version)
     folder = root() / agent.name / version / scenario
     shutil.rmtree(folder, ignore_errors=True)
@@ -83,6 +96,8 @@ def run(agent: Agent, version: str, scenario: str) -> Path:
         "HOME": str(home),
         "WORKDIR": str(work),
         "PORT": str(_PORT),
+        "PROXIED": str(_PROXY_PORT) if proxied else "",
+        "CHECKOUT": str(HARNESS.parents[1]),
         "REQUESTS": str(requests),
         "RUN": str(folder),
         "HARNESS": str(HARNESS),

@@ -1,12 +1,15 @@
 """A folder with captures and session logs: each answer is trained once, as it was captured."""
 
 import json
+from dataclasses import replace
 
 from commands import run
 
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from builder.normalize.joined import JoinedAnswers, SeenAnswers, answers, joined
 from builder.problem import Problem
+from builder.readers import read_events, readers
+from builder.sources.source import Source
 
 CALL = "toolu_01A9bC3dE5fG7hJ9kL2mN4pQ"
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
@@ -105,6 +108,48 @@ def test_an_answer_is_known_by_its_calls_and_by_what_precedes_it():
     assert len({*one.keys} & {*other.keys}) == 1
     (alone,) = answers([ASKED, SAID])
     assert {*alone.keys}.isdisjoint(two.keys)
+
+
+def test_captured_answers_have_the_id_of_their_response(tmp_path):
+    written(tmp_path / "capture-0001.jsonl", capture())
+    source = Source("capture-0001.jsonl", tmp_path / "capture-0001.jsonl")
+    (found,) = read_events(readers()["anthropic-messages"], source)
+    assert [one.response for one in found.messages if one.role == "assistant"] == ["msg_1", "msg_3"]
+
+
+def test_the_id_of_the_response_is_used_first():
+    one, other = "msg_01A9bC3dE5fG7hJ9kL2mN4pQ", "msg_01Zz8Yy7Xx6Ww5Vv4Uu3Tt2S"
+    texts = [ASKED, SAID]
+    capture, log, later = SeenAnswers(), SeenAnswers(), SeenAnswers()
+    recorded = conversation(ASKED, replace(SAID, response=one), recorded=True)
+    capture.take(recorded)
+    log.take(conversation(ASKED, replace(SAID, turn=one), outcome={"reward": 1.0}))
+    later.take(conversation(ASKED, replace(SAID, turn=other), outcome={"reward": 0.0}))
+    found = joined([capture, log, later])
+    assert found[0].applied_to(recorded).outcome == {"reward": 1.0}
+    (known,) = answers([ASKED, replace(SAID, turn="row 3")])
+    assert known.keys == next(answers(texts)).keys, "an id that counts names no response"
+
+
+def test_ids_that_agents_extend_or_invent_are_no_obstacle():
+    """gemini-cli writes `NAME__ID` and invents ids that the API did not give; Pi adds an item."""
+    for name in (f"ls__{CALL}", f"{CALL}|fc_1", "ls-1795759845685-0a1b2c3d4e5f"):
+        call = Message("assistant", (Text("a"), ToolCall("ls", {}, name)))
+        found = answers([ASKED, call, DONE, SAID])
+        given = answers([ASKED, CALLED, DONE, SAID])
+        for one, other in zip(given, found, strict=True):
+            assert {*one.keys} & {*other.keys}
+
+
+def test_an_edited_prompt_does_not_hide_the_response():
+    """A log shows the prompt without what the agent added: only the id is equal."""
+    name = "chatcmpl-ee47ba6cd21249fbb7f7e0f8"
+    sent = Message("user", (Text("go\n<context>now</context>"),))
+    capture, log = SeenAnswers(), SeenAnswers()
+    capture.take(conversation(sent, replace(SAID, response=name), recorded=True))
+    logged = conversation(ASKED, replace(SAID, response=name))
+    log.take(logged)
+    assert joined([capture, log])[1].applied_to(logged).problems[0].code == "captured"
 
 
 def test_outcomes_and_what_was_undone_come_from_the_log():

@@ -283,11 +283,19 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
                 segments[-1].messages.append(unknown_message(item.get("type")))
         elif item.get("message") is not None and as_str(item.get("subtype")) not in _SILENT:
             segments[-1].uuids.append(uuid)
-            _message(segments[-1], uuid, entry)
+            before = entries.get(entry.parent or "")
+            _message(segments[-1], uuid, entry, None if before is None else _response_id(before))
     return segments
 
 
-def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
+def _response_id(entry: _Entry) -> str | None:
+    """Returns the provider's id in the record that precedes an answer, or None."""
+    event = as_dict(as_dict(entry.item.get("systemPayload")).get("uiEvent"))
+    is_answer = as_str(event.get("event.name")).endswith(".api_response")
+    return name_or_none(event.get("response_id")) if is_answer else None
+
+
+def _message(segment: _Segment, uuid: str, entry: _Entry, response: str | None) -> None:
     kind, subtype = entry.item.get("type"), as_str(entry.item.get("subtype"))
     parts = as_dict(entry.item["message"]).get("parts")
     start = len(segment.messages)
@@ -298,7 +306,7 @@ def _message(segment: _Segment, uuid: str, entry: _Entry) -> None:
     if kind == "assistant":
         model = name_or_none(entry.item.get("model"))
         segment.model = model or segment.model
-        added = [replace(message, model=model) for message in added]
+        added = [replace(message, model=model, response=response) for message in added]
     elif kind == "tool_result":
         status = as_str(as_dict(entry.item.get("toolCallResult")).get("status"))
         added = [_result_message(message, status) for message in added]

@@ -7,7 +7,7 @@ Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for w
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     REPEAT,
@@ -31,6 +31,7 @@ class RolloutTurn:
     hides      codes of `Context.missing` for the parts of this entry that are not logged
     untrained  why it is not a target, as in `Message`
     model      the model of the request that it answers
+    response   the provider's id of the response
     """
 
     role: str
@@ -39,6 +40,7 @@ class RolloutTurn:
     hides: set[str] = field(default_factory=set)
     untrained: str | None = None
     model: str | None = None
+    response: str | None = None
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -113,7 +115,8 @@ def messages(
         if turn.parts:
             context = None if context == base else context
             parts = tuple(turn.parts)
-            found.append(Message(turn.role, parts, name, turn.untrained, context, turn.model))
+            message = Message(turn.role, parts, name, turn.untrained, context, turn.model)
+            found.append(replace(message, response=turn.response))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
     return supply_results(found, aborted)

@@ -115,7 +115,8 @@ class Rollout:
             if kind not in _BOOKKEEPING and carries_content(line.payload):
                 self.open = None
                 self.turns.append(RolloutTurn("user", [*unknown_message(kind).parts]))
-            self.is_complete = self.is_complete or kind == "token_usage_record"
+            if kind == "token_usage_record":
+                self._end_response(line.payload)
         if code is not None:
             self.ignored[code] += 1
             return
@@ -259,6 +260,13 @@ class Rollout:
         self.is_complete = False
         self.grew = self.grew or self.open.has_content
         return self.open
+
+    def _end_response(self, payload: dict[str, Json]) -> None:
+        """Takes the line that follows the items of a response."""
+        self.is_complete = True
+        at = last_answer(self.turns)
+        if at is not None:
+            self.turns[at].response = name_or_none(payload.get("response_id"))
 
     def _add_output(self, result: ToolResult) -> None:
         """Adds an output to the model's last turn that contains its call."""

@@ -157,7 +157,8 @@ def _answer(message: Entry, turn: str) -> Message:
                 parts.append(Unparsed(as_str(kind), "unknown_part"))
     if message.get("stopReason") == "length":
         parts.append(Unparsed("", "truncated_answer"))
-    return Message("assistant", tuple(parts), turn, model=name_or_none(message.get("model")))
+    model, response = (name_or_none(message.get(key)) for key in ("model", "responseId"))
+    return Message("assistant", tuple(parts), turn, model=model, response=response)
 
 
 def _result(message: Entry) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
@@ -54,6 +54,11 @@ class ApiAnswer:
     prefill: bool = False
     problems: tuple[Problem, ...] = ()
     changes: Counter[str] = field(default_factory=Counter)
+
+    def named(self, message: Message) -> Message:
+        """Returns this answer as a later request repeats it, with the response's model and ids."""
+        own = self.message
+        return replace(message, model=self.model, tokens=own.tokens, response=own.response)
 
     @property
     def usable(self) -> bool:

@@ -301,8 +301,7 @@ class RequestChain:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
             if given is not None:
-                tokens = given.message.tokens
-                message = replace(message, model=given.model, tokens=tokens)  # noqa: PLW2901 - completed
+                message = given.named(message)  # noqa: PLW2901 - completed
             code = message.untrained
             if at in continued:
                 code = None

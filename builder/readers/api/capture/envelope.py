@@ -119,10 +119,23 @@ class Exchange:
         return name
 
     @property
+    def response_id(self) -> str | None:
+        """Returns the provider's id of the response, or None."""
+        return response_id(self.events[0] if self.events else self.response)
+
+    @property
     def failed(self) -> bool:
         """Returns whether the status or body of the response is an error."""
         bodies = (self.response, *(self.events or ()))
         return (self.status or 0) >= 400 or any(as_dict(body).get("error") for body in bodies)
+
+
+def response_id(body: Json) -> str | None:
+    """Returns the provider's id in a response, or in the first event of a streamed one."""
+    value = as_dict(body)
+    inner = as_dict(value.get("response")) or as_dict(value.get("message"))
+    ids = (inner.get("id"), value.get("id"), value.get("responseId"), inner.get("responseId"))
+    return next((name_or_none(one) for one in ids if as_str(one)), None)
 
 
 def open_exchange(record: Record) -> Exchange | Problem | Ignored:

@@ -66,7 +66,11 @@ class Log:
             history = replace(history, outcome=history.outcome or exchange.outcome)
             sent = exchange.sent
             own = len(_unbilled(self.api.history(sent)).messages) if sent is not None else None
-            yield from self._histories.take(exchange, history, self.api.answers(exchange), own=own)
+            answers = self.api.answers(exchange)
+            if len(answers) == 1:  # choices of one response share its id
+                message = replace(answers[0].message, response=exchange.response_id)
+                answers = (replace(answers[0], message=message),)
+            yield from self._histories.take(exchange, history, answers, own=own)
 
     def _flush(self) -> Iterator[Event]:
         """Yields the events of the response in the collected pieces."""
