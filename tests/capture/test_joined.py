@@ -113,7 +113,7 @@ def test_an_answer_is_known_by_its_calls_and_by_what_precedes_it():
 def test_captured_answers_have_the_id_of_their_response(tmp_path):
     written(tmp_path / "capture-0001.jsonl", capture())
     source = Source("capture-0001.jsonl", tmp_path / "capture-0001.jsonl")
-    (found,) = read_events(readers()["anthropic-messages"], source)
+    *_, found = read_events(readers()["anthropic-messages"], source)
     assert [one.response for one in found.messages if one.role == "assistant"] == ["msg_1", "msg_3"]
 
 
