@@ -24,7 +24,7 @@ WIDE = {"width": 1180, "height": 760}
 
 PAGES = {
     "list": "",
-    "search": "?text=the&sort=longest",
+    "search": "?text=the&sort=-length",
     "sample": "row?at=0.{middle}",
     "records": "row?side=records&at=0.{middle}",
     "rejects": "rejects",

@@ -28,12 +28,12 @@ PAGES = (
     ("the last page", "?page=999999999"),
     ("two facets", "?format=format-3&tool=tool_17"),
     ("a source", "?source=session-77.jsonl"),
-    ("longest first", "?sort=longest"),
+    ("longest first", "?sort=-length"),
     ("a rare text", "?text=" + quote("needle 500")),
     ("the same text again", "?text=" + quote("needle 500")),
     ("a frequent text", "?text=error"),
     ("one sample", "row?at=0.0"),
-    ("a sample in the middle", "row?sort=longest&at={middle}"),
+    ("a sample in the middle", "row?sort=-length&at={middle}"),
     ("go to the last number", "go?to={last}"),
 )
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from builder.conversation import Json
@@ -15,8 +13,10 @@ from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.report.html import Html, cut, facts_list, join, shorten, tag, text
+from builder.report.inserted import words_of_person
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
+from builder.report.shares import share_bar, turn_tokens
 from builder.report.turns import IN_A_LIST, DisplayOptions, as_written, outline_html, turns_html
 from builder.sample import Sample
 from builder.text import number
@@ -69,25 +69,32 @@ def _render(
     picked: Picked, sample: Sample, target: Target, limits: Limits
 ) -> tuple[Rendered | None, str]:
     """Returns the rendering (None if it cannot be shown), and a note about it."""
+    digest, count = picked.row.meta.render_sha256, picked.row.meta.tokens
+    ours = render_sample(sample, target.style)
     try:
-        rendering = target.render_sample(sample)
+        # The template takes seconds for a long sample: it is asked only where its bytes, whose
+        # digest is known, are not those of the renderer.
+        is_known = bool(digest) and _digest(ours.text) == digest
+        rendering = ours.text if is_known else target.render_sample(sample)
     except Exception as error:  # whatever a template raises is a fault of the sample
         reason = shorten(f"{type(error).__name__}: {error}", 200)
         return None, f"The chat template rejects it: {reason}"
     if len(rendering) > MAX_CHARS:
         return None, f"The rendering has {number(len(rendering))} characters: too long to show."
     note, same = "", False
-    digest, count = picked.row.meta.render_sha256, picked.row.meta.tokens
     if digest:
-        same = hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest() == digest
+        same = is_known or _digest(rendering) == digest
         are = "are" if same else "are NOT"
         note = f"Rendered again for this page: these {are} the bytes that the build proved."
-    ours = render_sample(sample, target.style)
     known = ours if ours.text == rendering else Rendering(rendering, (), ())
     control = [(offset, offset + len(token)) for offset, token in known.control]
     proven = count if same and known is ours and count else None
     spans = _spans(picked, known, sample, target)
     return encode(rendering, spans, target, limits, control, proven), note
+
+
+def _digest(rendering: str) -> str:
+    return hashlib.sha256(rendering.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target) -> list[Span]:
@@ -109,24 +116,32 @@ def _body(
     limits: Limits,
     reading: DisplayOptions,
 ) -> Html:
-    parts = [_source(picked, is_folded=reading.outline), conversion_html(picked.row)]
+    parts = [conversion_html(picked.row)]
+    parts.insert(len(parts) if reading.outline else 0, _source(picked, is_folded=reading.outline))
     if not isinstance(sample, Sample):
         row = cut(as_written(as_stored(picked.row)), limits.content)
         stored = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
         return join((*parts, fault_html(picked.row), stored))
     trained = len(rendered.spans) if rendered is not None else 0
-    if reading.outline:
-        parts.append(outline_html(sample, trained, limits))
     turns = turns_html(sample, trained, limits, reading)
-    parts.append(
-        tag(
-            "div",
-            tag("section", tag("h3", text("Conversation")), turns),
-            tag("div", reading.above, reading.alongside or _rendered(rendered, note, limits)),
-            class_="sides",
-        )
-    )
-    return join(parts)
+    if not reading.outline:
+        text_side = tag("div", _rendered(rendered, note, limits))
+        conversation = tag("section", tag("h3", text("Conversation")), turns)
+        return join((*parts, tag("div", conversation, text_side, class_="sides")))
+    tokens, estimated = turn_tokens(sample, rendered, picked.row.meta.tokens)
+    if tokens and rendered is not None:
+        parts.append(share_bar(sample, rendered, sum(tokens)))
+    outline = outline_html(sample, trained, limits, tokens, estimated)
+    side = reading.alongside
+    if side is None and reading.rendered:
+        side = join((reading.above, _rendered(rendered, note, limits)))
+    scrolls = 0 if side is not None else None  # boxes that scroll must be reachable by keyboard
+    talk = tag("section", turns, aria_label="Conversation", class_="talk", tabindex=scrolls)
+    columns = [outline, talk]
+    if side is not None:
+        columns.append(tag("section", side, aria_label="Beside", class_="beside", tabindex=0))
+    style = "reading" if side is None else "reading split"
+    return join((*parts, tag("div", *columns, class_=style)))
 
 
 def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
@@ -168,25 +183,16 @@ def _display_text(value: Json) -> str:
     return shorten(as_written(value), 300)
 
 
-_INSERTED = re.compile(
-    r"<([a-z]+(?:[-_][a-z]+)+)>.*?</\1>|^Caveat: The messages below[^\n]*", re.DOTALL | re.MULTILINE
-)
-"""Text that agent programs insert into user messages: `<command-name>`, `<ide_…>`, a caveat."""
-_READ = 20_000
-"""Characters of a message that are searched for the words of a person."""
-
-
-def _request(messages: Sequence[dict[str, Json]]) -> str:
-    """Returns the first words of a person; else the first user message."""
-    asked = [as_str(item.get("content")) for item in messages if item.get("role") == "user"]
-    words = (_INSERTED.sub("", text[:_READ]).strip() for text in asked)
-    return next(filter(None, words), asked[0] if asked else "")
+def request_of(row: DatasetRow) -> str:
+    """Returns the first words of a person; else the first user message, or ""."""
+    messages = map(as_dict, as_list(as_dict(content(row)).get("messages"))[:50])
+    asked = (as_str(item.get("content")) for item in messages if item.get("role") == "user")
+    return words_of_person(text for text in asked if not text.startswith("<tool_response>"))
 
 
 def headline(picked: Picked) -> tuple[str, str]:
     """Returns (the first words of a person, format · model · tokens) for lists."""
-    messages = as_list(as_dict(content(picked.row)).get("messages"))[:50]
-    request = _request(list(map(as_dict, messages)))
+    request = request_of(picked.row)
     row, meta = picked.row, picked.row.meta
     form = row.reading.form if row.foreign else ""
     pieces = [meta.format or form, ", ".join(filter(None, meta.every_model))]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from re import Pattern
 
+from builder.audit.pattern import is_error
 from builder.conversation import Json
 from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
@@ -15,7 +16,9 @@ from builder.qwen3.parse import split_answer, split_responses
 from builder.qwen3.style import Style
 from builder.qwen3.written import written_style
 from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.report.edits import edit_html, edits
 from builder.report.html import EMPTY, Html, cut, join, omission, shorten, tag, text
+from builder.report.inserted import pieces
 from builder.report.rendered import Limits
 from builder.sample import Sample
 from builder.text import number
@@ -36,6 +39,7 @@ class DisplayOptions:
     records    {turn: (element id, name)} of the raw record that contains its text
     alongside  shown next to the conversation instead of the rendered text
     above      shown above the rendered text or its replacement
+    rendered   whether the rendered text is shown if nothing else is alongside
     """
 
     hits: Pattern[str] | None = None
@@ -43,6 +47,7 @@ class DisplayOptions:
     records: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     alongside: Html | None = None
     above: Html = EMPTY
+    rendered: bool = True
 
 
 IN_A_LIST = DisplayOptions()
@@ -68,18 +73,34 @@ def turns_html(
     return join((definitions, tag("ol", *items, class_="turns")))
 
 
-def outline_html(sample: Sample, trained: int, limits: Limits) -> Html:
-    """Returns links to the turns, each with its role and its beginning or its calls."""
+def outline_html(
+    sample: Sample,
+    trained: int,
+    limits: Limits,
+    tokens: Sequence[int] = (),
+    estimated: bool = False,
+) -> Html:
+    """Returns links to the turns, each with its role, its beginning or its calls, and its tokens.
+
+    `tokens` are those of each message, if known.
+    """
     targets = _trained_turns(sample, trained)
     style = written_style(sample)
     items = []
     for at in _shown_turns(sample, limits):
         role, content = sample.messages[at]
         name = tag("b", text(_role_name(role, content, style)))
-        about = tag("span", text(_summary(role, content, style)), dir="auto")
-        link = tag("a", name, text(" "), about, href=f"#turn-{at}")
+        about = tag("span", text(_summary(role, content, style)), dir="auto", class_="begins")
+        parts = [name, text(" "), about]
+        if has_error(role, content, style):
+            parts.append(tag("em", text("error"), class_="error"))
+        if tokens:
+            sign = "~" if estimated else ""
+            parts.append(tag("span", text(f"{sign}{number(tokens[at])}"), class_="count"))
+        link = tag("a", *parts, href=f"#turn-{at}")
         items.append(tag("li", link, class_="trained" if at in targets else None))
-    head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns"))
+    unit = ", with the tokens of each" if tokens else ""
+    head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns{unit}"))
     listed = tag("nav", tag("ol", *items), aria_label="Outline of turns", class_="turn-list")
     return tag("details", head, listed, class_="outline", open="")
 
@@ -101,6 +122,12 @@ def _shown_turns(sample: Sample, limits: Limits) -> list[int]:
 def _role_name(role: str, content: str, style: Style) -> str:
     is_tool = role == "user" and split_responses(content, style) is not None
     return "tool" if is_tool else shorten(role, 20)
+
+
+def has_error(role: str, content: str, style: Style) -> bool:
+    """Returns whether a message is a result that reports an error, judging by its text."""
+    responses = (split_responses(content, style) or ()) if role == "user" else ()
+    return any(map(is_error, responses))
 
 
 def _summary(role: str, content: str, style: Style) -> str:
@@ -129,6 +156,8 @@ def _turn(
         thought = _content(sample.thoughts[at], limits, reading.hits)
         body.insert(0, tag("div", thought, class_="thought"))
     badge = tag("em", text("trained")) if is_trained else EMPTY
+    if has_error(role, content, style):
+        badge = tag("em", text("error"), class_="error")
     record = EMPTY
     if at in reading.records:
         anchor, where = reading.records[at]
@@ -157,6 +186,9 @@ def _body(
             yield omission(len(responses) - limits.tools, "responses")
     elif role == "system":
         yield _folded(content, limits, hits)
+    elif role == "user":
+        for named, piece in pieces(content):
+            yield _inserted(named, piece, limits, hits) if named else _content(piece, limits, hits)
     else:
         yield _content(content, limits, hits)
 
@@ -175,8 +207,14 @@ def _answer(
         yield _content(answer.text, limits, hits)
     for call in answer.calls[: limits.tools]:
         name = tag("p", cut(shorten(call.name, 120), 120, hits), class_="name")
-        arguments = tag("pre", cut(indented(call.arguments), limits.content, hits), dir="auto")
-        yield tag("div", name, arguments, class_="call")
+        changed, others = edits(call.arguments) if hits is None else ([], dict(call.arguments))
+        arguments = EMPTY
+        if others or not changed:
+            arguments = tag("pre", cut(indented(others), limits.content, hits), dir="auto")
+        diffs = [edit_html(edit, limits.content) for edit in changed[: limits.tools]]
+        left = len(changed) - len(diffs)
+        more = omission(left, "edits") if left else EMPTY
+        yield tag("div", name, arguments, *diffs, more, class_="call")
     if len(answer.calls) > limits.tools:
         yield omission(len(answer.calls) - limits.tools, "calls")
 
@@ -196,6 +234,17 @@ def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
     )
     is_open = hits is not None and hits.search(content) is not None
     return tag("details", head, body, class_="fold", open="" if is_open else None)
+
+
+def _inserted(name: str, content: str, limits: Limits, hits: Pattern[str] | None) -> Html:
+    """Returns text that an agent program inserted, folded under its name."""
+    size = f"{number(len(content))} characters"
+    head = tag(
+        "summary", text(shorten(name, 60)), text(" "), tag("span", text(size), class_="count")
+    )
+    is_open = hits is not None and hits.search(content) is not None
+    return tag("details", head, _content(content, limits, hits), class_="fold inserted",
+               open="" if is_open else None)  # fmt: skip
 
 
 def _content(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:

@@ -44,6 +44,25 @@ class FacetColumn:
         found[self.rows[wanted]] = True
         return found
 
+    def ranks(
+        self, count: int, order: Sequence[str] | None, *, descending: bool
+    ) -> NDArray[np.int64]:
+        """Returns the rank of each of `count` rows by its first value; rows without one come last.
+
+        `order` contains the values in their own order, if they have one.
+        """
+        places = {name: at for at, name in enumerate(order or ())}
+        named = sorted(
+            range(len(self.names)),
+            key=lambda at: (places.get(self.names[at], len(places)), self.names[at].casefold()),
+            reverse=descending,
+        )
+        rank = np.empty(len(named), dtype=np.int64)
+        rank[named] = np.arange(len(named))
+        found = np.full(count, len(named), dtype=np.int64)
+        found[self.rows[::-1]] = rank[self.codes[::-1]]  # the first value of a row is set last
+        return found
+
     def top(self, mask: Mask, most: int) -> tuple[list[tuple[str, int]], int]:
         """Returns the (value, count) of the `most` frequent values, and the number of values."""
         counts = np.bincount(self.codes[mask[self.rows]], minlength=len(self.names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,14 @@ from builder.view.query import Query
 from builder.view.sample_facets import (
     FACETS,
     NUMBERS,
+    ORDERS,
     SORTS,
     facet_value,
     sample_numbers,
     sample_values,
 )
 from builder.view.search import Row, RowTexts, TextScan, reject_texts, sample_texts
+from builder.view.tally import Tally, row_counts
 
 REJECT_FACETS = {"code": "Code", "format": "Format", "source": "Source"}
 
@@ -92,13 +94,15 @@ class IndexedRows:
     fill   fills the columns until the callback returns true
     scan   yields all rows for a search
     texts  yields the texts of a row that are searched
-    sorts  {order: (numeric column, whether it is descending)}
+    sorts  the orders: the name of a number or a facet, descending after a minus
+    order  {facet: its values in their own order}
     """
 
     fill: Callable[[Columns, Callable[[], bool]], None]
     scan: Callable[[], Iterator[Row]]
     texts: RowTexts
-    sorts: Mapping[str, tuple[str, bool]]
+    sorts: Collection[str]
+    orders: Mapping[str, Sequence[str]]
 
 
 class Index:
@@ -174,11 +178,16 @@ class Index:
         return found
 
     def _sorted(self, numbers: Numbers, view: ColumnView, sort: str) -> Numbers:
-        if sort not in self._origin.sorts:
+        if not sort or sort not in self._origin.sorts:
             return numbers
-        name, is_descending = self._origin.sorts[sort]
-        keys = view.numbers[name][numbers].astype(np.int64)
-        return numbers[np.argsort(-keys if is_descending else keys, kind="stable")]
+        name, is_descending = sort.removeprefix("-"), sort.startswith("-")
+        if name in view.numbers:
+            keys = view.numbers[name][numbers].astype(np.int64)
+            keys = -keys if is_descending else keys
+        else:
+            order = self._origin.orders.get(name)
+            keys = view.facets[name].ranks(view.count, order, descending=is_descending)[numbers]
+        return numbers[np.argsort(keys, kind="stable")]
 
     def _scan(self, text: str) -> TextScan:
         with self._lock:
@@ -196,9 +205,13 @@ class SampleIndex(Index):
 
     def __init__(self, rows: Rows) -> None:
         columns = Columns([name for name in FACETS if name != "review"], NUMBERS)
-        sorts = {key: (name, largest) for key, (_, name, largest) in SORTS.items() if name}
+        self.tally = Tally()
         origin = IndexedRows(
-            partial(_index_samples, rows), partial(_scan_samples, rows), sample_texts, sorts
+            partial(_index_samples, rows, self.tally),
+            partial(_scan_samples, rows),
+            sample_texts,
+            SORTS,
+            ORDERS,
         )
         super().__init__(columns, origin)
 
@@ -209,7 +222,7 @@ class RejectIndex(Index):
     def __init__(self, path: Path) -> None:
         self.lines = LineIndex(path)
         columns = Columns(REJECT_FACETS, ())
-        origin = IndexedRows(self._fill, lambda: _stored(self.lines), reject_texts, {})
+        origin = IndexedRows(self._fill, lambda: _stored(self.lines), reject_texts, (), {})
         super().__init__(columns, origin)
 
     def line(self, number: int) -> dict[str, Json] | None:
@@ -227,7 +240,9 @@ class RejectIndex(Index):
             columns.add({name: [text] for name, text in own.items() if text}, {})
 
 
-def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) -> None:
+def _index_samples(
+    rows: Rows, tally: Tally, columns: Columns, is_closed: Callable[[], bool]
+) -> None:
     try:
         for at, opened in enumerate(rows.files):
             for number, row in enumerate(rows.rows(Address(at, 0))):
@@ -239,7 +254,9 @@ def _index_samples(rows: Rows, columns: Columns, is_closed: Callable[[], bool]) 
                         opened.meta.reach(number + _AHEAD)
                 if opened.file.foreign:
                     opened.converted.add(row.converted)
-                columns.add(sample_values(row), sample_numbers(row))
+                counts = row_counts(row)
+                columns.add(sample_values(row, counts), sample_numbers(row, counts))
+                tally.add(row, counts)
     finally:
         for opened in rows.files:
             opened.converted.finish()

@@ -43,17 +43,15 @@ class ListPage:
         at = min(whole_number(params.get("page", "")), self.pages - 1)
         return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
 
-    def html(self, page: int, items: Sequence[Html], tools: Html = EMPTY) -> Html:
+    def html(self, page: int, listed: Html, tools: Html = EMPTY) -> Html:
         """Returns a page of the list; `tools` appear next to the search.
 
-        `page` counts from 0, and `items` are its rows.
+        `page` counts from 0, and `listed` are its rows.
         """
-        listed = tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
         return join(
             (
                 tag("div", self._form(), tools, class_="tools-bar"),
-                self._status(),
-                self._chosen(),
+                tag("div", self._status(), self._chosen(), class_="found"),
                 tag(
                     "div",
                     tag("div", listed, self._pages(page), class_="results"),
@@ -83,7 +81,8 @@ class ListPage:
                 tag("option", plain(name), value=key, selected="" if key == query.sort else None)
                 for key, name in self.sorts.items()
             ]
-            parts.append(tag("label", text("Order"), tag("select", *options, name="sort")))
+            order = tag("label", text("Order"), tag("select", *options, name="sort"))
+            parts.append(order)
         parts.append(tag("button", text("Search"), type="submit"))
         return tag("form", *parts, action=self.address or ".", role="search", method="get",
                    class_="filters")  # fmt: skip
@@ -181,6 +180,11 @@ class ListPage:
         ]
         place = tag("span", text(f"Page {number(page + 1)} of {number(self.pages)}"))
         return tag("nav", place, *links, class_="pages", aria_label="Pages")
+
+
+def rows_list(items: Sequence[Html], page: int) -> Html:
+    """Returns the rows of a page as a numbered list, or nothing."""
+    return tag("ol", *items, class_="rows", start=page * PAGE_ROWS + 1) if items else EMPTY
 
 
 def step_links(

@@ -55,6 +55,10 @@ class Query:
         others = [pair for pair in self.chosen if pair[0] != facet]
         return replace(self, chosen=(*others, (facet, value)) if value else tuple(others))
 
+    def sorted(self, order: str) -> Query:
+        """Returns the query with another order."""
+        return replace(self, sort=order)
+
     def value(self, facet: str) -> str:
         """Returns the chosen value of a facet, or ""."""
         return dict(self.chosen).get(facet, "")

@@ -11,7 +11,7 @@ from builder.report.codes import explained
 from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
 from builder.report.turns import as_written
 from builder.view.index import REJECT_FACETS, RejectIndex, Result
-from builder.view.list_page import ListPage, step_links
+from builder.view.list_page import ListPage, rows_list, step_links
 from builder.view.query import Query
 from builder.view.raw import raw_html, raw_records
 
@@ -26,7 +26,7 @@ def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     at, numbers = listed.page(params)
     items = [_item(each, Reject.read(index.line(each)), query) for each in numbers]
     code = query.value("code")
-    return join((explained(code) if code else EMPTY, listed.html(at, items)))
+    return join((explained(code) if code else EMPTY, listed.html(at, rows_list(items, at))))
 
 
 def reject_page(

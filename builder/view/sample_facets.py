@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -12,11 +11,11 @@ from types import MappingProxyType
 from builder.conversation import LEVELS, Json
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, characters, content, messages
-from builder.jsonio import JsonFault, dumps, loads
-from builder.readers.toolkit.narrow import as_str
+from builder.jsonio import dumps
 from builder.report.html import shorten
 from builder.sample import Sample
 from builder.text import number
+from builder.view.tally import RowCounts
 
 FACETS = MappingProxyType(
     {
@@ -37,18 +36,30 @@ FACETS = MappingProxyType(
 )
 """{facet: title}; "review" is not indexed, because reviews change."""
 
-NUMBERS = ("length", "turns", "calls", "id")
+NUMBERS = ("length", "turns", "calls", "errors", "id")
 
 SORTS = MappingProxyType(
     {
-        "": ("the dataset's order", "", False),
-        "longest": ("longest first", "length", True),
-        "shortest": ("shortest first", "length", False),
-        "turns": ("most turns first", "turns", True),
-        "calls": ("most calls first", "calls", True),
+        "": "the dataset's order",
+        "-length": "longest first",
+        "length": "shortest first",
+        "-turns": "most turns first",
+        "turns": "fewest turns first",
+        "-calls": "most calls first",
+        "calls": "fewest calls first",
+        "-errors": "most errors first",
+        "errors": "fewest errors first",
+        "outcome": "outcome",
+        "-outcome": "outcome, from the end",
+        "context": "context level",
+        "-context": "context level, from the end",
+        "source": "source",
+        "-source": "source, from the end",
+        "model": "model",
+        "-model": "model, from the end",
     }
 )
-"""{order: (title, number to sort by, is descending)}"""
+"""{order: title}: the name of a number or a facet, descending after a minus."""
 
 _BOUNDS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _PER_TOKEN = 4
@@ -68,13 +79,12 @@ ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """{facet: its values in their own order}; values of other facets are ordered by frequency."""
 
-_CALL = re.compile(r'<tool_call>\n\{"name": ("(?:[^"\\]|\\.)*")')
 _MAX_VALUE = 160
 _MAX_VALUES = 200
 _MAX_NUMBER = 1 << 62
 
 
-def sample_values(row: DatasetRow) -> dict[str, list[str]]:
+def sample_values(row: DatasetRow, counts: RowCounts) -> dict[str, list[str]]:
     """Returns {facet: values}, without the facets that have none."""
     meta, changes = row.meta, row.reading.changes if row.foreign else {}
     values = {
@@ -83,7 +93,7 @@ def sample_values(row: DatasetRow) -> dict[str, list[str]]:
         "problem": _texts(row.reading.code) if row.foreign else [],
         "format": _texts(meta.format),
         "model": [name for name in meta.every_model if name],
-        "tool": list(dict.fromkeys(called_tools(content(row))))[:_MAX_VALUES],
+        "tool": list(dict.fromkeys(counts.calls))[:_MAX_VALUES],
         "pattern": _texts(meta.pattern),
         "outcome": list(_outcome(meta.outcome or {})),
         "context": _texts(meta.context.level if meta.context else None),
@@ -100,14 +110,15 @@ def facet_value(value: str) -> str:
     return shorten(value, _MAX_VALUE).encode("utf-8", "replace").decode()
 
 
-def sample_numbers(row: DatasetRow) -> dict[str, int]:
+def sample_numbers(row: DatasetRow, counts: RowCounts) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
     answers = (message.get("role") == "assistant" for message in messages(content(row)))
     found = {
         "length": meta.tokens or characters(row),
         "turns": meta.assistant_turns or sum(answers),
-        "calls": meta.calls or sum(1 for _ in called_tools(content(row))),
+        "calls": meta.calls or len(counts.calls),
+        "errors": counts.errors,
     }
     bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
     return {**bounded, "id": id_digest(sample_id(row))}
@@ -126,18 +137,6 @@ def id_digest(sample: str) -> int:
     """Returns a 64-bit hash of an id, by which the index finds it."""
     data = sample.encode("utf-8", "replace")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
-
-
-def called_tools(value: Json) -> Iterator[str]:
-    """Yields the names of the tools that the assistant turns of a row call."""
-    for message in messages(value):
-        content = as_str(message.get("content"))
-        if message.get("role") == "assistant" and "<tool_call>" in content:
-            for found in _CALL.finditer(content):
-                try:
-                    yield as_str(loads(found[1].encode("utf-8", "surrogatepass")))
-                except JsonFault:
-                    continue
 
 
 def _texts(value: str | None) -> list[str]:

@@ -9,9 +9,9 @@ from builder.dataset.review import ACCEPT, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import Address, Rows
 from builder.qwen3.tokenizer import Target
-from builder.report.html import Html, join, tag, text
+from builder.report.html import Html, join, shorten, tag, text
 from builder.report.rendered import Limits, legend
-from builder.report.samples import Picked, headline, sample_html
+from builder.report.samples import Picked, headline, request_of, sample_html
 from builder.report.turns import DisplayOptions
 from builder.sample import Sample
 from builder.text import number
@@ -21,8 +21,8 @@ from builder.view.query import Query
 from builder.view.raw import raw_html, raw_records, records_of_turns
 from builder.view.review_file import MAX_NOTE
 
-RECORDS = "records"
-"""The value of `side` that shows the raw records next to the conversation."""
+RECORDS, RENDERED = "records", "text"
+"""The values of `side` that show the raw records or the rendered text next to the conversation."""
 
 _LIMITS = Limits(60_000, 20_000, 40_000, 400, 200, 4_000)
 _MAX_SAMPLE = 6_000_000
@@ -35,7 +35,7 @@ class SamplePage:
 
     at       the number of the sample in the dataset, from 0
     query    the query that the user came from
-    side     RECORDS shows the raw records next to the conversation, else the rendered text
+    side     RECORDS, RENDERED, or "" for the conversation alone
     logs     the folder of the logs, if it is known
     decided  the review decision
     """
@@ -49,23 +49,19 @@ class SamplePage:
     logs: Path | None
     decided: Decision
 
-    def html(self) -> Html:
-        """Returns the sample with its review form."""
+    def html(self, steps: Html, progress: Html) -> Html:
+        """Returns the sample with its review form, below links to its neighbours."""
         picked = Picked(self.at, self.row)
         headed, about = headline(picked)
+        whole = shorten(request_of(self.row), 1_200)
+        head = tag("h2", text(headed), dir="auto", class_="asked-for", title=whole or None)
+        fold = tag("button", text("Open or fold long results"), type="button", data_folds="",
+                   hidden="")  # fmt: skip
         return join(
             (
-                tag("h2", text(headed), dir="auto", class_="asked-for"),
-                tag("p", text(about), class_="note"),
-                self._review(),
-                tag(
-                    "button",
-                    text("Open or fold long results"),
-                    type="button",
-                    data_folds="",
-                    hidden="",
-                ),
-                legend(),
+                tag("div", steps, self._review(), progress, class_="sample-bar"),
+                tag("div", head, tag("p", text(about), class_="note"), class_="sample-head"),
+                tag("div", self._tabs(), fold, class_="sample-tabs"),
                 sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, self._reading()),
             )
         )
@@ -92,23 +88,29 @@ class SamplePage:
 
     def _reading(self) -> DisplayOptions:
         """Returns the display options: marked matches, and what the right side shows."""
-        if self.logs is None:
-            return DisplayOptions(self.query.pattern, outline=True)
-        tabs = [
-            tag("a", text(name), href=self._url(self.address, value),
-                aria_current="true" if self.side == value else None)
-            for name, value in (("Rendered text", ""), ("Raw records", RECORDS))
-        ]  # fmt: skip
-        choice = tag("nav", *tabs, class_="pages tabs", aria_label="At the side")
-        if self.side != RECORDS:
-            return DisplayOptions(self.query.pattern, outline=True, above=choice)
+        if self.logs is None or self.side != RECORDS:
+            return DisplayOptions(
+                self.query.pattern, outline=True, rendered=self.side == RENDERED, above=legend()
+            )
         meta, sample = self.row.meta, self.row.sample
         records = raw_records(self.logs, meta.source, meta.record)
         found: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
             found = records_of_turns(sample.messages, records)
         raw = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
-        return DisplayOptions(self.query.pattern, True, found, raw, choice)
+        return DisplayOptions(self.query.pattern, True, found, raw)
+
+    def _tabs(self) -> Html:
+        """Returns links that choose what is shown beside the conversation."""
+        views = [("Conversation", ""), ("Rendered text", RENDERED)]
+        views += [("Raw records", RECORDS)] if self.logs is not None else []
+        shown = self.side if self.side in dict(views).values() else ""
+        tabs = [
+            tag("a", text(name), href=self._url(self.address, value),
+                aria_current="true" if shown == value else None)
+            for name, value in views
+        ]  # fmt: skip
+        return tag("nav", *tabs, class_="pages tabs", aria_label="View of the sample")
 
     def _review(self) -> Html:
         """Returns the form with the buttons of the review and the note."""
@@ -124,12 +126,13 @@ class SamplePage:
         ]  # fmt: skip
         if decision:
             buttons.append(_button("Undo", "none"))
-        note = tag("textarea", text(self.decided.note), name="note", rows=1, maxlength=MAX_NOTE)
+        note = tag("textarea", text(self.decided.note), name="note", rows=1, maxlength=MAX_NOTE,
+                   aria_label="Note", placeholder="Note")  # fmt: skip
         return tag(
             "form",
             *hidden,
             tag("div", *buttons, role="group", aria_label="Review", class_="buttons"),
-            tag("label", text("Note"), note),
+            note,
             _button("Save the note", "note"),
             method="post",
             action="review",

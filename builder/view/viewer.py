@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.conversation import Json
 from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
@@ -23,7 +23,6 @@ from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import how_made, proof
 from builder.report.page import page
 from builder.report.report import first_charts
-from builder.report.samples import Picked, headline
 from builder.report.survey import Survey, survey, with_contexts
 from builder.report.verdict import verdict
 from builder.text import number
@@ -35,6 +34,7 @@ from builder.view.reject_pages import reject_list, reject_page
 from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
 from builder.view.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
 from builder.view.sample_page import SamplePage
+from builder.view.sample_table import TableRow, progress, sample_table
 from builder.view.search import sample_texts
 
 KEYS = (
@@ -115,12 +115,14 @@ class Viewer:
             return there, len(there)
 
         orders = {**ORDERS, "review": STATES}
-        sorts = {key: name for key, (name, _, _) in SORTS.items()}
-        listed = ListPage("", "samples", query, result, FACETS, orders, sorts, top)
+        listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top)
         at, numbers = listed.page(params)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
-        main = listed.html(at, items, join((_jump(), self._exports())))
-        return self._page("Samples", main)
+        known = {name for name, column in result.view.facets.items() if len(column.rows)}
+        in_tokens = any(item.row.meta.tokens for item in items)
+        table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
+        main = listed.html(at, table, join((_jump(), self._progress(), self._exports())))
+        return self._page("Samples", main, wide=True)
 
     def result(self, query: Query) -> Result:
         """Returns the rows that match a query."""
@@ -133,22 +135,23 @@ class Viewer:
         self.review.decisions  # noqa: B018 - updates `version` if the file changed
         return self.index.result(query, reviewed, self.review.version)
 
-    def _item(self, at: int, query: Query) -> Html:
+    def _item(self, at: int, query: Query) -> TableRow | None:
         address = self.rows.locate(at)
         row = self._row(address) if address is not None else None
-        if row is None:
-            return EMPTY
-        request, about = headline(Picked(at, row))
+        if address is None or row is None:
+            return None
         decision = self.review.decisions.get(sample_id(row), Decision())
         state = _STATE_NAMES[decision.decision]
-        badge = tag("span", text(state), class_=f"state {state}") if state else EMPTY
-        return tag(
-            "li",
-            tag("span", text(f"#{number(at)}"), class_="count"),
-            tag("a", text(request), href=query.url("row", at=address), class_="asked", dir="auto"),
-            tag("span", badge, text(about), class_="about"),
-            _excerpt(content(row), query),
-        )
+        return TableRow(at, address, row, state, _excerpt(content(row), query))
+
+    def _progress(self) -> Html:
+        """Returns how many samples are reviewed; nothing before the first decision."""
+        if not self.review.decisions:
+            return EMPTY
+        view = self.index.view
+        masks = self.review.masks(view)
+        decided = [(state, int(masks[state].sum())) for state in (ACCEPTED, REJECTED)]
+        return progress(decided, view.count, lambda state: Query().choosing("review", state).url())
 
     def sample(self, address: Address, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a sample, or None if there is no such row."""
@@ -163,8 +166,8 @@ class Viewer:
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
         steps = sample_page.steps(self.result(query), self.rows)
-        bar = tag("div", steps, _jump(), class_="tools-bar")
-        return self._page(f"Sample #{number(at)}", join((bar, sample_page.html())), wide=True)
+        main = join((sample_page.html(steps, self._progress()), _jump()))
+        return self._page(f"Sample #{number(at)}", main, wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the URL to go to, or None for an invalid request.
@@ -173,7 +176,7 @@ class Viewer:
         """
         address = Address.read(given.get("at", ""))
         row = self._row(address) if address is not None else None
-        if row is None:
+        if address is None or row is None:
             return None
         sample = sample_id(row)
         wanted = given.get("decision", "")
@@ -184,9 +187,19 @@ class Viewer:
             wanted = ""
         elif wanted not in DECISIONS:
             return None
+        query = _query(given)
+        after = self._after(address, query) if given.get("decision") in DECISIONS else None
         note = given.get("note", now.note).replace("\r\n", "\n").strip()[:MAX_NOTE]
         self.review.decide(sample, Decision(wanted, note))
-        return _query(given).url("row", at=address, side=given.get("side", ""))
+        return query.url("row", at=after or address, side=given.get("side", ""))
+
+    def _after(self, address: Address, query: Query) -> Address | None:
+        """Returns the address of the next sample of the result; None after the last."""
+        at = self.rows.number(address)
+        result = self.result(query)
+        place = result.place(at) if at is not None else None
+        after = result.at(place + 1) if place is not None else None
+        return self.rows.locate(after) if after is not None else None
 
     def review_csv(self) -> bytes:
         """Returns every decision as a line of CSV, with the location of its sample if found."""
@@ -218,7 +231,7 @@ class Viewer:
         stated = self.manifest.ledger
         ledger = ledger_counts(stated) if stated is not None else None
         found = with_contexts(self._counted, self.manifest)
-        audit = _audit_in(self.manifest, found.samples)
+        audit = _audit_in(self.manifest, found.samples, self.index.tally.tables())
         main = join(
             (
                 tag("h2", text("Overview")),
@@ -299,10 +312,10 @@ class Viewer:
         )
 
 
-def _audit_in(manifest: Manifest, samples: int) -> Audit | None:
-    """Returns the findings that the manifest lists."""
+def _audit_in(manifest: Manifest, samples: int, tables: tuple[AuditTable, ...]) -> Audit:
+    """Returns the findings that the manifest lists, with tables of the rows indexed so far."""
     if manifest.audit is None:
-        return None
+        return Audit(samples, tables=tables)
     gates = {gate.value: gate for gate in GateAction}
     findings = tuple(
         AuditFinding(
@@ -315,7 +328,7 @@ def _audit_in(manifest: Manifest, samples: int) -> Audit | None:
         )
         for item in manifest.audit.findings
     )
-    return Audit(samples, findings)
+    return Audit(samples, findings, tables)
 
 
 def _query(params: Mapping[str, str]) -> Query:

@@ -16,7 +16,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the e
 pytestmark = pytest.mark.slow
 
 PAGES = (
-    "", "?text=the&sort=longest", "?format=codex", "?text=nothing+holds+this", "row?at=0.0",
+    "", "?text=the&sort=-length", "?format=codex", "?text=nothing+holds+this", "row?at=0.0",
     "row?at=0.1&text=e", "row?at=0.0&side=records", "overview", "rejects", "rejects?code=no_user",
     "reject?line=0", "go?to=no+such",
 )  # fmt: skip

@@ -356,7 +356,7 @@ def contrast(one, other):
         (["<command-name>/clear</command-name>\n<command-args></command-args>", "Go"], "Go"),
         (["<ide_opened_file>a.py</ide_opened_file>\n\nWhy?"], "Why?"),
         (["<b>bold</b> words"], "<b>bold</b> words"),
-        (["<command-name>/init</command-name>"], "<command-name>/init</command-name>"),
+        (["<command-name>/init</command-name>"], "/init"),
     ],
 )
 def test_a_title_is_the_first_words_of_a_person(tmp_path, texts, title):

@@ -145,9 +145,9 @@ def test_every_row_can_be_reached_by_paging(large):
         ({"tool": "tool_3", "source": "log-3.jsonl"}, ["1.4"]),
         ({"format": "b", "code": "cut"}, ["1.5"]),
         ({"format": "a", "code": "cut"}, []),
-        ({"sort": "longest", "source": "log-3"}, [f"1.{row}" for row in range(9, -1, -1)]),
+        ({"sort": "-length", "source": "log-3"}, [f"1.{row}" for row in range(9, -1, -1)]),
         (
-            {"sort": "shortest", "text": "ANSWER 29", "length": "2,048 to 4,096"},
+            {"sort": "length", "text": "ANSWER 29", "length": "2,048 to 4,096"},
             [f"0.{row}" for row in range(290, 300)],
         ),
         ({"context": "proven"}, []),
@@ -197,7 +197,7 @@ def test_previous_and_next_cross_the_files(large):
 
 def test_a_sample_is_shown_as_in_the_report_and_raw(server, built):
     row = lines(built / "data/train-00000-of-00001.jsonl")[1]
-    body = ask(server, "row?at=0.1")[2].decode()
+    body = ask(server, "row?at=0.1&side=text")[2].decode()
     assert "these are the bytes that the build proved" in body
     assert "<mark>" in body
     status, headers, raw = ask(server, "raw?at=0.1")
@@ -289,7 +289,7 @@ def test_compressed_and_parquet_files(many, tmp_path):
 
 def test_a_query_without_a_field_is_no_search():
     assert not Query()
-    assert not Query(sort="longest")
+    assert not Query(sort="-length")
     assert Query(text="x")
     assert Query(chosen=(("code", "x"),))
 
@@ -339,5 +339,5 @@ def test_next_leads_to_the_next_search_result(large):
     assert 'rel="next"' not in ask(large, "row?tool=tool_3&at=1.4")[2].decode()
     assert "not in the result" in ask(large, "row?tool=tool_3&at=0.4")[2].decode()
     assert 'rel="next"' in ask(large, "row?at=0.3")[2].decode()
-    turned = ask(large, "row?sort=longest&at=1.9")[2].decode()
-    assert re.search(r'href="row\?sort=longest&amp;at=1\.8" rel="next"', turned)
+    turned = ask(large, "row?sort=-length&at=1.9")[2].decode()
+    assert re.search(r'href="row\?sort=-length&amp;at=1\.8" rel="next"', turned)

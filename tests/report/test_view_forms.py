@@ -183,8 +183,8 @@ def test_the_index_works_on_converted_rows(tmp_path, viewed, form):
     order = viewer.index.view.numbers["length"].tolist()
     assert order == [6, sum(len(turn["content"]) for turn in FLAT), 6]
     assert viewer.index.view.numbers["calls"].tolist() == [0, 1, 0]
-    first = listed(viewer, sort="longest").index("How long is a?")
-    assert first < listed(viewer, sort="longest").index("#0")
+    first = listed(viewer, sort="-length").index("How long is a?")
+    assert first < listed(viewer, sort="-length").index("#0")
 
 
 @pytest.mark.parametrize("form", BAD)

@@ -67,7 +67,7 @@ def test_a_decision_is_stored_displayed_filtered_and_withdrawn(built, reviewed):
     first, second, _ = ids(built)
     form = {"at": "0.1", "decision": "reject", "note": " <b>wrong</b>\r\ntool ", "text": "a"}
     status, headers = post(server, form)
-    assert (status, headers["Location"]) == (303, "row?text=a&at=0.1")
+    assert (status, headers["Location"]) == (303, "row?text=a&at=0.2")
     assert post(server, {"at": "0.0", "decision": "accept"})[0] == 303
     expected = {first: Decision("accept"), second: Decision("reject", "<b>wrong</b>\ntool")}
     assert read_review(path).decisions == expected

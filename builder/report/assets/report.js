@@ -71,7 +71,7 @@
 
   const go = (step) => {
     const link = document.querySelector(step > 0 ? "a[rel=next]" : "a[rel=prev]");
-    const stops = [...document.querySelectorAll(".rows a, details.sample > summary")].filter(
+    const stops = [...document.querySelectorAll(".rows a, .samples a.asked, details.sample > summary")].filter(
       (item) => item.offsetParent !== null
     );
     const at = stops.indexOf(document.activeElement);

@@ -42,6 +42,41 @@
     }, 2000);
   }
 
+  // The conversation and the rendered text scroll together, turn by turn, or else in proportion.
+  const talk = document.querySelector(".split .talk");
+  const beside = document.querySelector(".split .beside");
+  const begins = beside && [...beside.querySelectorAll("pre.rendered kbd")].filter(
+    (item) => item.textContent === "<|im_start|>"
+  );
+  if (talk && beside && begins.length) {
+    const turns = [...talk.querySelectorAll(".turns > li")];
+    if (begins.length === turns.length + 1) begins.shift();
+    const linked = begins.length === turns.length;
+    const tops = (box, items) =>
+      items.map((item) => item.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop);
+    let ignored = null;
+    const follow = (from, own, to, others) => {
+      if (ignored === from) {
+        ignored = null;
+        return;
+      }
+      let wanted = (from.scrollTop / Math.max(from.scrollHeight - from.clientHeight, 1)) *
+        (to.scrollHeight - to.clientHeight);
+      if (linked) {
+        const here = [0, ...tops(from, own).slice(1), from.scrollHeight];
+        const there = [0, ...tops(to, others).slice(1), to.scrollHeight];
+        const at = Math.max(0, here.findIndex((top) => top > from.scrollTop) - 1);
+        const share = (from.scrollTop - here[at]) / Math.max(here[at + 1] - here[at], 1);
+        wanted = there[at] + share * (there[at + 1] - there[at]);
+      }
+      const before = to.scrollTop;
+      to.scrollTop = wanted;
+      if (to.scrollTop !== before) ignored = to;
+    };
+    talk.addEventListener("scroll", () => follow(talk, turns, beside, begins));
+    beside.addEventListener("scroll", () => follow(beside, begins, talk, turns));
+  }
+
   const hit = document.querySelector(".turns .hit, .tools .hit");
   if (hit && !location.hash) hit.scrollIntoView({ block: "center" });
 })();
