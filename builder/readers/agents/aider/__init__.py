@@ -1,0 +1,1 @@
+"""Reads the histories of Aider."""

@@ -1,0 +1,1 @@
+"""Readers of chat applications: their stores and the exports that users download."""

@@ -1,0 +1,275 @@
+"""Reads data exports of ChatGPT (conversations.json). Source: docs/formats/chatgpt-export.md.
+
+A conversation is a record and a tree of nodes. A call is a message of the assistant to a recipient
+other than "all"; calls have no ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Content,
+    Context,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
+from builder.jsonio import JsonFault, loads
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    name_of,
+    name_or_none,
+)
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Source
+
+NAME = "chatgpt-export"
+_MARK = re.compile("\ue200[^\ue201]*\ue201|[\ue200-\ue206]")
+"""A citation: private characters around the number of a search result."""
+_SETTINGS = ("user_profile", "user_instructions", "model_set_context")
+_TEXTS = ("text", "result", "summary", "output_str")
+_SCREEN = frozenset({"reasoning_recap"})
+
+
+def recognise(source: Source) -> str | None:
+    """Claims conversations with a mapping of nodes."""
+    return "a mapping of nodes" if any(map(_mapping, source.peek.objects)) else None
+
+
+def _mapping(value: dict[str, Json]) -> dict[str, Json]:
+    """Returns the nodes of a conversation, which some exporters wrap; {} if there are none."""
+    mapping = as_dict(value.get("mapping"))
+    nodes = (as_dict(node) for node in list(mapping.values())[:5])
+    if mapping and all("message" in node and "parent" in node for node in nodes):
+        return mapping
+    inner = value.get("raw_provider_payload")
+    return _mapping(inner) if isinstance(inner, dict) and "mapping" not in value else {}
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of an export."""
+    names: Counter[str] = Counter()
+    for record in objects(source.records(), "a conversation that is "):
+        if isinstance(record, Problem):
+            yield record
+            continue
+        where, value = record
+        if "mapping" not in value and isinstance(value.get("raw_provider_payload"), dict):
+            value = as_dict(value["raw_provider_payload"])
+        yield from _conversation(source, where, value, names)
+
+
+def _conversation(
+    source: Source, where: str, value: dict[str, Json], names: Counter[str]
+) -> Iterator[Event]:
+    mapping = as_dict(value.get("mapping"))
+    reading = _Reading()
+    nodes = {name: reading.node(as_dict(item)) for name, item in mapping.items()}
+    current = name_or_none(value.get("current_node"))
+    if current not in nodes:
+        current = _newest(mapping)
+    name = name_of(value, "conversation_id", "id") or where
+    chat = Chat(
+        format_name=NAME,
+        scope=f"{source.name}/{name}",
+        name=name,
+        where=where,
+        model=name_of(value, "default_model_slug"),
+        context=Context.lacking(reading.missing),
+        changes=dict(sorted(reading.changes.items())),
+    )
+    found = False
+    for conversation in chat_conversations(chat, nodes, current, names):
+        found = True
+        yield replace(conversation, messages=tuple(_paired(conversation.messages)))
+    if not found:
+        yield Ignored("no_messages")
+
+
+def _newest(mapping: dict[str, Json]) -> str | None:
+    """Returns the leaf that was written last; None if no times are logged."""
+    parents = {name_or_none(as_dict(item).get("parent")) for item in mapping.values()}
+    times: dict[str, float] = {}
+    for name, item in mapping.items():
+        message = as_dict(as_dict(item).get("message"))
+        at = message.get("update_time") or message.get("create_time")
+        if name not in parents and isinstance(at, int | float):
+            times[name] = at
+    return max(times, key=lambda name: times[name], default=None)
+
+
+def _paired(messages: tuple[Message, ...]) -> Iterator[Message]:
+    """Yields the messages; the texts of a tool after one call are its result, others a program's.
+
+    An answer after the text of a tool that nothing called is no continuation of the one before it.
+    """
+    calls = 0
+    results: list[ToolResult] = []
+    for message in messages:
+        if message.role == "tool":
+            found = [part for part in message.parts if isinstance(part, ToolResult)]
+            if calls:
+                results += found
+            else:
+                texts = [as_harness(part.content) for part in found]
+                yield Message("user", tuple(part for text in texts for part in text))
+            continue
+        if results:
+            yield from _results(results, calls)
+            results, calls = [], 0
+        made = sum(isinstance(part, ToolCall) for part in message.parts)
+        calls = calls + made if message.role == "assistant" else 0
+        yield message
+    yield from _results(results, calls)
+
+
+def _results(results: list[ToolResult], calls: int) -> Iterator[Message]:
+    if calls == 1 and len(results) > 1:
+        content = tuple(part for result in results for part in result.content)
+        failed = any(result.is_error for result in results)
+        yield Message("tool", (replace(results[0], content=content, is_error=failed),))
+        return
+    for result in results:
+        yield Message("tool", (result,))
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Converts nodes; collects what the log lacks, and the changes of its text."""
+
+    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def node(self, item: dict[str, Json]) -> Node:
+        """Returns a node with the message that it contains."""
+        message = as_dict(item.get("message"))
+        found = tuple(self._messages(message)) if message else ()
+        return Node(name_or_none(item.get("parent")), found)
+
+    def _messages(self, message: dict[str, Json]) -> Iterator[Message]:
+        author = as_dict(message.get("author"))
+        role = as_str(author.get("role"))
+        body = as_dict(message.get("content"))
+        metadata = as_dict(message.get("metadata"))
+        kind = as_str(body.get("content_type"))
+        if kind in _SCREEN or (message.get("weight") == 0 and role != "assistant"):
+            return
+        if kind in ("user_editable_context", "model_editable_context"):
+            self.missing.add("reminders")  # the words around it are not logged
+            texts = [as_str(body.get(key)) for key in _SETTINGS]
+            if text := "\n\n".join(filter(None, texts)):
+                yield Message("user", (Text(text, harness=True),))
+            return
+        if kind == "thoughts":
+            self.changes["reasoning_summary_dropped"] += 1
+            self.missing.add("reasoning")
+            return
+        if metadata.get("attachments"):
+            self.missing.add("reminders")
+        parts = tuple(self._parts(body))
+        if role == "tool":
+            failed = kind == "system_error"
+            yield Message(
+                "tool", (ToolResult(parts, name=name_or_none(author.get("name")), is_error=failed),)
+            )
+        elif role == "assistant":
+            yield from self._answer(message, parts)
+        elif parts:
+            yield Message(role[:40], parts)
+
+    def _answer(self, message: dict[str, Json], parts: tuple[Content, ...]) -> Iterator[Message]:
+        metadata = as_dict(message.get("metadata"))
+        recipient = as_str(message.get("recipient")) or "all"
+        real = as_str(as_dict(as_dict(message.get("author")).get("metadata")).get("real_author"))
+        found: list[Part] = [*parts]
+        if recipient != "all":
+            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            found = [ToolCall(recipient, _arguments(recipient, text))]
+        elif message.get("channel") == "analysis":
+            found = [Reasoning(p.text) if isinstance(p, Text) else p for p in parts]
+        untrained = None
+        reason = as_dict(metadata.get("finish_details")).get("type")
+        if real.startswith("tool:"):
+            untrained = "inserted"
+        elif message.get("weight") == 0:
+            untrained = "zero_weight"
+        elif reason == "interrupted" or message.get("status") == "in_progress":
+            untrained = "aborted"
+        elif reason == "max_tokens":
+            found.append(Unparsed("", "truncated_answer"))
+        if found:
+            model = name_of(metadata, "model_slug")
+            yield Message("assistant", tuple(found), model=model, untrained=untrained)
+
+    def _parts(self, body: dict[str, Json]) -> Iterator[Content]:
+        kind = as_str(body.get("content_type"))
+        listed = as_list(body.get("parts"))
+        known = False
+        for part in listed:
+            if isinstance(part, str):
+                yield from self._text(part)
+            else:
+                yield from self._media(as_dict(part))
+        for key in () if listed else _TEXTS:
+            if isinstance(body.get(key), str):
+                known = True
+                yield from self._text(as_str(body[key]))
+        if not listed and not known and "parts" not in body:
+            yield unknown_part(kind)
+
+    def _media(self, part: dict[str, Json]) -> Iterator[Content]:
+        kind = as_str(part.get("content_type"))
+        if kind == "audio_transcription":
+            yield from self._text(as_str(part.get("text")))
+        elif kind == "image_asset_pointer":
+            yield media_of("image/")
+        elif "audio" in kind:
+            yield Media("audio")
+        else:
+            yield unknown_part(kind)
+
+    def _text(self, text: str) -> Iterator[Content]:
+        """Yields a text without the marks of citations, which the interface replaces."""
+        text, marks = _MARK.subn("", text)
+        if marks:
+            self.changes["citation_mark"] += marks
+        if text.strip():
+            yield Text(text)
+
+
+def _arguments(name: str, text: str) -> Json:
+    """Returns the arguments: the text if it is a JSON object, else an object that contains it."""
+    try:
+        if isinstance(loads(text), dict):
+            return text
+    except JsonFault:
+        pass
+    return {"code" if name == "python" else "input": text}
+
+
+READER = Reader(
+    name=NAME,
+    summary="ChatGPT data exports (conversations.json): conversations with a mapping of nodes",
+    evidence=("files", "parsers"),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,246 @@
+"""Reads data exports of Claude.ai (conversations.json). Source: docs/formats/claude-ai-export.md.
+
+A conversation is a record. Calls and results are inside one answer, which is cut into turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.conversation import (
+    Content,
+    Context,
+    Data,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.chats.pieces import AnswerInfo, turns
+from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.chat_messages import media_of
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_str,
+    name_of,
+    name_or_none,
+)
+from builder.readers.toolkit.rows import objects
+from builder.sources.source import Source
+
+NAME = "claude-ai-export"
+_BASE = ("system", "tools")
+_SCREEN = frozenset({"token_budget", "flag"})
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
+
+
+def recognise(source: Source) -> str | None:
+    """Claims conversations with chat_messages of senders, and chats of the design tool."""
+    for value in source.peek.objects:
+        messages = value.get("chat_messages")
+        if isinstance(messages, list) and "uuid" in value:
+            return "conversations with uuid and chat_messages"
+        if _is_design(value):
+            return "chats of the design tool (project, contentBlocks)"
+    return None
+
+
+def _is_design(value: dict[str, Json]) -> bool:
+    messages = as_dicts(value.get("messages"))[:2]
+    has_project = isinstance(value.get("project"), dict)
+    return has_project and any("contentBlocks" in as_dict(one.get("content")) for one in messages)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of an export."""
+    names: Counter[str] = Counter()
+    for record in objects(source.records(), "a conversation that is "):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from _conversation(source, *record, names)
+
+
+def _conversation(
+    source: Source, where: str, value: dict[str, Json], names: Counter[str]
+) -> Iterator[Event]:
+    is_design = "chat_messages" not in value
+    items = as_dicts(value.get("messages" if is_design else "chat_messages"))
+    nodes: dict[str, Node] = {}
+    is_tree = any(name_or_none(item.get("parent_message_uuid")) for item in items)
+    missing = {*_BASE}
+    last: str | None = None
+    sender = ""
+    for at, item in enumerate(items):
+        name = as_str(item.get("uuid")) or str(at)
+        parent = name_or_none(item.get("parent_message_uuid")) if is_tree else last
+        messages = tuple(_design(item, missing) if is_design else _messages(item, missing))
+        if not is_tree and item.get("sender") == sender == "human":
+            missing.add("history")  # possibly an edit, whose first version is not marked
+        sender = as_str(item.get("sender"))
+        nodes[name] = Node(parent, messages)
+        last = name
+    name = name_of(value, "uuid", "id") or where
+    chat = Chat(
+        format_name=NAME,
+        scope=f"{source.name}/{name}",
+        name=name,
+        where=where,
+        model=name_of(value, "model"),
+        context=Context.lacking(_BASE),
+    )
+    found = False
+    for conversation in chat_conversations(chat, nodes, last, names):
+        found = True
+        yield conversation
+    if not found:
+        yield Ignored("no_messages")
+
+
+def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
+    """Yields the messages of a message of the export; `missing` is extended for later answers."""
+    blocks = as_dicts(item.get("content"))
+    text = as_str(item.get("text"))
+    if not blocks and text.strip():
+        blocks = [{"type": "text", "text": text}]
+    if item.get("sender") != "assistant":
+        yield from _question(item, blocks)
+        return
+    pieces = list(_pieces(blocks))
+    info = AnswerInfo(context=Context.lacking(missing))
+    yield from turns(pieces, info)
+    if any(block.get("type") == "thinking" and _is_cut(block) for block in blocks):
+        missing.add("reasoning")
+    if any(isinstance(one, ToolResult) and _is_shown(one) for one in pieces):
+        missing.add("history")
+
+
+def _is_shown(result: ToolResult) -> bool:
+    """Returns whether the log has objects in place of the text that the model got."""
+    return any(isinstance(part, Data) for part in result.content)
+
+
+def _is_cut(block: dict[str, Json]) -> bool:
+    return block.get("cut_off") is True or block.get("truncated") is True
+
+
+def _question(item: dict[str, Json], blocks: list[dict[str, Json]]) -> Iterator[Message]:
+    parts: list[Part] = []
+    for attachment in as_dicts(item.get("attachments")):
+        if text := as_str(attachment.get("extracted_content")):
+            parts.append(Text(text, harness=True))
+        else:
+            parts.append(media_of(as_str(attachment.get("file_type"))))
+    for file in as_dicts(item.get("files")):
+        is_image = as_str(file.get("file_name")).lower().endswith(_IMAGES)
+        parts.append(Media("image" if is_image else "file"))
+    for block in blocks:
+        kind = as_str(block.get("type"))
+        text = as_str(block.get("text"))
+        if kind in ("text", "voice_note"):
+            parts += [Text(text)] if text.strip() else []
+        elif kind not in _SCREEN:
+            parts.append(unknown_part(kind))
+    if parts:
+        yield Message("user", tuple(parts))
+
+
+def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
+    """Yields the parts of an answer, results among them."""
+    for block in blocks:
+        match as_str(block.get("type")):
+            case "text":
+                if as_str(block.get("text")).strip():
+                    yield Text(as_str(block["text"]))
+            case "thinking":
+                if not _is_cut(block) and as_str(block.get("thinking")).strip():
+                    yield Reasoning(as_str(block["thinking"]))
+            case "tool_use":
+                name = name_or_none(block.get("name"))
+                if name is None:
+                    yield Unparsed("", "bad_call")
+                else:
+                    yield ToolCall(name, block.get("input"), name_or_none(block.get("id")))
+            case "tool_result":
+                yield ToolResult(
+                    tuple(_result(block.get("content"))),
+                    name_or_none(block.get("tool_use_id")),
+                    name_or_none(block.get("name")),
+                    is_error=block.get("is_error") is True,
+                )
+            case kind if kind in _SCREEN:
+                pass
+            case kind:
+                yield unknown_part(kind)
+
+
+def _result(value: Json) -> Iterator[Content]:
+    if isinstance(value, str):
+        yield Text(value)
+        return
+    for part in as_dicts(value):
+        kind = part.get("type")
+        if kind == "text":
+            yield Text(as_str(part.get("text")))
+        elif kind == "image":
+            yield Media("image")
+        elif kind == "knowledge":
+            kept = {key: part[key] for key in ("title", "url", "text") if part.get(key)}
+            yield Data(kept)
+        elif name_or_none(part.get("file_path")):
+            kept = {key: part[key] for key in ("file_path", "name", "mime_type") if key in part}
+            yield Data(kept)
+        else:
+            yield unknown_part(as_str(kind))
+
+
+def _design(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
+    """Yields the messages of a chat of the design tool, whose blocks have call and output."""
+    body = as_dict(item.get("content"))
+    text = as_str(body.get("content"))
+    if body.get("role") != "assistant":
+        yield from _question(body, [{"type": "text", "text": text}])
+        return
+    pieces: list[Part] = []
+    for block in as_dicts(body.get("contentBlocks")):
+        call = as_dict(block.get("toolCall"))
+        name = name_or_none(call.get("name"))
+        if block.get("type") == "tool_call" and name is not None:
+            call_id = name_or_none(call.get("id"))
+            pieces.append(ToolCall(name, call.get("input"), call_id))
+            if (output := call.get("output")) is not None:
+                shown = Text(output) if isinstance(output, str) else Data(output)
+                pieces.append(ToolResult((shown,), call_id, name))
+        elif block.get("type") == "thinking" and as_str(block.get("text")).strip():
+            pieces.append(Reasoning(as_str(block["text"])))
+        elif block.get("type") == "text" and as_str(block.get("text")).strip():
+            pieces.append(Text(as_str(block["text"])))
+        elif block.get("type") not in ("text", "thinking"):
+            pieces.append(unknown_part(as_str(block.get("type"))))
+    if not pieces and text.strip():
+        pieces.append(Text(text))
+    yield from turns(pieces, AnswerInfo(context=Context.lacking(missing)))
+
+
+READER = Reader(
+    name=NAME,
+    summary=(
+        "Claude.ai data exports (conversations.json): conversations with uuid and chat_messages, "
+        "or one of them"
+    ),
+    evidence=("files", "parsers"),
+    recognise=recognise,
+    read=read,
+)

@@ -1,0 +1,1 @@
+"""Reads Open WebUI chats."""

@@ -1,0 +1,150 @@
+"""Builds the conversations of a chat whose messages form a tree.
+
+Siblings are edits or regenerations: the user went on from one of them. The path to the current
+message is one conversation; every other path with an answer of its own is a conversation with the
+problem `rewound`, in which the shared answers are repeats.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import REPEAT, Context, Conversation, Json, Message, Text, ToolCall
+from builder.problem import Problem
+from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.places import unique_name
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A message of the tree.
+
+    parent    id of the message that it follows; None or an unknown id: it is the first one
+    messages  what it contains, in order; () for a node without content
+    group     siblings of different groups do not replace each other: they are answers of several
+              models that the user asked at once. "": the siblings replace each other
+    """
+
+    parent: str | None
+    messages: tuple[Message, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """What the conversations of a chat have in common; see `Conversation` for the fields."""
+
+    format_name: str
+    scope: str
+    name: str
+    where: str
+    system: str = ""
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+    context: Context | None = None
+    changes: Mapping[str, int] | None = None
+    outcome: Mapping[str, Json] | None = None
+    version: str | None = None
+
+
+def chat_conversations(
+    chat: Chat, nodes: Mapping[str, Node], current: str | None, names: Counter[str]
+) -> Iterator[Conversation]:
+    """Yields the conversation that ends at the current message, and the abandoned branches.
+
+    The first one counts the chat as one record. `current` None or unknown: the last leaf.
+    """
+    targets: set[str] = set()
+    records = 1
+    for path, is_abandoned in paths(nodes, current):
+        answers = {one for one in path if _is_answer(nodes[one])}
+        messages = [message for one in path for message in _messages(one, nodes[one], targets)]
+        if not messages or (answers <= targets and not records):
+            continue
+        targets |= answers
+        if chat.system:
+            messages.insert(0, Message("system", (Text(chat.system),)))
+        detail = "the chat went on from another message"
+        yield Conversation(
+            id=unique_name(chat.name, names),
+            record=chat.where,
+            messages=tuple(with_session_keys(chat.format_name, messages, chat.scope)),
+            tools=chat.tools,
+            model=chat.model,
+            records=records,
+            problems=(Problem("rewound", chat.where, detail, 0),) if is_abandoned else (),
+            changes=dict(chat.changes or {}) if records else {},
+            context=chat.context,
+            outcome=chat.outcome if records else None,
+            version=chat.version,
+        )
+        records = 0
+
+
+def paths(nodes: Mapping[str, Node], current: str | None) -> Iterator[tuple[list[str], bool]]:
+    """Yields (ids from the first message on, whether it was abandoned) of each path to a leaf.
+
+    The path to the current message is the first one; it need not end at a leaf.
+    """
+    parents = {one: node.parent for one, node in nodes.items() if node.parent in nodes}
+    inner = set(parents.values())
+    leaves = [one for one in nodes if one not in inner]
+    if current not in nodes:
+        current = leaves[-1] if leaves else next(iter(nodes), None)
+    if current is None:
+        return
+    chosen = _path(current, parents)
+    yield chosen, False
+    on_path = set(chosen)
+    last_of_group: dict[tuple[str | None, str], str] = {}
+    for one, node in nodes.items():
+        last_of_group[parents.get(one), node.group] = one
+    replacing = {parents.get(one): one for one in chosen}
+    for leaf in leaves:
+        if leaf in on_path:
+            continue
+        path = _path(leaf, parents)
+        first = next(one for one in path if one not in on_path)
+        parent, group = parents.get(first), nodes[first].group
+        other = replacing.get(parent)
+        is_beside = group != "" and other is not None and nodes[other].group not in ("", group)
+        yield path, not (is_beside and last_of_group[parent, group] == first)
+
+
+def _path(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
+    """Returns the ids from the first message to a leaf; a cycle ends the path."""
+    path: dict[str, None] = {}
+    at: str | None = leaf
+    while at is not None and at not in path:
+        path[at] = None
+        at = parents.get(at)
+    return [*reversed(path)]
+
+
+def _is_answer(node: Node) -> bool:
+    return any(message.role == "assistant" for message in node.messages)
+
+
+def _messages(name: str, node: Node, targets: set[str]) -> Iterator[Message]:
+    """Yields the messages of a node, with a place for each call; those of `targets` as repeats."""
+    at = 0
+    for message in node.messages:
+        if message.role != "assistant":
+            yield message
+            continue
+        parts = []
+        for part in message.parts:
+            parts.append(replace(part, key=f"{name}.{at}") if isinstance(part, ToolCall) else part)
+            at += 1
+        repeat = name in targets and message.untrained is None
+        untrained = REPEAT if repeat else message.untrained
+        yield replace(message, parts=tuple(parts), untrained=untrained)
+
+
+def linear(groups: Sequence[tuple[Message, ...]]) -> dict[str, Node]:
+    """Returns the nodes of a chat without siblings; the last one is the current message."""
+    return {
+        str(at): Node(str(at - 1) if at else None, messages) for at, messages in enumerate(groups)
+    }
