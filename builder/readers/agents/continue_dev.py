@@ -71,10 +71,11 @@ def _content(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a message; images have a type of Continue's own."""
     if not isinstance(value, list):
         return content(value)
-    images = (
-        {"type": "image"} if part.get("type") == "imageUrl" else part for part in as_dicts(value)
-    )
-    return content([*images])
+    found: list[Json] = []
+    for part in value:
+        is_image = as_dict(part).get("type") == "imageUrl"
+        found.append({"type": "image"} if is_image else part)
+    return content(found)
 
 
 @dataclass(slots=True)
