@@ -30,7 +30,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -124,9 +124,13 @@ def _paired(messages: tuple[Message, ...]) -> Iterator[Message]:
     """
     calls = 0
     results: list[ToolResult] = []
+    unseen = False  # whether the result of a search was not logged
     for message in messages:
         if message.role == "tool":
             found = [part for part in message.parts if isinstance(part, ToolResult)]
+            if calls and not any(part.content for part in found):
+                unseen = True
+                continue
             if calls:
                 results += found
             else:
@@ -138,6 +142,10 @@ def _paired(messages: tuple[Message, ...]) -> Iterator[Message]:
             results, calls = [], 0
         made = sum(isinstance(part, ToolCall) for part in message.parts)
         calls = calls + made if message.role == "assistant" else 0
+        if message.role == "user":
+            unseen = False
+        elif unseen and message.untrained is None:
+            message = replace(message, untrained="server_tool")  # noqa: PLW2901 - completed
         yield message
     yield from _results(results, calls)
 
@@ -159,11 +167,11 @@ class _Reading:
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     changes: Counter[str] = field(default_factory=Counter)
 
-    def node(self, item: dict[str, Json]) -> Node:
+    def node(self, item: dict[str, Json]) -> ChatNode:
         """Returns a node with the message that it contains."""
         message = as_dict(item.get("message"))
         found = tuple(self._messages(message)) if message else ()
-        return Node(name_or_none(item.get("parent")), found)
+        return ChatNode(name_or_none(item.get("parent")), found)
 
     def _messages(self, message: dict[str, Json]) -> Iterator[Message]:
         author = as_dict(message.get("author"))
@@ -187,7 +195,8 @@ class _Reading:
             self.missing.add("reminders")
         parts = tuple(self._parts(body))
         if role == "tool":
-            failed = kind == "system_error"
+            status = as_str(as_dict(metadata.get("aggregate_result")).get("status"))
+            failed = kind == "system_error" or status.startswith("failed")
             yield Message(
                 "tool", (ToolResult(parts, name=name_or_none(author.get("name")), is_error=failed),)
             )

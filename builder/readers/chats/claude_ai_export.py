@@ -28,7 +28,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
-from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -78,7 +78,7 @@ def _conversation(
 ) -> Iterator[Event]:
     is_design = "chat_messages" not in value
     items = as_dicts(value.get("messages" if is_design else "chat_messages"))
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, ChatNode] = {}
     is_tree = any(name_or_none(item.get("parent_message_uuid")) for item in items)
     missing = {*_BASE}
     last: str | None = None
@@ -90,7 +90,7 @@ def _conversation(
         if not is_tree and item.get("sender") == sender == "human":
             missing.add("history")  # possibly an edit, whose first version is not marked
         sender = as_str(item.get("sender"))
-        nodes[name] = Node(parent, messages)
+        nodes[name] = ChatNode(parent, messages)
         last = name
     name = name_of(value, "uuid", "id") or where
     chat = Chat(

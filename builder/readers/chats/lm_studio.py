@@ -30,7 +30,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
-from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import (
@@ -73,7 +73,7 @@ def read(source: Source) -> Iterator[Event]:
         return
     system = _system(document)
     missing = ["tools"] if system else ["system", "tools"]
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, ChatNode] = {}
     parent: str | None = None
     records = 0
     for record in source.counted(as_list(document.get("messages")), "messages[{}]"):
@@ -86,7 +86,7 @@ def read(source: Source) -> Iterator[Event]:
         selected = chosen if isinstance(chosen, int) and 0 <= chosen < len(versions) else 0
         for at, version in enumerate(versions):
             found = tuple(_messages(version, Context.lacking(missing)))
-            nodes[f"{record.where}.{at}"] = Node(parent, found)
+            nodes[f"{record.where}.{at}"] = ChatNode(parent, found)
         parent = f"{record.where}.{selected}" if versions else parent
     name = source.name.rpartition("/")[2].partition(".")[0] or "conversation"
     chat = Chat(

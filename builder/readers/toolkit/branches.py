@@ -18,7 +18,7 @@ from builder.readers.toolkit.places import unique_name
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ChatNode:
     """A message of the tree.
 
     parent    id of the message that it follows; None or an unknown id: it is the first one
@@ -50,7 +50,7 @@ class Chat:
 
 
 def chat_conversations(
-    chat: Chat, nodes: Mapping[str, Node], current: str | None, names: Counter[str]
+    chat: Chat, nodes: Mapping[str, ChatNode], current: str | None, names: Counter[str]
 ) -> Iterator[Conversation]:
     """Yields the conversation that ends at the current message, and the abandoned branches.
 
@@ -83,7 +83,7 @@ def chat_conversations(
         records = 0
 
 
-def paths(nodes: Mapping[str, Node], current: str | None) -> Iterator[tuple[list[str], bool]]:
+def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[list[str], bool]]:
     """Yields (ids from the first message on, whether it was abandoned) of each path to a leaf.
 
     The path to the current message is the first one; it need not end at a leaf.
@@ -123,11 +123,11 @@ def _path(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
     return [*reversed(path)]
 
 
-def _is_answer(node: Node) -> bool:
+def _is_answer(node: ChatNode) -> bool:
     return any(message.role == "assistant" for message in node.messages)
 
 
-def _messages(name: str, node: Node, targets: set[str]) -> Iterator[Message]:
+def _messages(name: str, node: ChatNode, targets: set[str]) -> Iterator[Message]:
     """Yields the messages of a node, with a place for each call; those of `targets` as repeats."""
     at = 0
     for message in node.messages:
@@ -143,8 +143,9 @@ def _messages(name: str, node: Node, targets: set[str]) -> Iterator[Message]:
         yield replace(message, parts=tuple(parts), untrained=untrained)
 
 
-def linear(groups: Sequence[tuple[Message, ...]]) -> dict[str, Node]:
+def linear(groups: Sequence[tuple[Message, ...]]) -> dict[str, ChatNode]:
     """Returns the nodes of a chat without siblings; the last one is the current message."""
     return {
-        str(at): Node(str(at - 1) if at else None, messages) for at, messages in enumerate(groups)
+        str(at): ChatNode(str(at - 1) if at else None, messages)
+        for at, messages in enumerate(groups)
     }

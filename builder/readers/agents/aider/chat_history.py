@@ -37,7 +37,7 @@ _THOUGHT = re.compile(
 
 
 @dataclass(slots=True)
-class Block:
+class HistoryBlock:
     """Lines of one kind: user, output (of the program) or answer; where it begins.
 
     `is_mixed`: an answer may contain output of the program, which is not marked in every line.
@@ -54,14 +54,14 @@ class Block:
         return "\n".join(self.lines).strip("\n").rstrip()
 
 
-def blocks(lines: Iterable[str]) -> Iterator[Block]:
+def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
     """Yields the blocks of a session.
 
     The program ends each line of the user and of its own with two spaces, which tells them from
     headings and quotations of the model. Inside a code block only the program's count of tokens,
     or a stop by the user, ends an answer.
     """
-    block = Block("", 0)
+    block = HistoryBlock("", 0)
     fence = ""
     doubtful = False  # whether the open code block contains lines like those of a user
     for number, line in enumerate(lines):
@@ -78,7 +78,7 @@ def blocks(lines: Iterable[str]) -> Iterator[Block]:
                 continue
             block.is_mixed |= bool(fence) and doubtful
             yield block
-            block = Block(kind, number)
+            block = HistoryBlock(kind, number)
             fence, doubtful = "", False
         if kind == "user":
             block.lines.append(line[5:].rstrip(" "))
@@ -144,7 +144,7 @@ def read_session(
     yield from history.conversations(1, version=version)
 
 
-def _is_stopped(found: list[Block], at: int) -> bool:
+def _is_stopped(found: list[HistoryBlock], at: int) -> bool:
     """Returns whether the user stopped an answer: before the count of its tokens."""
     for step in (-1, 1):
         near = at + step

@@ -33,7 +33,7 @@ from builder.readers.chats.open_webui.answers import (
 )
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
-from builder.readers.toolkit.branches import Chat, Node, chat_conversations
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -139,18 +139,18 @@ def _outcome(answer: dict[str, Json]) -> dict[str, Json] | None:
     return None if rating is None else {"feedback": rating}
 
 
-def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list[str]) -> Node:
+def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list[str]) -> ChatNode:
     parent = name_or_none(value.get("parentId"))
     asked = as_list(values.get(parent or "", {}).get("models"))
     index = value.get("modelIdx")
     group = str(index) if len(asked) > 1 and isinstance(index, int) else ""
     role = as_str(value.get("role"))
     if role == "assistant":
-        return Node(parent, tuple(_answer(value, base)), group)
+        return ChatNode(parent, tuple(_answer(value, base)), group)
     parts: list[Part] = [*content(value.get("content"))]
     parts += [Media(kind, name) for kind, name in media_of_files(value.get("files"))]
     found = tuple(parts) if role == "user" else as_harness(parts)
-    return Node(parent, (Message(role[:40], found),) if found else ())
+    return ChatNode(parent, (Message(role[:40], found),) if found else ())
 
 
 def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:
