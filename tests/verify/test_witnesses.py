@@ -136,6 +136,21 @@ def test_arguments_that_violate_their_schema_are_not_asked_about(witness, case):
             witness.fault(replace(case, generated=(replace(item, turn=wrong),)))
 
 
+@pytest.mark.parametrize("arguments", [{}, {"path": "a", "todos": [{"a": "b"}]}])
+def test_forms_that_the_grammar_for_xml_refuses(witness, case, arguments):
+    if (witness.name, case.target.style.dialect.name) == ("xgrammar", "XML"):
+        called = Turn("assistant", "", "", (Call.of("list", arguments),))
+        properties = {"path": {"type": "string"}, "todos": {"type": "array"}}
+        parameters = {"type": "object", "properties": properties}
+        tool = {"type": "function", "function": {"name": "list", "parameters": parameters}}
+        dialogue = Dialogue((TURNS[0], called), (tool,))
+        sample = flatten(dialogue, case.target.style)
+        verdict = Verifier(case.target).check(sample, dialogue)
+        assert not verdict.findings
+        with pytest.raises(NotAskedError, match="its grammar"):
+            witness.fault(case_of(sample, verdict.text, verdict.spans, case.target))
+
+
 @pytest.mark.parametrize(
     "found",
     [

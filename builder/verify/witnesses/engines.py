@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from builder.conversation import Json
-from builder.jsonio import loads
+from builder.jsonio import dumps, loads
 from builder.problem import UsageError
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
@@ -219,10 +219,30 @@ class XGrammar:
             raise NotAskedError(f"it refuses the definitions: {str(error)[:80]}") from None
         for item in case.generated:
             matcher = self._xgrammar.GrammarMatcher(grammar, terminate_without_stop_token=True)
-            if not (matcher.accept_string(item.body) and matcher.is_completed()):
-                names = ", ".join(name for name, _ in item.meant)
-                return f"its grammar does not allow this turn (calls: {names[:80]})"
+            if matcher.accept_string(item.body) and matcher.is_completed():
+                continue
+            if self._model == "qwen_3_5" and (difference := _difference(item.meant)):
+                raise NotAskedError(difference)
+            called = ", ".join(name for name, _ in item.meant)
+            return f"its grammar does not allow this turn (calls: {called[:80]})"
         return None
+
+
+def _difference(meant: Sequence[tuple[str, Json]]) -> str | None:
+    """Returns what its grammar for XML calls is known to refuse of these, or None.
+
+    docs/differences.md says why the template's text is right.
+    """
+    if any(not arguments for _, arguments in meant):
+        return "its grammar has no call without arguments"
+    if any('{"' in dumps(value) for _, arguments in meant for value in _values(arguments)):
+        return "its grammar refuses objects without a schema of their own"
+    return None
+
+
+def _values(arguments: Json) -> list[Json]:
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    return [value for value in values if isinstance(value, dict | list)]
 
 
 def _against_schema(definition: str | None, arguments: dict[str, Json]) -> None:
