@@ -37,6 +37,27 @@ MESSAGE_KEYS = THOUGHT_KEYS | {
 }  # fmt: skip
 """Keys of messages that readers know, or that hold no words of the conversation."""
 
+_LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
+"""Keys of a message that hold its parts and calls."""
+
+PART_KEYS = MESSAGE_KEYS | {
+    "text", "thinking", "reasoning", "signature", "data", "input", "arguments", "args", "function",
+    "custom", "source", "title", "context", "image_url", "audio_url", "video_url", "input_audio",
+    "file", "file_id", "file_data", "file_url", "filename", "url", "detail", "image", "video",
+    "document", "format", "media_type", "mime_type", "mimeType", "path", "index", "tool",
+    "tool_use_id", "toolUseId", "toolUse", "toolResult", "toolUseID", "call_id", "caller",
+    "server_name", "output", "result", "results", "response", "error", "errorText", "json",
+    "object", "cachePoint", "reasoningContent", "guardContent", "citationsContent", "searchResult",
+    "thought", "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse",
+    "executableCode", "codeExecutionResult", "inline_data", "function_response", "executable_code",
+    "toolCallId", "toolName", "toolCall", "toolInvocation", "toolInvocations", "state",
+    "providerMetadata", "providerOptions", "providerExecuted", "parsed_arguments", "extra_content",
+    "partialJson", "run", "progress", "complete", "mediaType", "summary", "content_type", "extras",
+    "response_metadata", "parameters", "description", "namespace", "start_index", "end_index",
+    "toolResponse", "parse_error", "document_url", "toolAddition", "toolRemoval", "approval",
+}  # fmt: skip
+"""Keys of a part of a message, of a call, and of the call's function, in any API."""
+
 ROW_COLUMNS = frozenset({
     "messages", "conversations", "input", "preferred_output", "non_preferred_output", "prompt",
     "completion", "chosen", "rejected", "kto_tag", "label", "system", "tools", "tool_defs",
@@ -63,13 +84,31 @@ def noted(
     If they have no content at all, that of the unknown key becomes an unknown part.
     """
     messages = list(messages)
-    names = unknown_names(as_dict(item), known)
+    message = as_dict(item)
+    names = unknown_names(message, known)
+    inside = _unknown_inside(message)
+    if inside and messages:
+        messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
     if not names:
         return messages
     if not any(message.parts for message in messages):
         role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
         return [Message(role, (unknown_part(names[0]),), unknown=names)]
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
+
+
+def _unknown_inside(message: Mapping[str, Json]) -> tuple[str, ...]:
+    """Returns the unknown keys of the parts and calls of a message, as `content.NAME`."""
+    found: dict[str, None] = {}
+    for name in _LISTS:
+        items = message.get(name)
+        for part in items if isinstance(items, list) else ():
+            function = part.get("function") if isinstance(part, dict) else None
+            for value in (part, function):
+                if isinstance(value, dict) and not value.keys() <= PART_KEYS:
+                    keys = unknown_names(value, PART_KEYS)
+                    found.update((f"{name}.{key}", None) for key in keys)
+    return tuple(found)
 
 
 def unknown_names(value: Mapping[str, Json], known: Collection[str]) -> tuple[str, ...]:

@@ -1,0 +1,141 @@
+"""Text under a key that no reader knows is never lost silently.
+
+For each reader, a sentence is planted in the inputs of its cases: under a new key of the first
+object of each kind that holds text which a conversation contains. A kind is a path of keys. The
+sentence must be in an event, or the conversation or a problem must name the key.
+
+planted_known.json names the readers that look at unknown keys, and the kinds for which the law does
+not hold: envelopes, spans and bookkeeping of a program. Readers that are not named do not look at
+them yet.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from places import CASES
+
+from builder.conversation import Conversation, Ignored
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers import readers
+from builder.readers.toolkit.narrow import UNKNOWN_TYPE
+from builder.sources.source import Source
+from builder.testing import describe, read_counted
+
+KEY = "zz_planted"
+SENTENCE = "a sentence planted here to be found again"
+
+KNOWN = Path(__file__).parent / "planted_known.json"
+
+LEAST = 5
+"""Shorter texts are names and states, which conversations contain by chance."""
+
+
+def json_files(case: Path) -> Iterator[Path]:
+    """Yields the input files of a case that are one JSON value or JSON lines."""
+    for path in sorted((case / "input").rglob("*")):
+        if path.suffix in (".json", ".jsonl", ".traj"):
+            yield path
+
+
+def loaded(path: Path) -> tuple[list[object], bool] | None:
+    """Returns (values, whether they are lines) of a file; None if it is not JSON."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return [json.loads(text)], False
+    except ValueError:
+        pass
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()], True
+    except ValueError:
+        return None
+
+
+def texts(value: object) -> set[str]:
+    """Returns all strings in a value."""
+    if isinstance(value, str):
+        return {value}
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {text for one in inner for text in texts(one)}
+
+
+def holders(value: object, used: set[str], path: str = "") -> Iterator[tuple[str, dict]]:
+    """Yields (kind, object) of the objects that directly hold a used text."""
+    if isinstance(value, list):
+        for item in value:
+            yield from holders(item, used, path)
+    elif isinstance(value, dict):
+        if any(isinstance(one, str) and len(one) > LEAST and one in used for one in value.values()):
+            yield path, value
+        for key, item in value.items():
+            yield from holders(item, used, f"{path}.{key}")
+
+
+def spoken(events: list) -> set[str]:
+    """Returns the strings in the messages of the conversations."""
+    return {
+        text
+        for event in events
+        if isinstance(event, Conversation)
+        for text in texts(describe(event)["messages"])
+    }
+
+
+def is_found(events: list, before: list) -> bool:
+    """Returns whether the events contain the sentence, name its key, or reject its record."""
+    shown = dumps([describe(event) for event in events])
+    if SENTENCE in shown or KEY in shown:
+        return True
+    return any(
+        isinstance(event, Problem)
+        or (isinstance(event, Ignored) and event.code.startswith(UNKNOWN_TYPE))
+        for event in events
+        if event not in before
+    )
+
+
+def lost(reader, path: Path) -> Iterator[str]:
+    """Yields the kinds of objects of a file whose new key is lost."""
+    found = loaded(path)
+    if found is None:
+        return
+    values, lines = found
+
+    def read(written: list[object]) -> list:
+        data = "\n".join(map(json.dumps, written)) + ("\n" if lines else "")
+        return list(read_counted(reader, Source(path.name, data=data.encode())))
+
+    before = read(values)
+    used = spoken(before)
+    done: set[str] = set()
+    for kind, item in holders(values, used):
+        if kind in done:
+            continue
+        done.add(kind)
+        item[KEY] = SENTENCE
+        if not is_found(read(values), before):
+            yield kind
+        del item[KEY]
+
+
+def lost_kinds(name: str) -> list[str]:
+    """Returns the kinds for which a reader loses text, in any of its cases."""
+    files = (path for case in sorted(CASES.glob(f"{name}/*")) for path in json_files(case))
+    return sorted({kind for path in files for kind in lost(readers()[name], path)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(json.loads(KNOWN.read_text(encoding="utf-8"))))
+def test_text_under_an_unknown_key_is_not_lost(name):
+    known = json.loads(KNOWN.read_text(encoding="utf-8"))
+    assert set(lost_kinds(name)) <= set(known[name])
+
+
+def test_a_message_with_an_unknown_key_is_found(tmp_path):
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "It is red."}]}
+    rows = [{"messages": [{"role": "user", "content": "Name a colour."}, answer]}]
+    log = tmp_path / "rows.jsonl"
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    assert list(lost(readers()["openai-chat"], log)) == []
