@@ -232,5 +232,5 @@ def test_several_targets_at_once(tmp_path, capsys):
     options = ["--tokenizer", "qwen3", "--tokenizer", folder]
     assert cli.main(["verify", str(data), *options]) == 1
     visible = capsys.readouterr().out
-    assert "Qwen3 original (2025-04)" in visible
+    assert "verified against qwen3 (template Qwen3 revised" in visible
     assert "Qwen3 Instruct-2507" in visible
