@@ -40,7 +40,7 @@ PACKAGES = (
 """The distributions whose version a result depends on, where they are installed."""
 
 OTHER_ROOMS = (
-    "api.py",
+    "api",
     "capture",
     "card",
     "cli",

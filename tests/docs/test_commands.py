@@ -53,10 +53,11 @@ STAND_INS = {
     "Qwen/Qwen3-4B-Instruct-2507": "qwen3",
     "s3://": "file://{here}/store/",
     " --engine ray --ray-address auto": "",
+    "--witness llama.cpp,sglang,transformers,xgrammar": "--witness transformers",
     " --tools claude-code.json": "",
     " --system claude-code.json": "",
 }
-"""Replacements for what a test lacks: an account, a Hub model, a store, a cluster, an agent."""
+"""Replacements for what a test lacks: an account, a Hub model, a store, agents, large witnesses."""
 
 OTHER_PROGRAMS = {"scripts/quickstart.sh", "scripts/test.sh", "pip", "uvx", "python", "trl", "hf"}
 """Programs other than `builder` on the pages; CI runs the two scripts."""
