@@ -180,7 +180,7 @@ def _shown(value: Json) -> tuple[Content, ...]:
 READER = Reader(
     name=NAME,
     summary="Amp threads: `amp threads export`, or T-….json (id T-…, messages with messageId)",
-    evidence=("documentation", "files"),
+    evidence=("files", "parsers"),
     recognise=recognise,
     is_agent=True,
     homes=(Home("Amp", "${XDG_DATA_HOME:-~/.local/share}/amp/threads"),),
