@@ -144,7 +144,7 @@ def tool_result(message: dict[str, Json]) -> ToolResult:
     return ToolResult(
         content(message.get("content")),
         call_id=name_or_none(message.get("tool_call_id")),
-        name=name_or_none(message.get("name")),
+        name=name_or_none(message.get("name")) or name_or_none(message.get("tool_name")),
     )
 
 

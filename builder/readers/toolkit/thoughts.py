@@ -16,7 +16,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _QUOTES = ("`", '"', "'", "\u201c", "\u2018")
 _SENTENCE_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", ":", ")")
 
-_KEYS = (
+THOUGHT_TEXTS = (
     "reasoning_content", "reasoning", "thinking", "thought", "thoughts", "reasoning_text",
     "thinking_content", "thought_content", "reasoning_trace", "chain_of_thought", "cot",
 )  # fmt: skip
@@ -28,7 +28,7 @@ _BLOCKS = ("thinking_blocks", "reasoning_details")
 _TEXTS = ("thinking", "text", "content", "reasoning", "thought", "reasoning_text")
 """Keys that hold the text of a block."""
 
-THOUGHT_KEYS = frozenset((*_KEYS, *_BLOCKS))
+THOUGHT_KEYS = frozenset((*THOUGHT_TEXTS, *_BLOCKS))
 """All keys of a message that `thoughts_of_keys` reads."""
 
 
@@ -90,7 +90,7 @@ def thoughts_of_keys(message: dict[str, Json]) -> list[Part]:
     that repeats the content is no thought. Encrypted and summarised blocks are left out.
     """
     content = as_str(message.get("content")).strip()
-    for key in _KEYS:
+    for key in THOUGHT_TEXTS:
         if (text := _text(message.get(key))).strip() and text.strip() != content:
             return [Reasoning(text)]
     for key in _BLOCKS:

@@ -33,7 +33,7 @@ MESSAGE_KEYS = THOUGHT_KEYS | {
     "loss_weight", "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
     "phase", "status", "citations", "reasoning_signature", "token_ids", "logprobs", "uuid",
     "metadata", "usage_metadata", "provider_state", "is_error", "stop_reason", "finish_reason",
-    "createdAt",
+    "createdAt", "tool_name",
 }  # fmt: skip
 """Keys of messages that readers know, or that hold no words of the conversation."""
 

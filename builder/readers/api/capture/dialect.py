@@ -180,6 +180,8 @@ def response_dialect(body: dict[str, Json]) -> str | None:
     if isinstance(choices, list):
         known = any(isinstance(as_dict(c).get(k), dict) for c in choices for k in _CHOICE_KEYS)
         return OPENAI_CHAT if known or shape.startswith("chat.completion") else None
+    if isinstance(body.get("done"), bool) and isinstance(body.get("message"), dict):
+        return OPENAI_CHAT  # Ollama
     if isinstance(body.get("candidates"), list) or is_interaction(body):
         return GEMINI
     if shape == "response" and "output" in body:

@@ -22,6 +22,7 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import SEARCHES, whole_response
+from builder.readers.api.openai_chat.ollama import choices_of, is_ollama
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
 from builder.readers.toolkit.comparison import words
@@ -127,7 +128,8 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:
         yield Message("tool", tuple(ToolResult((Text(result),)) for result in results))
     else:
-        yield Message(role[:40], content(_plain_parts(item.get("content"))))
+        images = (Media("image") for _ in as_list(item.get("images")))  # Ollama
+        yield Message(role[:40], (*content(_plain_parts(item.get("content"))), *images))
 
 
 def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Part]:
@@ -208,11 +210,17 @@ def _result(item: dict[str, Json]) -> ToolResult:
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Returns the choices of a response by index; () for an error or without choices."""
     body = exchange.answer_body(whole_response)
-    choices = as_dicts(body.get("choices"))
+    choices = choices_of(body)
     choices.sort(key=lambda choice: as_int(choice.get("index")))
     sent = as_dicts((exchange.request or {}).get("messages"))
+    last = sent[-1] if sent else {}
+    prefill = last.get("prefix") is True
+    if is_ollama(as_dict((exchange.events or (exchange.response,))[-1])):
+        prefill = last.get("role") == "assistant"  # its templates leave a last answer open
     return [
-        _answer(choice, sent, body) for choice in choices if isinstance(choice.get("message"), dict)
+        replace(_answer(choice, sent, body), prefill=prefill)
+        for choice in choices
+        if isinstance(choice.get("message"), dict)
     ]
 
 
@@ -231,7 +239,6 @@ def _answer(
         # Servers use many names for a normal end; without one, the end is missing.
         fault="truncated" if failed or finish is None else finish_fault(finish),
         model=name_or_none(body.get("model")),
-        prefill=bool(sent) and sent[-1].get("prefix") is True,
         changes=changes,
     )
 
@@ -248,8 +255,13 @@ def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
 
 
 def continues(before: Json, after: Json) -> bool:
-    """Returns whether a chunk belongs to the same response as the previous one, by their ids."""
+    """Returns whether a chunk belongs to the same response as the previous one.
+
+    Its id shows it; Ollama's chunks have none, and the last one has `done: true`.
+    """
     one, other = as_dict(before), as_dict(after)
+    if is_ollama(one) and is_ollama(other):
+        return one["done"] is False and one.get("model") == other.get("model")
     if not all("chunk" in as_str(chunk.get("object")) for chunk in (one, other)):
         return False
     return one.get("id") == other.get("id")

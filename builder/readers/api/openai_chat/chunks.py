@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from builder.conversation import Json
+from builder.readers.api.openai_chat.ollama import choices_of
 from builder.readers.toolkit.json_text import is_json
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str
+from builder.readers.toolkit.thoughts import THOUGHT_TEXTS
 
-_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+_TEXTS = ("content", "refusal", *THOUGHT_TEXTS)
 _IDS = ("token_ids", "output_ids")
 _LISTS = ("reasoning_details", "annotations", "executed_tools")
 SEARCHES = ("citations", "search_results")
@@ -32,7 +34,7 @@ def whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
         model = model or as_str(chunk.get("model"))
         prompt = prompt or chunk.get("prompt_token_ids")
         searches |= {key: chunk[key] for key in SEARCHES if chunk.get(key)}
-        for piece in as_dicts(chunk.get("choices")):
+        for piece in choices_of(chunk):
             choices.setdefault(as_int(piece.get("index")), _Choice()).add(piece)
     return {
         **searches,
@@ -139,7 +141,8 @@ class _Choice:
     def _begins(call: _Call, call_id: str, body: dict[str, Json]) -> bool:
         if call_id and call.id:
             return call_id != call.id
-        return bool(as_str(body.get("name"))) and is_json(call.text)
+        is_whole = call.value is not None or is_json(call.text)
+        return bool(as_str(body.get("name"))) and is_whole
 
     def message(self) -> dict[str, Json]:
         texts = {name: "".join(pieces) for name, pieces in self.pieces.items()}

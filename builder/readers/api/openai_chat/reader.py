@@ -13,5 +13,5 @@ READER = api_reader(
     OPENAI_CHAT,
     is_row,
     "OpenAI chat completions: request/response captures (pair lines, VCR, HAR, Batch, "
-    "nock), chunks, rows with messages and tools, and lists of messages",
+    "nock), chunks, answers of Ollama's own API, rows with messages and tools, lists of messages",
 )

@@ -1,0 +1,29 @@
+"""Reads answers of Ollama's own API (`/api/chat`) as choices of a chat completion.
+
+Its requests have the fields of chat completions, with arguments as objects, `images` in messages
+and `tool_name` in results. An answer is `message` beside `done`; a stream is JSON lines of that
+shape, whose last one has `done: true` and perhaps a `done_reason`.
+Source: docs/api.md of Ollama, "Generate a chat completion".
+"""
+
+from __future__ import annotations
+
+from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
+
+
+def is_ollama(body: dict[str, Json]) -> bool:
+    """Returns whether a response's body, or a line of a streamed one, is Ollama's."""
+    return isinstance(body.get("done"), bool) and "choices" not in body
+
+
+def choices_of(body: dict[str, Json]) -> list[dict[str, Json]]:
+    """Returns the choices of a response or chunk; Ollama's one answer as a choice.
+
+    Without `done: true` its end is missing. Older servers send no reason, the newest none that
+    stands for calls.
+    """
+    if not is_ollama(body):
+        return as_dicts(body.get("choices"))
+    finish = (as_str(body.get("done_reason")) or "stop") if body["done"] else None
+    return [{"index": 0, "message": as_dict(body.get("message")), "finish_reason": finish}]
