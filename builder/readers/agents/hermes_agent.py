@@ -1,7 +1,7 @@
 """Reads Hermes Agent's database, its older session files and its trajectories.
 
-Source: kimi-copilot-cursor-hermes.md "Hermes Agent"; for the prefix of structured content and the
-columns `active` and `compacted`: NousResearch/hermes-agent hermes_state.py @00025f69 (MIT).
+Source: docs/formats/hermes-agent.md; for the prefix of structured content and the columns
+`active` and `compacted`: NousResearch/hermes-agent hermes_state.py @00025f69 (MIT).
 Database and session files contain OpenAI's messages and the system prompt; the files also contain
 the tools. Trajectories contain calls, results and tools as tags in the text, without ids.
 """

@@ -1,6 +1,6 @@
 """Reads Qwen Code sessions: a tree of JSONL records with Gemini contents.
 
-Source: gemini-cli.md "Qwen Code"; for records that change the model's history: QwenLM/qwen-code
+Source: docs/formats/qwen-code.md; for records that change the model's history: QwenLM/qwen-code
 packages/core/src/services/session-api-history.ts @03291a25 (Apache-2.0).
 The path from the first record to the last one in the file is the session. A compression on it
 begins a new segment, in which the kept answers are repeats. Branches that the session left (a

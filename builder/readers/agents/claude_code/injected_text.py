@@ -1,6 +1,6 @@
 """Separates text that the program put into a user message from the user's own text.
 
-Source: claude-code.md "Injected user text".
+Source: docs/formats/claude-code.md, "Injected text".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads one line of a Claude Code session.
 
-Source: claude-code.md "Line envelope", "Errors / synthetic".
+Source: docs/formats/claude-code.md, "The lines", "What is left out".
 """
 
 from __future__ import annotations

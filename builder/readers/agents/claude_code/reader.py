@@ -1,6 +1,6 @@
 """Reads Claude Code sessions: a tree of JSONL lines, rebuilt into the requests that the model saw.
 
-Source: claude-code.md. The rules in short:
+Source: docs/formats/claude-code.md. The rules in short:
 
 - Only the first line with a uuid counts: a resumed session replays lines.
 - A branch leads from a root of the tree to its latest leaf (`tree`). A fork with an answer of the

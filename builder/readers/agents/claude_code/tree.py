@@ -1,6 +1,6 @@
 """Builds the tree of a Claude Code session and finds its branches.
 
-Source: claude-code.md "Rebuilding the conversation".
+Source: docs/formats/claude-code.md, "How the conversation is rebuilt".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Collects the turns of a Claude Code session: the lines of a response, and its calls' results.
 
-Source: claude-code.md "Rebuilding the conversation", 3 to 6.
+Source: docs/formats/claude-code.md, "How the conversation is rebuilt".
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Represents the history of a Codex session as turns, and as the messages of a request.
 
 A turn of the model is everything it wrote before the first tool output, with its tool outputs.
-Source: codex.md "Rebuild"; codex-rs/core/src/context_manager (Apache-2.0) for what is sent again.
+Source: docs/formats/codex.md, "How the history is rebuilt"; codex-rs/core/src/context_manager
+(Apache-2.0) for what is sent again.
 """
 
 from __future__ import annotations

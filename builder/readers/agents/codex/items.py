@@ -1,6 +1,6 @@
 """Converts items of a Codex rollout (OpenAI's ResponseItem as Codex stores it) to parts of turns.
 
-Source: codex.md "response_item payload.type" and "Rebuild".
+Source: docs/formats/codex.md, "The items".
 """
 
 from __future__ import annotations

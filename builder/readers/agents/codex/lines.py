@@ -1,6 +1,6 @@
 """Reads the lines of a Codex rollout, in any layout, and derives facts that need all of them.
 
-Source: codex.md "Where", "Line", "event_msg".
+Source: docs/formats/codex.md, "The lines".
 """
 
 from __future__ import annotations

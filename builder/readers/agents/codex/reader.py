@@ -2,7 +2,7 @@
 
 All content is read from `response_item` lines (in the oldest layout: bare items without a
 `payload`). `event_msg` lines repeat it for the screen and are used only for facts that the items
-lack: what the user typed, aborted turns, rollbacks. Source: codex.md.
+lack: what the user typed, aborted turns, rollbacks. Source: docs/formats/codex.md.
 
 - A turn is the model's output up to the first tool output. Where the program wrote a line before
   every request (`turn_context` up to 0.77, `state` rows in the oldest layout), calls of one

@@ -1,13 +1,14 @@
 """Reads Gemini CLI's recorded sessions (`.json`, `.jsonl`), saved chats and restore points.
 
-Source: gemini-cli.md. A current session file is a log of changes to a list of messages, which is
-replayed: messages are written again as they grow, a rewind deletes, `$set` replaces the whole list
-(start, resume, compression). If a change removes an answer, the list before it is a conversation of
-its own: a segment before a compression, `rewound` before a rewind or rollback. An answer in several
-of them is a target in one and a repeat in the others. When the program rewrites its history (masked
-outputs of tools, compressions), it first records all of it once more: these copies are not part of
-the list before, and an answer among them that the model did not give is `inserted`. System prompt
-and tools are not recorded. Only current versions record the opening `<session_context>`.
+Source: docs/formats/gemini-cli.md. A current session file is a log of changes to a list of
+messages, which is replayed: messages are written again as they grow, a rewind deletes, `$set`
+replaces the whole list (start, resume, compression). If a change removes an answer, the list before
+it is a conversation of its own: a segment before a compression, `rewound` before a rewind or
+rollback. An answer in several of them is a target in one and a repeat in the others. When the
+program rewrites its history (masked outputs of tools, compressions), it first records all of it
+once more: these copies are not part of the list before, and an answer among them that the model did
+not give is `inserted`. System prompt and tools are not recorded. Only current versions record the
+opening `<session_context>`.
 """
 
 from __future__ import annotations

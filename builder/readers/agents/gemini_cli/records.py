@@ -1,7 +1,7 @@
 """Converts the message records of a Gemini CLI session at one time to messages.
 
-Source: gemini-cli.md (MessageRecord, ToolCallRecord, Pitfalls). Also compares lists of messages,
-which the program writes in two forms.
+Source: docs/formats/gemini-cli.md, "Messages". Also compares lists of messages, which the program
+writes in two forms.
 """
 
 from __future__ import annotations

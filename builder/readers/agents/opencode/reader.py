@@ -1,7 +1,7 @@
 """Reads opencode's store of JSON files, its SQLite database and exported sessions.
 
-Source: opencode.md. All three contain sessions with messages with parts, which `rows` interprets.
-System prompt and tools are not recorded, except for a `system` text of the user.
+Source: docs/formats/opencode.md. All three contain sessions with messages with parts, which `rows`
+interprets. System prompt and tools are not recorded, except for a `system` text of the user.
 """
 
 from __future__ import annotations

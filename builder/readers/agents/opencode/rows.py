@@ -1,7 +1,7 @@
 """Converts the rows of an opencode session (messages with their parts) to conversations.
 
-Source: opencode.md "Shapes", "Rebuild", "Pitfalls"; for the messages made of rows:
-anomalyco/opencode packages/opencode/src/session/message-v2.ts (MIT).
+Source: docs/formats/opencode.md; for the messages made of rows: anomalyco/opencode
+packages/opencode/src/session/message-v2.ts (MIT).
 
 - The program sends the summary of a compaction as an answer to its own question. Here it becomes a
   user message: it is context, and the request that it answered is not logged. Answers that a
