@@ -1,6 +1,6 @@
 """Reads Goose's database of sessions, and its JSONL files from before 1.10.
 
-Source: goose.md, which was derived only from the program's source. Both store one message in each
+Source: docs/formats/goose.md, known only from the program's source. Both store one message in each
 row, with part types in camelCase; an exported session is a document with the list `conversation`. A
 compaction hides older messages from the model and adds a summary that only the model sees; the
 messages before and after it are segments. System prompt and tools are not recorded.

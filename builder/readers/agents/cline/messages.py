@@ -1,6 +1,6 @@
 """Converts messages of Cline and Roo, with Anthropic's blocks or tools as tags, to parts.
 
-Source: cline-roo.md, both layouts; `text` reads the tags.
+Source: docs/formats/cline.md, "Both layouts"; `text` reads the tags.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Reads logs of Cline (SDK, CLI and VS Code extension), Roo Code and Kilo Code.
 
-Source: cline-roo.md. Layout A: `<id>.messages.json`, with Anthropic's blocks and the system prompt.
-Layout B: `api_conversation_history.json`, in two dialects that may change from message to message:
-native blocks, or tools written as tags in the text (`text`). Condensed and truncated histories of B
-are segments; an answer in several segments is a target in the first. Tools are not recorded.
+Source: docs/formats/cline.md. Layout A: `<id>.messages.json`, with Anthropic's blocks and the
+system prompt. Layout B: `api_conversation_history.json`, in two dialects that may change from
+message to message: native blocks, or tools written as tags in the text (`text`). Condensed and
+truncated histories of B are segments; an answer in several segments is a target in the first. Tools
+are not recorded.
 
 In B, three tools talk to the user and become text: `attempt_completion` (the final answer),
 `ask_followup_question` and `plan_mode_respond`. Their results are turns of the user.

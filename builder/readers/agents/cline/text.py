@@ -1,6 +1,6 @@
 """Reads texts of Cline and Roo: tools written as tags, user text mixed with harness text.
 
-Source: cline-roo.md "B". The tags are not XML, because values contain raw `<` and `&`. So the
+Source: docs/formats/cline.md, "Tags". They are not XML, because values contain raw `<` and `&`: the
 scanner looks only for known names and, in values that contain file text, for the last closing tag.
 """
 

@@ -1,6 +1,6 @@
 """Reads Kimi CLI sessions: a session's folder (context.jsonl and wire.jsonl), or one old file.
 
-Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
+Source: docs/formats/kimi-cli.md.
 
 - `context.jsonl` contains the model's context in OpenAI's shape, and control rows with roles that
   begin with an underscore; `_system_prompt` contains the prompt. Tool definitions are not stored.

@@ -1,6 +1,6 @@
 """Converts rows of a Kimi CLI context to messages.
 
-Source: kimi-copilot-cursor-hermes.md "Kimi CLI".
+Source: docs/formats/kimi-cli.md.
 """
 
 from __future__ import annotations

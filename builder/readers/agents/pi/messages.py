@@ -1,7 +1,7 @@
 """Converts entries of a Pi session to messages, as the program words them for the model.
 
-Source: pi.md "Entries", "Messages", "Context rule"; for the wording of summaries and of the user's
-commands: packages/coding-agent/src/core/messages.ts (MIT).
+Source: docs/formats/pi.md, "Entries"; for the wording of summaries and of the user's commands:
+packages/coding-agent/src/core/messages.ts (MIT).
 """
 
 from __future__ import annotations

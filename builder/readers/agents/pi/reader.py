@@ -1,7 +1,7 @@
 """Reads Pi coding agent sessions (also OpenClaw's): one JSONL file of entries for each session.
 
 From version 2 on, the entries are a tree by `id` and `parentId`, and the last entry is the current
-one; version 1 is linear. Source: pi.md.
+one; version 1 is linear. Source: docs/formats/pi.md.
 
 - The path from the root to the last entry is the conversation. An abandoned branch with an answer
   of the model is a conversation with the problem `rewound`.
