@@ -24,12 +24,20 @@ from builder.conversation import (
 from builder.readers.agents.pi.stretches import Entry, update_text
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 ROLES = frozenset({
     "system", "user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage",
     "compactionSummary", "branchSummary",
 })  # fmt: skip
 """The roles of messages that the program knows; it sends no others."""
+
+_KEYS = MESSAGE_KEYS | {
+    "toolCallId", "toolName", "isError", "stopReason", "details", "errorMessage", "responseId",
+    "api", "provider", "command", "output", "exitCode", "cancelled", "truncated", "fullOutputPath",
+    "excludeFromContext", "customType", "display", "summary", "fromId", "tokensBefore",
+}  # fmt: skip
+"""Keys of messages that are known, or that the program does not send."""
 
 
 def entry_message(entry: Entry, turn: str) -> Message | None:
@@ -39,7 +47,9 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
     """
     match entry.get("type"):
         case "message":
-            return _message(as_dict(entry.get("message")), turn)
+            message = as_dict(entry.get("message"))
+            found = _message(message, turn)
+            return found and noted([found], message, _KEYS)[0]
         case "compaction":
             return _compaction_summary(entry)
         case "branch_summary":
