@@ -19,6 +19,7 @@ from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
 
 _CONTINUE = (
     "<system-reminder>\nContext compaction is complete \u2014 continue the work that was in "
@@ -29,6 +30,10 @@ _CONTINUE = (
 
 _SUMMARY = "compaction_summary"
 _ADDED = "compaction_continuation"
+
+
+_KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "durationMs", "note"}
+"""Keys of messages that are known."""
 
 
 @dataclass(slots=True)
@@ -61,7 +66,7 @@ class Fold:
     def append_message(self, value: dict[str, Json], where: str, request: RequestHead) -> None:
         """Appends a message; while calls are pending, it waits for their results."""
         kind = _kind(as_dict(value.get("origin")))
-        message = _message(value, kind)
+        message = noted([_message(value, kind)], value, _KEYS)[0]
         entry = HistoryEntry(
             message, where, request if message.role == "assistant" else None, kind=kind
         )
@@ -81,13 +86,13 @@ class Fold:
             case "content.part" if step := self._step(event):
                 step.blank = step.blank and is_blank(event.get("part"))
                 if part := answer_part(event.get("part")):
-                    self._extend(step, part)
+                    self._extend(step, part, as_dict(event.get("part")))
             case "tool.call" if step := self._step(event):
                 call_id = as_str(event.get("toolCallId"))
                 name = as_str(event.get("name"))
                 step.has_calls = True
                 self.pending[call_id] = name
-                self._extend(step, ToolCall(name, event.get("args"), call_id or None))
+                self._extend(step, ToolCall(name, event.get("args"), call_id or None), {})
             case "tool.result" if (call_id := as_str(event.get("toolCallId"))) in self.pending:
                 name = self.pending.pop(call_id)
                 result = sent_result(call_id, name, as_dict(event.get("result")))
@@ -103,9 +108,11 @@ class Fold:
         return self.open if self.open and self.open.uuid == as_str(event.get(key)) else None
 
     @staticmethod
-    def _extend(step: OpenStep, part: Part) -> None:
+    def _extend(step: OpenStep, part: Part, logged: dict[str, Json]) -> None:
         message = step.entry.message
-        step.entry.message = replace(message, parts=(*message.parts, part))
+        names = (f"content.{name}" for name in unknown_names(logged, PART_KEYS))
+        unknown = (*message.unknown, *names)
+        step.entry.message = replace(message, parts=(*message.parts, part), unknown=unknown)
 
     def _end(self, event: dict[str, Json], where: str) -> None:
         assert self.open is not None
