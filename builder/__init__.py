@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from builder.conversation import ToolResult as ToolResult
     from builder.conversation import Unparsed as Unparsed
     from builder.conversation import Used as Used
-    from builder.export.write import Exported as Exported
+    from builder.export.outcome import Exported as Exported
     from builder.finding import Finding as Finding
     from builder.ledger import Ledger as Ledger
     from builder.ledger import LedgerFault as LedgerFault
@@ -88,7 +88,7 @@ _ROOMS = {
         "Context Conversation Data Event Ignored Json Media Message Part Reasoning Text ToolCall"
         " ToolResult Unparsed Used"
     ),
-    "export.write": "Exported",
+    "export.outcome": "Exported",
     "finding": "Finding",
     "ledger": "Ledger LedgerFault",
     "normalize.normalise": "Normalised normalise",

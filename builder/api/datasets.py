@@ -15,7 +15,7 @@ from builder.problem import UsageError, nearest
 if TYPE_CHECKING:
     from builder.audit.options import AuditOptions
     from builder.audit.result import Audit
-    from builder.export.write import Exported
+    from builder.export.outcome import Exported
     from builder.output.manifest import Manifest
     from builder.push.job import PushOptions, PushReport
     from builder.push.retry import Retries

@@ -7,8 +7,8 @@ from pathlib import Path
 from builder.api import export_dataset
 from builder.cli.output import Output
 from builder.cli.terminal import print_json, warn
+from builder.export.outcome import TARGETS, Exported, left_out_line, result
 from builder.export.variants import VARIANTS
-from builder.export.write import Exported, result
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
 from builder.qwen3.reference import EMBEDDED, with_template
@@ -32,6 +32,8 @@ def run_export(
         print_json({**result(exported), "variant": to})
     elif not output.quiet:
         _print(exported, to, out)
+    if exported.unfit:
+        warn(left_out_line(exported, TARGETS))
     for change in [*exported.changed.values()][:20]:
         warn(f"left out: {change}")
     for problem in exported.problems[:20]:
@@ -56,8 +58,8 @@ def _why_empty(to: str, manifest: Manifest) -> str:
 def _print(exported: Exported, to: str, out: Path) -> None:
     print(f"{exported.rows} rows of {exported.samples} samples as {to} in {out}")
     print(f"  {exported.equal} of {exported.rows} give the verified text when loaded again")
-    for code, count in sorted(exported.left_out.items()):
-        print(f"  {count} samples left out: {code}")
+    for code in sorted({*exported.left_out} - {TARGETS}):
+        print(f"  {left_out_line(exported, code)}")
     for code, count in sorted(exported.pairs_left_out.items()):
         print(f"  {count} pairs left out: {code}")
     for trainer in VARIANTS[to].trainers if to in VARIANTS else ():

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from builder.conversation import Conversation, Json
 from builder.dataset.rows import DatasetRow
+from builder.export.outcome import Exported
 from builder.export.variants import call_ids, structured_messages
-from builder.export.write import Exported, is_export, proven_rows
+from builder.export.write import is_export, proven_rows
 from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions

@@ -6,17 +6,17 @@ import contextlib
 import hashlib
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from builder.conversation import Json
-from builder.dataset.rows import CONVERSATION, DatasetRow
+from builder.dataset.rows import DatasetRow
 from builder.export.loading import ROUNDS, SplitRows, load, to_leave_out
-from builder.export.preference import PreferencePair, PreferencePairs
+from builder.export.outcome import LOADER, TARGETS, UNIFORM, Exported, fits, left_out_line
+from builder.export.preference import PreferencePairs
 from builder.export.row_writer import RowWriter
 from builder.export.tokens import BorderFault
 from builder.export.variant import ExportItem, Variant
@@ -25,121 +25,16 @@ from builder.jsonio import dumps, loads
 from builder.output.aside import folder_aside, put_in_place
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
-from builder.qwen3.render import is_bare, is_following, render_sample
-from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers import DEFAULT_LENGTHS, configurations, data_file
-from builder.trainers.record import Facts, Targets, Trainer, wider
+from builder.trainers import configurations, data_file
+from builder.trainers.record import Targets, Trainer
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
 
-LOADER = "loader"
-"""Code of samples that are not given back as written."""
-
 Written = dict[str, SplitRows]
 """The rows of an export by split."""
-
-
-@dataclass(slots=True)
-class Exported:
-    """The outcome of an export.
-
-    samples   rows of the dataset that were read
-    written   samples that were exported
-    rows      rows written for them
-    equal     rows that gave the proven text when they were loaded again
-    left_out  {code: samples not exported}
-    changed   {number of a sample, from 0: what the loader changes}, which are left out
-    problems  the reasons why nothing was put in place
-    longest   tokens of the longest sample
-    widest    as `builder.trainers.record.wider` counts them
-    beyond    {trainer: samples longer than its default length}
-    edges     {bare, following, thinking: samples} (`Facts`)
-    context   samples with an assistant turn that is not a target
-    not_last  samples whose targets are not just the last assistant turn
-    policies  {option that made turns context only: samples}
-    splits    the splits, in order of appearance
-    pairs_left_out  {code: preference pairs not exported}
-    silent    trainers without a configuration: they would train turns that are context only
-    """
-
-    samples: int = 0
-    written: int = 0
-    rows: int = 0
-    equal: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    changed: Mapping[int, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    longest: int = 0
-    widest: int = 0
-    beyond: Counter[str] = field(default_factory=Counter)
-    edges: Counter[str] = field(default_factory=Counter)
-    context: int = 0
-    not_last: int = 0
-    policies: Counter[str] = field(default_factory=Counter)
-    splits: list[str] = field(default_factory=list)
-    pairs_left_out: Counter[str] = field(default_factory=Counter)
-    silent: list[Trainer] = field(default_factory=list)
-
-    @property
-    def targets(self) -> Targets:
-        """Returns which assistant turns of the samples are trained."""
-        if not self.context:
-            return "every"
-        return "some" if self.not_last else "last"
-
-    @property
-    def untrained(self) -> str:
-        """Describes the samples with context-only turns, and the options that caused them."""
-        samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
-        return (
-            f"{samples} assistant turns that are context, not targets"
-            f" ({', '.join(sorted(self.policies))})"
-        )
-
-    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow, style: Style) -> None:
-        """Counts a sample that is exported."""
-        tokens, sample = verdict.tokens, item.sample
-        self.written += 1
-        self.edges.update(
-            bare=is_bare(sample),
-            following=is_following(sample, style),
-            thinking=any(turn.reasoning for turn in item.dialogue.turns),
-        )
-        self.longest = max(self.longest, tokens)
-        self.widest = max(self.widest, wider(tokens, len(item.targets)))
-        for name, limit in DEFAULT_LENGTHS.items():
-            self.beyond[name] += tokens > limit
-        if not all(item.targets):
-            self.context += 1
-            unit = row.unit != CONVERSATION
-            self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
-        self.not_last += any(item.targets[:-1]) or not item.targets[-1]
-
-    def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
-        """Counts exported preference pairs, by their longer sides."""
-        for pair in pairs:
-            self.written += 1
-            self.longest = max(self.longest, pair.tokens)
-            for name, limit in DEFAULT_LENGTHS.items():
-                self.beyond[name] += pair.tokens > limit
-
-    def facts(self, target: Target) -> Facts:
-        """Returns the facts that the configurations depend on."""
-        return Facts(
-            self.written,
-            self.longest,
-            self.widest,
-            dict(self.beyond),
-            self.edges["bare"],
-            self.edges["following"],
-            self.edges["thinking"],
-            self.targets,
-            target.style.thoughts is Thoughts.hybrid,
-            target.model,
-            target.style.is_specified,
-        )
 
 
 def export(
@@ -148,23 +43,31 @@ def export(
     """Writes the variant of every sample that is proven; `fresh` replaces an earlier export.
 
     A sample is left out if a row of it does not give the proven text when it is loaded again.
-    Nothing is put in place if the loader fails with every sample. Raises UsageError if `dataset` or
-    `out` cannot be used, or if no trainer of the variant can leave context-only turns untrained.
+    If no trainer of the variant can train just the targets of all samples, those that keep it from
+    that are left out too. Nothing is put in place if the loader fails with every sample. Raises
+    UsageError if `dataset` or `out` cannot be used, or if the variant fits less than half of them.
     """
     target = verifier.target
+    only: Targets | None = None
+    unfit = ""
     with folder_aside(out, replaceable=lambda path: fresh and is_export(path)) as scratch:
 
         def write(root: Path, changed: Mapping[int, str]) -> tuple[Exported, Written]:
-            """Writes an export without the samples that the loader changes."""
+            """Writes an export without samples that the loader changes or no trainer can train."""
+            nonlocal only, unfit
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
-            exported = Exported(changed=changed)
-            written = _write(dataset, variant, root, verifier, exported)
+            exported = Exported(changed=changed, unfit=unfit)
+            written = _write(dataset, variant, root, verifier, exported, only)
             if exported.rows:
                 able = variant.able_trainers(exported.targets, target)
                 exported.silent = [item for item in variant.trainers if item not in able]
                 if not able:
-                    raise UsageError(_refusal(variant, exported, target))
+                    only = _most(variant, exported, target)
+                    if only is None:
+                        raise UsageError(_refusal(variant, exported, target))
+                    unfit = _misfit(variant, exported, target)
+                    return write(root, changed)
                 _companions(variant, root, exported, target, able, out.resolve().name)
             return exported, written
 
@@ -201,17 +104,38 @@ def is_export(folder: Path) -> bool:
     return all(re.fullmatch(r"[0-9]{6}\.[a-z.]+", path.name) for path in folder.iterdir())
 
 
-def _refusal(variant: Variant, exported: Exported, target: Target) -> str:
+def _most(variant: Variant, exported: Exported, target: Target) -> Targets | None:
+    """Returns the targets of most samples, or None if no trainer can train just these."""
+    able = (kind for kind in UNIFORM if variant.able_trainers(kind, target))
+    found = max(able, key=lambda kind: exported.apart[kind], default=None)
+    return found if found and 2 * exported.apart[found] >= exported.written else None
+
+
+def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
+    """Names the variants that can express all samples."""
     others = [item for item in VARIANTS.values() if item.of_pairs is variant.of_pairs]
-    able = [item.name for item in others if item.able_trainers(exported.targets, target)]
+    return " or ".join(item.name for item in others if item.able_trainers(exported.targets, target))
+
+
+def _misfit(variant: Variant, exported: Exported, target: Target) -> str:
+    """Explains why samples are left out that other variants can express."""
+    titles = " and ".join(item.title for item in variant.trainers)
+    which = " and ".join(sorted(exported.policies))
+    return (
+        f"{titles} cannot train just their targets ({which});"
+        f" {_elsewhere(variant, exported, target)} can express them"
+    )
+
+
+def _refusal(variant: Variant, exported: Exported, target: Target) -> str:
+    able = _elsewhere(variant, exported, target)
     reasons = [why for item in variant.trainers if (why := item.unfit(variant.name, target))]
     if len(reasons) == len(variant.trainers):
-        use = f": use {' or '.join(able)}" if able else ""
+        use = f": use {able}" if able else ""
         return f"export --to {variant.name}: {'; '.join(reasons)}{use}"
     titles = " and ".join(item.title for item in variant.trainers)
     return (
-        f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use"
-        f" {' or '.join(able)}"
+        f"export --to {variant.name}: {exported.untrained}; {titles} would train them: use {able}"
     )
 
 
@@ -221,12 +145,17 @@ def _write(
     root: Path,
     verifier: Verifier,
     exported: Exported,
+    only: Targets | None,
 ) -> Written:
+    """Writes the rows; with `only`, those of samples that have these targets."""
     written: Written = {}
     writers: dict[str, RowWriter] = {}
     pairs = PreferencePairs(verifier, exported.pairs_left_out)
     for found, sample, verdict in proven_rows(dataset, verifier, exported):
         item = _item(sample, verdict, verifier)
+        if only and not fits(item, only):
+            exported.left_out[TARGETS] += 1
+            continue
         if variant.of_pairs:
             item = replace(item, pairs=tuple(pairs.proven(found, sample)))
             if not item.pairs:
@@ -328,6 +257,8 @@ def _companions(
     if exported.silent:
         names = ", ".join(item.title for item in exported.silent)
         body += f"\nNone for {names}: {exported.untrained}, which it would train.\n"
+    if exported.unfit:
+        body += f"\n{left_out_line(exported, TARGETS)}.\n"
     (root / "README.md").write_text(body, encoding="utf-8")
     (root / "configs").mkdir()
     for name, content in files.items():
@@ -348,17 +279,3 @@ def _digest(root: Path) -> str:
         with path.open("rb") as stream:
             whole.update(hashlib.file_digest(stream, "sha256").digest())
     return whole.hexdigest()
-
-
-def result(exported: Exported) -> dict[str, Json]:
-    """Returns the result as `--json` prints it."""
-    return {
-        "samples": exported.samples,
-        "rows": exported.rows,
-        "equal": exported.equal,
-        "left_out": dict(sorted(exported.left_out.items())),
-        "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
-        "changed_by_loader": list[Json](exported.changed.values())[:100],
-        "problems": list(exported.problems[:100]),
-        "longest": exported.longest,
-    }

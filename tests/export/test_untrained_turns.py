@@ -1,4 +1,4 @@
-"""Exports of samples with context-only assistant turns: supported, or refused."""
+"""Exports of samples with context-only assistant turns: supported, left out, or refused."""
 
 import hashlib
 import json
@@ -86,6 +86,68 @@ def test_every_variant_expresses_the_targets_or_refuses(export, name):
     assert {path.name for path in (out / "configs").iterdir()} == {FILES[key] for key in ABLE[name]}
     able = {item.name for item in VARIANTS[name].trainers if item.can_train(name, "last")}
     assert able == ABLE[name]
+
+
+MIXED = {
+    "verl": (3, "every"),
+    "openai": (3, "every"),
+    "prompt-completion": (5, "some"),
+    "messages-str": (5, "some"),
+    "sharegpt": (3, "every"),
+}
+"""Of `mixed`: {variant: (samples that it expresses, their targets)}."""
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_samples_that_no_trainer_of_a_variant_could_train_are_left_out(name, tmp_path, capsys):
+    """Also where other samples train every turn: one sample does not refuse the others."""
+    context = [{**ROWS[1], "weight": 0}, {**ROWS[3], "weight": 0}]
+    samples = [
+        ROWS,
+        [*ROWS, *ROWS],
+        [ROWS[0], ROWS[1], ROWS[0], ROWS[1]],
+        [ROWS[0], context[0], *ROWS[2:]],
+        [*ROWS[:3], context[1], *ROWS],
+    ]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"messages": item}) + "\n" for item in samples))
+    config = tmp_path / "c.yaml"
+    config.write_text("normalize: {untrained_turns: weight}")
+    assert build(tmp_path / "built", "-c", config, inputs=[path]) == 0
+    capsys.readouterr()
+    out = tmp_path / "out"
+    command = ["export", str(tmp_path / "built"), "--to", name, "-o", str(out)]
+    assert cli.main([*command, "--json"]) == 0
+    found = capsys.readouterr()
+    count, targets = MIXED[name]
+    result = json.loads(found.out)
+    assert result["left_out"] == ({"targets": 5 - count} if count < 5 else {})
+    assert len(result["left_out"]) == len(found.err.splitlines())
+    if count < 5:
+        assert f"{5 - count} samples left out: " in found.err
+        assert "(normalize.untrained_turns); " in found.err
+        assert "tokenized" in found.err
+        assert "2 samples left out: " in (out / "README.md").read_text()
+    able = {item.name for item in VARIANTS[name].trainers if item.can_train(name, targets)}
+    assert len(list((out / "configs").iterdir())) == len(able)
+    assert cli.main([*command, "--quiet", "--fresh"]) == 0
+
+
+def test_the_larger_part_is_exported(tmp_path, capsys):
+    """LLaMA-Factory trains every turn of all samples, or the last turn of all."""
+    last = [ROWS[0], {**ROWS[1], "weight": 0}, *ROWS[2:]]
+    samples = [ROWS, last, [*last[:3], {**ROWS[3], "content": "e"}], ROWS[:2]]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"messages": item}) + "\n" for item in samples))
+    config = tmp_path / "c.yaml"
+    config.write_text("normalize: {untrained_turns: weight}")
+    assert build(tmp_path / "built", "-c", config, inputs=[path]) == 0
+    out = tmp_path / "out"
+    command = ["export", str(tmp_path / "built"), "--to", "sharegpt", "-o", str(out), "--json"]
+    capsys.readouterr()
+    assert cli.main(command) == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == {"targets": 1}
+    assert "mask_history: true" in (out / "configs" / "llama_factory.yaml").read_text()
 
 
 def test_messages_carry_the_weights(export, turns, tmp_path, verifier):

@@ -1,0 +1,161 @@
+"""Counts what an export wrote, what it left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from builder.conversation import Json
+from builder.dataset.rows import CONVERSATION, DatasetRow
+from builder.export.preference import PreferencePair
+from builder.export.variant import ExportItem
+from builder.qwen3.render import is_bare, is_following
+from builder.qwen3.style import Style, Thoughts
+from builder.qwen3.tokenizer import Target
+from builder.trainers import DEFAULT_LENGTHS
+from builder.trainers.record import Facts, Targets, Trainer, wider
+from builder.verify.verifier import Verdict
+
+LOADER = "loader"
+"""Code of samples that are not given back as written."""
+
+TARGETS = "targets"
+"""Code of samples whose turns no trainer of the variant could train as they are marked."""
+
+UNIFORM: tuple[Targets, ...] = ("every", "last")
+"""Targets that some trainers need all samples to have in common, the simplest first."""
+
+
+def fits(item: ExportItem, targets: Targets) -> bool:
+    """Returns whether these are the targets of a sample; of one turn, they are both."""
+    if targets == "every":
+        return all(item.targets)
+    return item.targets[-1] and not any(item.targets[:-1])
+
+
+@dataclass(slots=True)
+class Exported:
+    """The outcome of an export.
+
+    samples   rows of the dataset that were read
+    written   samples that were exported
+    rows      rows written for them
+    equal     rows that gave the proven text when they were loaded again
+    left_out  {code: samples not exported}
+    changed   {number of a sample, from 0: what the loader changes}, which are left out
+    problems  the reasons why nothing was put in place
+    longest   tokens of the longest sample
+    widest    as `builder.trainers.record.wider` counts them
+    beyond    {trainer: samples longer than its default length}
+    edges     {bare, following, thinking: samples} (`Facts`)
+    context   samples with an assistant turn that is not a target
+    not_last  samples whose targets are not just the last assistant turn
+    policies  {option that made turns context only: samples}
+    splits    the splits, in order of appearance
+    pairs_left_out  {code: preference pairs not exported}
+    silent    trainers without a configuration: they would train turns that are context only
+    apart     {targets: samples that have only these, whatever the other samples have}
+    unfit     why samples were left out with the code `targets`, and where they can be exported
+    """
+
+    samples: int = 0
+    written: int = 0
+    rows: int = 0
+    equal: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    changed: Mapping[int, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    longest: int = 0
+    widest: int = 0
+    beyond: Counter[str] = field(default_factory=Counter)
+    edges: Counter[str] = field(default_factory=Counter)
+    context: int = 0
+    not_last: int = 0
+    policies: Counter[str] = field(default_factory=Counter)
+    splits: list[str] = field(default_factory=list)
+    pairs_left_out: Counter[str] = field(default_factory=Counter)
+    silent: list[Trainer] = field(default_factory=list)
+    apart: Counter[Targets] = field(default_factory=Counter)
+    unfit: str = ""
+
+    @property
+    def targets(self) -> Targets:
+        """Returns which assistant turns of the samples are trained."""
+        if not self.context:
+            return "every"
+        return "some" if self.not_last else "last"
+
+    @property
+    def untrained(self) -> str:
+        """Describes the samples with context-only turns, and the options that caused them."""
+        samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
+        return (
+            f"{samples} assistant turns that are context, not targets"
+            f" ({', '.join(sorted(self.policies))})"
+        )
+
+    def count(self, item: ExportItem, verdict: Verdict, row: DatasetRow, style: Style) -> None:
+        """Counts a sample that is exported."""
+        tokens, sample = verdict.tokens, item.sample
+        self.written += 1
+        self.edges.update(
+            bare=is_bare(sample),
+            following=is_following(sample, style),
+            thinking=any(turn.reasoning for turn in item.dialogue.turns),
+        )
+        self.longest = max(self.longest, tokens)
+        self.widest = max(self.widest, wider(tokens, len(item.targets)))
+        for name, limit in DEFAULT_LENGTHS.items():
+            self.beyond[name] += tokens > limit
+        if not all(item.targets):
+            self.context += 1
+            unit = row.unit != CONVERSATION
+            self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
+        self.not_last += not fits(item, "last")
+        self.apart.update(kind for kind in UNIFORM if fits(item, kind))
+
+    def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
+        """Counts exported preference pairs, by their longer sides."""
+        for pair in pairs:
+            self.written += 1
+            self.longest = max(self.longest, pair.tokens)
+            for name, limit in DEFAULT_LENGTHS.items():
+                self.beyond[name] += pair.tokens > limit
+
+    def facts(self, target: Target) -> Facts:
+        """Returns the facts that the configurations depend on."""
+        return Facts(
+            self.written,
+            self.longest,
+            self.widest,
+            dict(self.beyond),
+            self.edges["bare"],
+            self.edges["following"],
+            self.edges["thinking"],
+            self.targets,
+            target.style.thoughts is Thoughts.hybrid,
+            target.model,
+            target.style.is_specified,
+        )
+
+
+def left_out_line(exported: Exported, code: str) -> str:
+    """Returns how many samples were left out with a code, and why."""
+    count = exported.left_out[code]
+    why = f": {exported.unfit}" if code == TARGETS else f": {code}"
+    return f"{count} {'sample' if count == 1 else 'samples'} left out{why}"
+
+
+def result(exported: Exported) -> dict[str, Json]:
+    """Returns the result as `--json` prints it."""
+    return {
+        "samples": exported.samples,
+        "rows": exported.rows,
+        "equal": exported.equal,
+        "left_out": dict(sorted(exported.left_out.items())),
+        "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
+        "changed_by_loader": list[Json](exported.changed.values())[:100],
+        "problems": list(exported.problems[:100]),
+        "longest": exported.longest,
+    }
