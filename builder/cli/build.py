@@ -169,6 +169,8 @@ def _print_advice(built: Built) -> None:
         price = f" (price: {item.price})" if item.price else ""
         _print_wrapped("  - ", item.finding, "    ")
         _print_wrapped("    → ", item.remedy.replace("`", "") + price, "      ")
+        for command in item.commands:
+            print(f"      {escaped(command)}")  # unwrapped, to be pasted
 
 
 def _print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:

@@ -105,7 +105,7 @@ def run_inspect(
         verifier = Verifier(target_for(tokenizer))
         summary, spans = _conversation(contents.chosen, config, verifier, key)
         if summary["tools_source"] in ("inferred", "mixed"):
-            summary["capture"] = definitions_command(str(result["format"]))
+            summary["capture"] = definitions_command(reader.name, contents.chosen.model)
         result["conversation"] = summary
         if not output.as_json:
             _print_conversation(summary, spans)

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import AgentDefinitions
 
-_COMMANDS: Mapping[str, str] = {
-    "claude-code": "claude -p hi",
-    "codex": "codex exec --skip-git-repo-check hi",
-    "gemini-cli": "gemini -y -p hi",
-    "opencode": "opencode run hi",
-    "pi": "pi -p hi",
-    "qwen-code": "qwen -y -p hi",
+_COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "claude-code": ("claude", "--model", "-p hi"),
+    "codex": ("codex exec --skip-git-repo-check", "-m", "hi"),
+    "gemini-cli": ("gemini -y", "-m", "-p hi"),
+    "opencode": ("opencode run", "", "hi"),
+    "pi": ("pi", "", "-p hi"),
+    "qwen-code": ("qwen -y", "-m", "-p hi"),
 }
-"""{reader of an agent's logs: a command that lets the agent send one request}."""
+"""{reader of an agent's logs: the parts of a command that lets the agent send one request}.
+
+The parts stand before and after the model; the one between them is its option. It is "" where the
+agent demands the provider too, which its log may not name.
+"""
+
+_MODEL = re.compile(r"[a-z0-9][\w.:/@+\[\]-]{0,79}", re.ASCII | re.IGNORECASE)
+"""The name of a model in a log that may stand in a command that the user runs."""
 
 
-def definitions_command(agent: str) -> str | None:
-    """Returns the command that captures the definitions of an agent, or None if none is known."""
-    command = _COMMANDS.get(agent)
-    return command and f"builder capture --definitions -o {agent}.json -- {command}"
+def definitions_command(agent: str, model: str | None = None) -> str | None:
+    """Returns the command that captures an agent's definitions, or None if none is known.
+
+    It names the model of the log if the agent has an option for it, because agents offer other
+    tools to other models.
+    """
+    if agent not in _COMMANDS:
+        return None
+    begin, option, end = _COMMANDS[agent]
+    named = bool(option and model and _MODEL.fullmatch(model))
+    chosen = f" {option} {shlex.quote(model or '')}" if named else ""
+    return f"builder capture --definitions -o {agent}.json -- {begin}{chosen} {end}"
 
 
 def for_log(options: NormalizeOptions, agent: str, version: str | None) -> NormalizeOptions:

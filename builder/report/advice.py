@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
+from builder.ledger import ranked
 from builder.normalize.captured import definitions_command
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
@@ -58,14 +59,16 @@ def worst(judgements: Sequence[Judgement]) -> str:
 class Advice:
     """A finding, the share of the dataset that it affects, and its remedy.
 
-    Code in `remedy` is between backticks. `price` is what the remedy costs, or "". `training`: it
-    changes what a model learns; other advice is about losses, or about publishing.
+    Code in `remedy` is between backticks, and `commands` that it needs are ready to paste. `price`
+    is what the remedy costs, or "". `training`: it changes what a model learns; other advice is
+    about losses, or about publishing.
     """
 
     share: float
     finding: str
     remedy: str
     price: str = ""
+    commands: tuple[str, ...] = ()
     training: bool = False
 
 
@@ -75,8 +78,8 @@ def judge(
     """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
     found = with_contexts(found, manifest)
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
-    ranked = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
-    return list(judgements(found, ledger, manifest)), ranked
+    advised = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
+    return list(judgements(found, ledger, manifest)), advised
 
 
 def judgements(
@@ -148,24 +151,27 @@ def _matching(found: Survey, manifest: Manifest) -> Iterator[Advice]:
     yield Advice(differing / found.turns, text, joined, training=True)
 
 
-def _captures(found: Survey) -> str:
-    """Returns the commands that capture the missing definitions of agents, or ""."""
-    agents = [name for name, _ in found.tools_inferred.most_common()]
-    commands = [command for name in agents if (command := definitions_command(name))]
-    return (
-        f"; {'; '.join(f'`{command}`' for command in commands)} captures them" if commands else ""
-    )
+def _captures(found: Survey) -> Iterator[str]:
+    """Yields the commands that capture the missing definitions of agents, with the usual model."""
+    for agent, models in sorted(found.inferred.items(), key=lambda item: -item[1].total()):
+        named = next((model for model, _ in ranked(models) if model), None)
+        command = definitions_command(agent, named)
+        if command is not None:
+            yield command
 
 
 def _context(found: Survey) -> Iterator[Advice]:
     sources = found.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
     if inferred:
+        commands = tuple(_captures(found))
         yield Advice(
             inferred / max(found.samples, 1),
             f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
             " name only the tools that will be called, unlike the definitions at inference.",
-            f"the real definitions, with `--tools FILE` (`inputs[].tools`){_captures(found)}",
+            "the real definitions, with `--tools FILE` (`inputs[].tools`)"
+            + (", which this captures:" if commands else ""),
+            commands=commands,
             training=True,
         )
     partial, turns = found.context["partial"], found.context.total()

@@ -42,6 +42,7 @@ class Survey:
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
+    inferred    {format: models} of the samples whose tools are inferred; "": no model is named
     chars       code points of the renderings, and `trained_chars` those that are trained
     """
 
@@ -56,7 +57,7 @@ class Survey:
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
-    tools_inferred: Counter[str] = field(default_factory=Counter)
+    inferred: dict[str, Counter[str]] = field(default_factory=dict)
     changes: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
     turn_tokens: int = 0
@@ -119,7 +120,10 @@ def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
     for code, count in meta.changes.items():
         _count(found.changes, code, count)
     if meta.tools_source in ("inferred", "mixed") and meta.format:
-        _count(found.tools_inferred, meta.format, 1)
+        name = shorten(meta.format, 80)
+        if name in found.inferred or len(found.inferred) < _NAMES:
+            for model in meta.every_model:
+                _count(found.inferred.setdefault(name, Counter()), model or "", 1)
     for name in FIELDS:
         value = split if name == "split" else getattr(meta, name)
         if value is None and meta.id:

@@ -151,4 +151,5 @@ def _advice(advised: Sequence[Advice]) -> Html:
 
 def _item(item: Advice) -> Html:
     price = f" (price: {item.price})" if item.price else ""
-    return tag("li", text(f"{item.finding} "), prose(f"{item.remedy}{price}"))
+    commands = "; ".join(f"`{command}`" for command in item.commands)
+    return tag("li", text(f"{item.finding} "), prose(f"{item.remedy}{price} {commands}".rstrip()))

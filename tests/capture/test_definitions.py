@@ -1,12 +1,14 @@
 """Definitions: what an agent sends is kept without a provider, and supplied to its logs."""
 
 import asyncio
+import html
 import json
 import sys
 
 import pytest
 from aiohttp import ClientSession
 from commands import run
+from places import DATA, ROOT
 
 from builder.capture.agents import adapt, agent_in
 from builder.capture.pairs import agent_of
@@ -215,9 +217,67 @@ def test_a_build_uses_the_definitions_of_the_agent_and_marks_them(tmp_path):
     assert meta["context"]["level"] == "partial"
 
 
-def test_agents_without_tools_in_their_logs_have_a_command():
-    names = ("claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "pi")
-    for name in names:
-        assert name in readers()
-        assert f"-o {name}.json -- " in definitions_command(name)
-    assert definitions_command("openai-chat") is None
+@pytest.mark.parametrize(
+    ("agent", "model", "command"),
+    [
+        ("claude-code", "claude-fable-5[1m]", "claude --model 'claude-fable-5[1m]' -p hi"),
+        ("codex", "gpt-5-codex", "codex exec --skip-git-repo-check -m gpt-5-codex hi"),
+        ("gemini-cli", "gemini-2.5-pro", "gemini -y -m gemini-2.5-pro -p hi"),
+        ("qwen-code", "qwen/qwen3:30b", "qwen -y -m qwen/qwen3:30b -p hi"),
+        ("opencode", "claude-fable-5", "opencode run hi"),
+        ("pi", "claude-fable-5", "pi -p hi"),
+        ("codex", None, "codex exec --skip-git-repo-check hi"),
+        ("codex", "m; rm -rf x", "codex exec --skip-git-repo-check hi"),
+        ("codex", "--yolo", "codex exec --skip-git-repo-check hi"),
+        ("claude-code", "<synthetic>", "claude -p hi"),
+        ("codex", "`x`", "codex exec --skip-git-repo-check hi"),
+        ("codex", "m\nx", "codex exec --skip-git-repo-check hi"),
+    ],
+)
+def test_agents_without_tools_in_their_logs_have_a_command(agent, model, command):
+    assert agent in readers()
+    assert definitions_command(agent, model) == (
+        f"builder capture --definitions -o {agent}.json -- {command}"
+    )
+
+
+def test_other_formats_have_no_command():
+    assert definitions_command("openai-chat", "m") is None
+
+
+LOGS = {
+    "claude-code": "claude --model claude-sonnet-4-5 -p hi",
+    "codex": "codex exec --skip-git-repo-check -m gpt-5-codex hi",
+}
+
+
+@pytest.mark.parametrize("agent", LOGS)
+def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp_path, agent):
+    command = f"builder capture --definitions -o {agent}.json -- {LOGS[agent]}"
+    log = next((DATA / agent).glob("*.jsonl"))
+
+    supplied = tmp_path / "definitions.json"
+    names = ("Read", "Glob", "Grep", "Bash", "shell", "apply_patch")
+    tools = [{"name": name, "input_schema": LS} for name in names]
+    supplied.write_text(json.dumps({"agent": agent, "version": "1", "system": "", "tools": tools}))
+    for options, named in (((), True), (("--tools", supplied), False)):
+        out = tmp_path / f"out-{named}"
+        built = run("build", log, "-o", out, *options)
+        assert built.returncode == 0, built.stderr
+        assert (f"\n      {command}\n" in built.stdout) is named
+        report = html.unescape((out / "report.html").read_text())
+        assert (f"<code>{command}</code>" in report) is named
+        assert ("capture --definitions" in report) is named
+    shown = run("inspect", log)
+    assert f"this captures the real ones: {command}\n" in shown.stdout
+
+
+def test_nothing_is_captured_for_a_log_with_its_tools(tmp_path):
+    log = ROOT / "tests" / "readers" / "pi" / "prompt-logged" / "input" / "session.jsonl"
+    built = run("build", log, "-o", tmp_path / "out")
+    assert built.returncode == 0, built.stderr
+    shown = run("inspect", log)
+    assert "# Tools" in shown.stdout
+    report = (tmp_path / "out" / "report.html").read_text()
+    for text in (built.stdout, shown.stdout, report):
+        assert "--definitions" not in text
