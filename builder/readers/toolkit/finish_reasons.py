@@ -22,9 +22,8 @@ _FAULTS = {
         "unexpected_tool_call",
     ),
 }  # fmt: skip
-"""Sources: openai-chat.md, anthropic-messages.md "stop_reason", bedrock-converse.md "stopReason",
-gemini-api.md "finishReason". Anthropic's `refusal` means that a filter cut the answer off; a paused
-turn continues in the answer to the next request."""
+"""Sources: the pages of the APIs in docs/formats. Anthropic's `refusal` means that a filter cut the
+answer off; a paused turn continues in the answer to the next request."""
 _CODES = {reason: code for code, reasons in _FAULTS.items() for reason in reasons}
 
 

@@ -1,4 +1,4 @@
-"""Parses blocks of Anthropic's Messages API (anthropic-messages.md "Blocks").
+"""Parses blocks of Anthropic's Messages API (docs/formats/anthropic-messages.md "Blocks").
 
 A turn in which the provider ran tools (web search, code, MCP servers) cannot be a target: no client
 answers these calls, and the log lacks part of what the model saw of them (`server_tool`). Calls by

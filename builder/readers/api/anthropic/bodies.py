@@ -1,4 +1,4 @@
-"""Parses bodies of Anthropic's Messages API (anthropic-messages.md)."""
+"""Parses bodies of Anthropic's Messages API (docs/formats/anthropic-messages.md)."""
 
 from __future__ import annotations
 

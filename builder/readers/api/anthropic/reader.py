@@ -1,6 +1,6 @@
 """Anthropic's Messages API: captured requests and responses, streams, Batch files, rows, lists.
 
-References: anthropic-messages.md, http-captures.md.
+References: docs/formats/anthropic-messages.md, docs/formats/http-captures.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recognises rows: whole conversations in the form of a request to Anthropic's Messages API.
 
 A sent request has a model and a limit. A row made for training may lack both, and ends with the
-assistant's answer. Source: anthropic-messages.md "Request", "Blocks".
+assistant's answer. Source: docs/formats/anthropic-messages.md "Request", "Blocks".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assembles the events of a streamed message (anthropic-messages.md "Stream")."""
+"""Assembles the events of a streamed message (docs/formats/anthropic-messages.md "Stream")."""
 
 from __future__ import annotations
 

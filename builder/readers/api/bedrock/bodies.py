@@ -1,4 +1,4 @@
-"""Parses bodies of Bedrock Converse (bedrock-converse.md).
+"""Parses bodies of Bedrock Converse (docs/formats/bedrock-converse.md).
 
 A content block is a union, distinguished by its key instead of a type. InvokeModel bodies of
 Amazon's Nova models have the same form.
@@ -45,8 +45,8 @@ _MODEL = re.compile(r"/model/(.+)/[a-z-]+$")
 def is_converse_row(value: Json) -> bool:
     """Returns whether a record is a Converse body that ends with an assistant message.
 
-    Rows of fine-tuning files have this form: bedrock-converse.md "Fine-tuning" (`schemaVersion`
-    bedrock-conversation-2024).
+    Rows of fine-tuning files have this form: docs/formats/bedrock-converse.md "Fine-tuning"
+    (`schemaVersion` bedrock-conversation-2024).
     """
     if not isinstance(value, dict) or request_dialect(value) != BEDROCK:
         return False

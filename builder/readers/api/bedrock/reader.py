@@ -1,7 +1,7 @@
 """Amazon Bedrock: captures of Converse and ConverseStream, and model invocation logs.
 
 Invocation logs also contain InvokeModel bodies, in the form of the model's own API.
-References: bedrock-converse.md, http-captures.md.
+References: docs/formats/bedrock-converse.md, docs/formats/http-captures.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Assembles the events of a ConverseStream answer (bedrock-converse.md "Stream events")."""
+"""Assembles the events of a ConverseStream answer.
+
+Source: docs/formats/bedrock-converse.md "Stream events".
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Recognises folders of a Batch job: its file of requests and its files of results.
 
-Requests and results are joined by `custom_id` (http-captures.md). A folder may contain only one
-file of requests, since jobs number their requests alike.
+Requests and results are joined by `custom_id` (docs/formats/http-captures.md). A folder may contain
+only one file of requests, since jobs number their requests alike.
 """
 
 from __future__ import annotations

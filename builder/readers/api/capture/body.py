@@ -3,8 +3,8 @@
 Each recorder has its own form: the decoded JSON, its text, `{"string": …}` (VCR),
 `{"text": …, "encoding": "base64"}` (HAR), `{"base64_string": …}` (VCR for Ruby, Betamax), a list of
 pieces in clear text, hex (nock) or Base64 (Polly), or a pickled `BytesIO` (vcrpy)
-(http-captures.md). A streamed answer consists of server-sent events, JSON lines or binary frames
-(Bedrock).
+(docs/formats/http-captures.md). A streamed answer consists of server-sent events, JSON lines or
+binary frames (Bedrock).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A record contains the bodies of one exchange, and metadata of the gateway, of which only the API,
 path, model and status are used.
-References: bedrock-converse.md "Model-invocation logs", litellm.md (`litellm_records`).
+References: docs/formats/bedrock-converse.md "Model-invocation logs", docs/formats/litellm.md
+(`litellm_records`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parses Gemini bodies (gemini-api.md).
+"""Parses Gemini bodies (docs/formats/gemini-api.md).
 
 Keys are in the API's camelCase or the Python SDK's snake_case. Dumps of the SDK have everything but
 `model` and `contents` in `config`.
@@ -41,7 +41,7 @@ _MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
 def is_generate_row(value: Json) -> bool:
     """Returns whether a record is a generateContent body that ends with content of the model.
 
-    Rows of tuning files have this form: gemini-api.md "Tuning files".
+    Rows of tuning files have this form: docs/formats/gemini-api.md "Tuning files".
     """
     if not isinstance(value, dict) or request_dialect(value) != GEMINI:
         return False
@@ -59,7 +59,7 @@ def history(body: dict[str, Json]) -> History:
     system = _field(body, "systemInstruction", "system_instruction")
     if system is not None:
         found = content_messages(_content(system), keys)
-        # Its role, if it has one, has no meaning (gemini-api.md "Request").
+        # Its role, if it has one, has no meaning (docs/formats/gemini-api.md "Request").
         messages += [replace(message, role="system") for message in found]
     for item in contents(body):
         messages += map(_joined, content_messages(item, keys))

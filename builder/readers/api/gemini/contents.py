@@ -1,7 +1,7 @@
 """Parses Gemini's `Content` (role, parts), which Gemini CLI and Qwen Code log too.
 
 Keys are in camelCase on the wire and in snake_case in dumps of the Python SDK.
-Source: Google's reference of `Part` (ai.google.dev/api/caching); docs/formats/gemini-cli.md.
+Source: docs/formats/gemini-api.md, docs/formats/gemini-cli.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parses bodies of Gemini's Interactions API (gemini-api.md "Interactions API").
+"""Parses bodies of Gemini's Interactions API (docs/formats/gemini-api.md "Interactions API").
 
 It has typed steps instead of contents; the first generation had `outputs` and events named
 `content.…`. The server keeps the history: a request names the interaction that it continues.

@@ -1,8 +1,8 @@
 """Adds history that a Gemini request lacks: stored by the service, or created in an SDK call.
 
-An interaction names the one that it continues (gemini-api.md "Interactions API"). The Python SDK
-may run functions itself until the model has answered; its only response then contains the turns in
-between (google-genai 3.4.0, `automatic_function_calling_history`).
+An interaction names the one that it continues (docs/formats/gemini-api.md "Interactions API"). The
+Python SDK may run functions itself until the model has answered; its only response then contains
+the turns in between (google-genai 3.4.0, `automatic_function_calling_history`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gemini's generateContent, streamGenerateContent and interactions: captured bodies.
 
-References: gemini-api.md, http-captures.md.
+References: docs/formats/gemini-api.md, docs/formats/http-captures.md.
 """
 
 from __future__ import annotations

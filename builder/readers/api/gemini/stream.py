@@ -1,4 +1,4 @@
-"""Assembles the chunks of a streamGenerateContent answer (gemini-api.md "Streaming").
+"""Assembles the chunks of a streamGenerateContent answer (docs/formats/gemini-api.md "Streaming").
 
 A response that is not streamed is treated as one chunk. Parts arrive in order. Calls arrive whole
 or, in newer versions, as `partialArgs`, each with a path in the arguments and the value to add.
@@ -19,7 +19,7 @@ _GROUNDING = (
     "searchEntryPoint", "grounding_chunks", "grounding_supports", "web_search_queries",
     "retrieval_queries", "search_entry_point",
 )  # fmt: skip
-"""Fields of `groundingMetadata` that show a search (gemini-api.md, google-genai types)."""
+"""Fields of `groundingMetadata` that show a search (google-genai types)."""
 _VALUES = (
     ("numberValue", "number_value"),
     ("boolValue", "bool_value"),

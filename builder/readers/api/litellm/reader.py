@@ -1,7 +1,7 @@
 """LiteLLM: payloads of its logging callbacks, and rows of the proxy's SpendLogs.
 
-Reference: litellm.md. Bodies have the form of OpenAI chat, or of the API whose call was passed
-through. Conversations with texts that LiteLLM redacted or truncated are rejected.
+Reference: docs/formats/litellm.md. Bodies have the form of OpenAI chat, or of the API whose call
+was passed through. Conversations with texts that LiteLLM redacted or truncated are rejected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Extracts requests and responses from LiteLLM's records (litellm.md).
+"""Extracts requests and responses from LiteLLM's records (docs/formats/litellm.md).
 
 Source: litellm 1.109.1, `litellm_core_utils/litellm_logging.py` (the callbacks' payload),
 `proxy/schema.prisma` and `proxy/spend_tracking/spend_tracking_utils.py` (rows of SpendLogs, and how

@@ -1,4 +1,4 @@
-"""Parses bodies of OpenAI chat completions (openai-chat.md)."""
+"""Parses bodies of OpenAI chat completions (docs/formats/openai-chat.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Assembles the chunks of a streamed chat completion (openai-chat.md "Stream assembly")."""
+"""Assembles the chunks of a streamed chat completion.
+
+Source: docs/formats/openai-chat.md "Stream assembly".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """OpenAI chat completions: captured requests and responses, streams, fine-tuning rows, lists.
 
-References: openai-chat.md, openai-finetune.md, http-captures.md.
+References: docs/formats/openai-chat.md, docs/formats/http-captures.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Reads rows of fine-tuning files: messages with tools, and preference pairs (openai-finetune.md).
+"""Reads rows of fine-tuning files: messages with tools, and preference pairs.
 
-This project writes rows of this form, with calls and results in the text.
+Source: docs/formats/openai-chat.md "Rows for fine-tuning". This project writes rows of this form,
+with calls and results in the text.
 """
 
 from __future__ import annotations

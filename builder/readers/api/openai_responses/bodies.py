@@ -1,4 +1,4 @@
-"""Parses bodies of OpenAI's Responses API (openai-responses.md).
+"""Parses bodies of OpenAI's Responses API (docs/formats/openai-responses.md).
 
 The server may keep the history; `Links` inserts it into requests that refer to it.
 """

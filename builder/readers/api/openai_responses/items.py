@@ -1,4 +1,4 @@
-"""Parses items of OpenAI's Responses API into messages (openai-responses.md "Items").
+"""Parses items of OpenAI's Responses API into messages (docs/formats/openai-responses.md "Items").
 
 The items of one answer (thoughts, text, calls) are one assistant message, which ends at the next
 user item or tool output. A turn in which the provider ran tools cannot be a target: no client

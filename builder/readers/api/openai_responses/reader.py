@@ -1,6 +1,6 @@
 """OpenAI's Responses API: captured requests and responses, streams, Batch files, lists of items.
 
-References: openai-responses.md, http-captures.md.
+References: docs/formats/openai-responses.md, docs/formats/http-captures.md.
 """
 
 from __future__ import annotations

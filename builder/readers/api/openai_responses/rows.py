@@ -1,7 +1,7 @@
 """Recognises items without a request: files that are one list of items, and rows with `input`.
 
 Agents store sessions as such lists, which contain the messages, but not the instructions and tools
-of each request. Source: openai-responses.md "Items".
+of each request. Source: docs/formats/openai-responses.md "Items".
 """
 
 from __future__ import annotations

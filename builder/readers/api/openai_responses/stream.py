@@ -1,4 +1,4 @@
-"""Assembles the events of a streamed response (openai-responses.md "Stream")."""
+"""Assembles the events of a streamed response (docs/formats/openai-responses.md "Stream")."""
 
 from __future__ import annotations
 

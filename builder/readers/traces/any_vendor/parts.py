@@ -3,7 +3,7 @@
 A platform logs what its instrumentation passes on, so the same field may contain parts of OpenAI,
 Anthropic, Gemini, the AI SDK, OpenTelemetry or LangChain. Their types do not overlap, so the same
 functions read all of them. Sources: langfuse.md "Content dialects", langsmith.md "LLM run
-payloads", langchain-dumps.md, otel-genai.md, gemini-api.md, vercel-ai-sdk.md.
+payloads", langchain-dumps.md, otel-genai.md, docs/formats/gemini-api.md, vercel-ai-sdk.md.
 """
 
 from __future__ import annotations
