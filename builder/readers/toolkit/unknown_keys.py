@@ -98,6 +98,12 @@ def noted(
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
 
 
+def unknown_in(item: Json, known: Collection[str] = MESSAGE_KEYS) -> tuple[str, ...]:
+    """Returns the unknown keys of a logged message, then those of its parts and calls."""
+    message = as_dict(item)
+    return (*unknown_names(message, known), *_unknown_inside(message))
+
+
 def _unknown_inside(message: Mapping[str, Json]) -> tuple[str, ...]:
     """Returns the unknown keys of the parts and calls of a message, as `content.NAME`."""
     found: dict[str, None] = {}

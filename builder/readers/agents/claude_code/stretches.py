@@ -35,8 +35,14 @@ from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
+
+_KEYS = MESSAGE_KEYS | {
+    "stop_sequence", "stop_details", "container", "context_management", "diagnostics",
+}  # fmt: skip
+"""Keys of answers that are known."""
 
 _ALTERED = "digest"
 """The code of `Context.missing` for a request that does not match the log's own digests."""
@@ -269,19 +275,24 @@ def messages_of(
             context = stretch.contexts.get(turn.key)
             context = None if context == common else context
             name = turn.lines[0].response
-            yield Message("assistant", turn.parts, name, code, context, turn.lines[-1].model)
+            model = turn.lines[-1].model
+            logged = (line.value.get("message") for line in turn.lines)
+            unknown = tuple(dict.fromkeys(key for one in logged for key in unknown_in(one, _KEYS)))
+            yield Message("assistant", turn.parts, name, code, context, model, unknown=unknown)
             continue
         role = as_str(sent.value.get("role"))
         parts = read_parts(sent.value.get("content"))
         if role == "assistant":
-            yield Message(role, tuple(parts), untrained=sent.code)
+            yield Message(role, tuple(parts), untrained=sent.code, unknown=unknown_in(sent.value))
             continue
         results, rest = results_apart(parts)
+        unknown = unknown_in(sent.value)
         if results:
             marked = (mark_result(part, denials.get(part.call_id or "", "")) for part in results)
-            yield Message("tool", tuple(marked))
+            yield Message("tool", tuple(marked), unknown=unknown)
         if rest:
-            yield Message(role, tuple(_marked(rest, role, by_program)))
+            marked_rest = tuple(_marked(rest, role, by_program))
+            yield Message(role, marked_rest, unknown=() if results else unknown)
 
 
 def _marked(parts: Sequence[Part], role: str, by_program: Collection[str]) -> Iterator[Part]:
