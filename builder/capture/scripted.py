@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 TEXT = "This is a fixed answer of `builder capture --definitions`."
 MAX_DEPTH = 20
 """The deepest object of an answer in JSON."""
+MAX_ITEMS = 100
+"""The most items and characters that a schema gets, whatever it demands."""
 
 MODEL = "builder-definitions"
 """The model that answers name, so that nobody takes a session with them for a real one."""
@@ -74,6 +77,10 @@ def _text_for(body: Body) -> str:
 
 
 def _smallest(schema: Body, depth: int) -> Any:
+    """Returns a small value that a schema's types, choices and lower and upper bounds permit."""
+    for name in ("anyOf", "oneOf"):
+        if (parts := as_list(schema.get(name))) and depth < MAX_DEPTH:
+            return _smallest(as_dict(parts[0]), depth + 1)
     choices = as_list(schema.get("enum"))
     if choices or "const" in schema:
         return choices[0] if choices else schema["const"]
@@ -85,7 +92,38 @@ def _smallest(schema: Body, depth: int) -> Any:
         return {
             name: _smallest(as_dict(properties.get(name)), depth + 1) for name in map(as_str, names)
         }
-    return {"array": [], "object": {}, "boolean": False, "integer": 0, "number": 0}.get(kind, "")
+    if kind == "array" and depth < MAX_DEPTH:
+        return [_smallest(as_dict(schema.get("items")), depth + 1)] * _count(schema.get("minItems"))
+    if kind in ("integer", "number"):
+        return _nearest_to_zero(schema, whole=kind == "integer")
+    text = "x" * _count(schema.get("minLength"))
+    return {"array": [], "object": {}, "boolean": False}.get(kind, text)
+
+
+def _count(value: object) -> int:
+    """Returns a bound of a length, which Gemini's schemas may write as text."""
+    known = isinstance(value, int | str) and str(value).isdecimal()
+    return min(int(str(value)), MAX_ITEMS) if known else 0
+
+
+def _nearest_to_zero(schema: Body, *, whole: bool) -> float:
+    """Returns a number near 0 between the bounds of a schema, a whole one if there is one."""
+    least, above = (_bound(schema, name, -math.inf) for name in ("minimum", "exclusiveMinimum"))
+    most, below = (_bound(schema, name, math.inf) for name in ("maximum", "exclusiveMaximum"))
+    low = max(_rounded(least, math.ceil), _rounded(above, math.floor) + 1)
+    high = min(_rounded(most, math.floor), _rounded(below, math.ceil) - 1)
+    if whole or low <= high:
+        return max(min(0, high), low)
+    return (max(least, above) + min(most, below)) / 2
+
+
+def _bound(schema: Body, name: str, unbounded: float) -> float:
+    value = schema.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else unbounded
+
+
+def _rounded(bound: float, rounds: Callable[[float], int]) -> float:
+    return rounds(bound) if math.isfinite(bound) else bound
 
 
 def _stream(name: str, events: list[tuple[str, Body]]) -> str:

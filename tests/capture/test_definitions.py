@@ -64,8 +64,33 @@ def test_scripted_answers_are_read_by_the_readers_of_captures(tmp_path, path, st
     assert found.model == MODEL
 
 
-def test_an_answer_in_json_follows_the_schema_that_is_demanded():
-    schema = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "array"}}}
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"enum": ["x", "y"]}, "x"),
+        ({"type": "array"}, []),
+        ({"type": "integer", "minimum": 1, "maximum": 100}, 1),
+        ({"type": "INTEGER", "minimum": -3}, 0),
+        ({"type": "integer", "exclusiveMinimum": 0}, 1),
+        ({"type": "integer", "maximum": -2}, -2),
+        ({"type": "number", "minimum": 0.5}, 1),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
+        ({"type": "number", "minimum": 0.25, "maximum": 0.75}, 0.5),
+        ({"type": "integer", "minimum": "1"}, 0),
+        ({"type": "array", "minItems": "2", "items": {"type": "integer", "minimum": 3}}, [3, 3]),
+        ({"type": "string", "minLength": 3}, "xxx"),
+        ({"type": "string", "minLength": 10**9}, 100 * "x"),
+        ({"anyOf": [{"type": "integer", "minimum": 7}, {"type": "null"}]}, 7),
+    ],
+)
+def test_an_answer_in_json_obeys_the_schema_that_is_demanded(schema, value):
+    schema = {"type": "object", "properties": {"a": schema}}
+    text = asked_for(schema)
+    assert json.loads(text) == {"a": value}
+
+
+def asked_for(schema):
+    """Returns the text of the answer to a request that demands JSON of a schema."""
     request = REQUESTS["/v1beta/models/m:generateContent"] | {
         "generationConfig": {"responseJsonSchema": schema}
     }
@@ -78,8 +103,7 @@ def test_an_answer_in_json_follows_the_schema_that_is_demanded():
         await server.close()
         return value
 
-    text = asyncio.run(main())["candidates"][0]["content"]["parts"][0]["text"]
-    assert json.loads(text) == {"a": "x", "b": []}
+    return asyncio.run(main())["candidates"][0]["content"]["parts"][0]["text"]
 
 
 AGENT = """
