@@ -98,7 +98,7 @@ def judgements(
     levels = found.context
     if levels.total():
         share = 1 - levels["partial"] / levels.total()
-        yield Judgement(f"{percent(share)} of them have a complete context", share)
+        yield Judgement(f"{percent(share)} of the trained turns have a complete context", share)
     if ledger is not None and ledger.conversations.found:
         lost = sum(loss.count for loss in ledger.conversations.losses if not loss.by_design)
         share = lost / ledger.conversations.found

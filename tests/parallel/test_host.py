@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from builds import build
 from places import DATA
 
 pytestmark = [
@@ -103,3 +104,55 @@ assert sum(imap(double, range(40), 2, None)) == 1560
 print(json.dumps(first == run()))
 """
     assert outcome(program) is True
+
+
+CLIENT = """
+def client():
+    from huggingface_hub import constants
+    from huggingface_hub.utils import are_progress_bars_disabled
+    return [constants.HF_HUB_DISABLE_TELEMETRY, are_progress_bars_disabled()]
+"""
+"""Reads the switches of the Hub's client, which it takes from the environment when imported."""
+
+COMMANDS = {
+    "build": ["build", str(DATA / "codex"), "-o", "{out}", "--quiet", "--workers", "1"],
+    "verify": ["verify", "{built}", "--quiet"],
+    "push": ["push", "{built}", "someone/something", "--dry-run", "--quiet"],
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    out = tmp_path_factory.mktemp("built") / "out"
+    assert build(out, inputs=[DATA / "codex"]) == 0
+    return out
+
+
+@pytest.fixture
+def loud(monkeypatch):
+    """Removes the switches that a command of this process has set."""
+    for name in ("HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_PROGRESS_BARS", "DO_NOT_TRACK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_runs_with_a_quiet_client_of_the_hub(name, loud, built, tmp_path):
+    arguments = [part.format(built=built, out=tmp_path / "out") for part in COMMANDS[name]]
+    program = f"""{CLIENT}
+import contextlib, io
+from builder import cli
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    cli.main(sys.argv[1:])
+print(json.dumps(client()))
+"""
+    assert outcome(program, *arguments) == [True, True]
+
+
+def test_a_library_call_leaves_the_client_of_the_hub(loud, built):
+    program = f"""{CLIENT}
+import builder
+builder.verify_dataset(sys.argv[1])
+print(json.dumps(client()))
+"""
+    assert outcome(program, built) == [False, False]
