@@ -1,11 +1,11 @@
 """Reads egirl's `conversations.db`: sessions and messages in SQLite, content as JSON text.
 
-Source: egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts, src/tracking/transcript.ts and
-src/safety/audit-log.ts (MIT). The agent keeps only the newest messages: a session may begin with a
-tool or assistant row, which the normaliser cuts. System prompts and tool definitions are not
-stored. The column `summary` of `sessions` is the program's text about deleted messages, not a
-message, and is not read. Transcripts and the audit log in the same folder are telemetry without
-conversation text: they are recognised and ignored.
+Source: docs/formats/egirl.md; Schneewolf-Labs/egirl src/conversation/store.ts,
+src/tracking/transcript.ts and src/safety/audit-log.ts (MIT). The agent keeps only the newest
+messages: a session may begin with a tool or assistant row, which the normaliser cuts. System
+prompts and tool definitions are not stored. The column `summary` of `sessions` is the program's
+text about deleted messages, not a message, and is not read. Transcripts and the audit log in the
+same folder are telemetry without conversation text: they are recognised and ignored.
 """
 
 from __future__ import annotations

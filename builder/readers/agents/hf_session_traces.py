@@ -1,6 +1,6 @@
 """Reads Hugging Face session traces (STS): a line for the session, then a line for each message.
 
-Source: hf-session-traces.md, which was derived only from the Hub's pages. Some sessions contain
+Source: docs/formats/hf-session-traces.md, known only from the Hub's pages. Some sessions contain
 results without their calls (`calls_unrecorded`). The Hub converts these files to columns without
 some of the turns; rows of these columns are rejected (`unverified_format`).
 """

@@ -1,10 +1,10 @@
 """Reads OpenHands V0: event lists, event stores, evaluation outputs, and logs of model calls.
 
-A record is an event, a row of an output file, or a model call. Source: openhands.md "V0 event";
-OpenHands' memory/conversation_memory.py for what the model sees of an event. Calls are taken from
-the model's response in `tool_call_metadata.model_response`, never from the actions that OpenHands
-derived from it. For actions without that metadata (agents of 2024), the model's own text is not
-logged.
+A record is an event, a row of an output file, or a model call. Source:
+docs/formats/openhands-v0.md; OpenHands' memory/conversation_memory.py for what the model sees of an
+event. Calls are taken from the model's response in `tool_call_metadata.model_response`, never from
+the actions that OpenHands derived from it. For actions without that metadata (agents of 2024), the
+model's own text is not logged.
 """
 
 from __future__ import annotations

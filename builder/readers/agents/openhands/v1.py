@@ -1,9 +1,9 @@
 """Reads OpenHands V1 (SDK): event stores, JSONL exports of events, and logs of model calls.
 
-A record is an event or a model call. Source: openhands.md "V1 SDK"; the SDK's event/ for what the
-model sees of an event. Calls of one `llm_response_id` are one turn. Arguments that are not part of
-the executed action (`security_risk`, `summary`) are the model's own and kept. Unknown kinds are
-counted.
+A record is an event or a model call. Source: docs/formats/openhands-v1.md; the SDK's event/ for
+what the model sees of an event. Calls of one `llm_response_id` are one turn. Arguments that are not
+part of the executed action (`security_risk`, `summary`) are the model's own and kept. Unknown kinds
+are counted.
 """
 
 from __future__ import annotations
