@@ -2,7 +2,7 @@
 
 Shapes: OpenAI (wrapped, flat, Responses, custom), Anthropic `input_schema`, MCP `inputSchema`,
 Gemini `functionDeclarations`, Bedrock `toolSpec`, and maps of Python types in published datasets
-(function-calling-datasets.md). Wrapped definitions are kept verbatim; others keep their name,
+(docs/formats/xlam.md). Wrapped definitions are kept verbatim; others keep their name,
 description and parameters. No description is invented.
 """
 

@@ -1,6 +1,6 @@
 """Reads BFCL (Berkeley Function-Calling Leaderboard) v1-v4: questions, definitions, answers.
 
-Reference: function-calling-datasets.md "BFCL v4". It is a benchmark: every conversation is marked
+Source: docs/formats/bfcl.md. It is a benchmark: every conversation is marked
 as evaluation data. An entry's answer is in another file, with the same id; a folder with both files
 is read as one source. Without the other file, questions have no answers (`no_response`) and answers
 have no questions (`no_request`), but both are still recognised.

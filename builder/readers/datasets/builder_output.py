@@ -1,6 +1,6 @@
 """Reads an output folder of this program: proven samples with their records in meta/.
 
-Building it with the same options returns the same lines. Source: contract.md "Output folder".
+Building it with the same options returns the same lines. Source: docs/output.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Makes conversations of the rows of published datasets.
-
-Reference: function-calling-datasets.md.
-"""
+"""Makes conversations of the rows of published datasets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads rows of Glaive function calling v2: a system text, and a whole chat as one text.
 
-Reference: function-calling-datasets.md "Glaive". Definitions are concatenated JSON objects in the
+Source: docs/formats/glaive.md. Definitions are concatenated JSON objects in the
 system text. A call is `<functioncall> {"name": "f", "arguments": '{"k": "v"}'}`, with JSON between
 single quotes, without escapes. A turn has at most one call, and nothing has an id.
 """

@@ -1,6 +1,6 @@
 """Reads Nemotron's rows for tool calling: Post-Training-Dataset-v1 (tool_calling), Agentic-v1.
 
-Reference: function-calling-datasets.md "Nemotron". The messages are OpenAI's. Definitions are in
+Source: docs/formats/nemotron.md. The messages are OpenAI's. Definitions are in
 the column `tools`, or in the JSON text of the column `metadata`. Only one of the datasets has ids
 in results.
 """

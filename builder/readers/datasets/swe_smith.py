@@ -1,6 +1,6 @@
 """Reads SWE-smith and SWE-Gym training rows: chat messages with calls and results as text.
 
-A record is a row. Source: swe-agent.md ".traj" (last pitfalls), "SWE-Gym / others"; SWE-smith's
+A record is a row. Source: docs/formats/swe-smith.md; SWE-smith's
 swesmith/train/traj_mgr/utils.py. Calls are `<function=…>` blocks, definitions are prose in the
 system text, and results have the role user: the message after a turn with calls is its result. The
 `.traj` files that SWE-smith collects are SWE-agent's own.

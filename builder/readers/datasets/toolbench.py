@@ -1,6 +1,6 @@
 """Reads ToolBench answers: the chain published for training, and the tree of all attempts.
 
-Reference: function-calling-datasets.md "ToolBench"; OpenBMB/ToolBench toolbench/inference/
+Source: docs/formats/toolbench.md; OpenBMB/ToolBench toolbench/inference/
 Algorithms/DFS.py, single_chain.py, Tree/Tree.py (Apache-2.0). `train_messages` contains the context
 of each step; the last one is the whole chain. The search asks for another attempt in a user message
 that later steps do not see (`valid: false`). Failed branches are only in the tree: each becomes an

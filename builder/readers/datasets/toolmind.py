@@ -1,6 +1,6 @@
 """Reads ToolMind rows: turns of role and content, with tools; only the last turn is a target.
 
-Reference: function-calling-datasets.md "ToolMind"; neulab/agent-data-protocol datasets/toolmind
+Source: docs/formats/toolmind.md; neulab/agent-data-protocol datasets/toolmind
 @f137bb25. A row repeats the turns before its target without their reasoning. They are targets of
 other rows, so they are repeats here, and a call in several rows with the same beginning is one
 call. Nothing has ids; results pair with calls by order.

@@ -1,6 +1,6 @@
 """Reads Toucan-1.5M rows: messages as JSON text, tools declared in the system text or a column.
 
-Reference: function-calling-datasets.md "Toucan-1.5M"; neulab/agent-data-protocol
+Source: docs/formats/toucan.md; neulab/agent-data-protocol
 datasets/toucan_1_5m @3824726 (rows and the roles that occur). The text of a turn and each of its
 calls are consecutive messages, followed by the results in the same order; nothing has ids. The
 system text of Kimi-K2's rows is a declaration of tools between special tokens. Rows for fine-tuning

@@ -1,6 +1,6 @@
 """Reads When2Call: rows for fine-tuning and for preferences, and the benchmark's questions.
 
-Reference: function-calling-datasets.md "When2Call"; NVIDIA/When2Call README @5ada7c9e. A row is a
+Source: docs/formats/when2call.md; NVIDIA/When2Call README @5ada7c9e. A row is a
 single turn: calls in <TOOLCALL> tags, or a text that explains why there is none. Definitions are
 JSON texts in a list. The test's questions come from BFCL and are evaluation data as well; one of
 their four answers is right. The rejected response of a pair becomes a separate conversation that is

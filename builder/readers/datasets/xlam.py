@@ -1,6 +1,6 @@
 """Reads xLAM rows (query, tools, answers) and Hammer's datasets in the same shape.
 
-Reference: function-calling-datasets.md "Salesforce xLAM-60k"; MadeAgents/Hammer data/ @ff415d99
+Source: docs/formats/xlam.md; MadeAgents/Hammer data/ @ff415d99
 (Apache-2.0). A row is a single turn: the calls that answer a query, without results. In Hammer's
 API-Bank rows the query is a dialogue with earlier calls as text, and rows extend one another, so
 the same call after the same text is one call. Hammer's training rows contain the tools and the

@@ -3,7 +3,7 @@
 A record is a message. Models that write their command into the text (the only kind in version 1)
 have text turns and no tools. Others have one tool, `bash(command)`, whose definition is not logged.
 A malformed answer is not in later requests; with calls, it becomes a separate conversation.
-Source: swe-agent.md "mini-swe-agent"; mini-swe-agent's models/ for the Responses form and retries.
+Source: docs/formats/mini-swe-agent.md; mini-swe-agent's models/ for the Responses form and retries.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ be matched with their results. Tool definitions are not logged; code agents have
 The agent sends texts in frames ("New task:", "Observation:", a hint after an error) and calls as
 text. The reader adds a frame if a logged request (`model_input_messages`) contains the exact framed
 text; otherwise, and after calls, the context lacks `history`.
-Source: inspect-ai.md "smolagents"; smolagents' memory.py.
+Source: docs/formats/smolagents.md; smolagents' memory.py.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ A record is an item of a history. The conversation is the history. A step's inpu
 observations, requeries after malformed actions), the context of the answer lacks `history`. Only
 function-calling runs have calls; older dialects write a discussion and a command as text, which
 become text turns. Call ids repeat, so results come directly after their turn. Tool definitions are
-not logged. Source: swe-agent.md ".traj"; SWE-agent's sweagent/agent/agents.py for retries, exits
-and attempts.
+not logged. Source: docs/formats/swe-agent.md; SWE-agent's sweagent/agent/agents.py for retries,
+exits and attempts.
 """
 
 from __future__ import annotations

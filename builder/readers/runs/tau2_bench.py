@@ -3,7 +3,7 @@
 A record is a simulation. The user simulator has tools of its own (`requestor: user`), which are not
 part of the conversation since the agent does not see them. Of the system text only the policy is
 logged. Voice runs are logged as chunks of 200 ms; their calls are counted, but their words cannot
-be joined. Source: tau-bench.md "tau2-bench"; tau2's data_model/message.py and simulation.py.
+be joined. Source: docs/formats/tau2-bench.md; tau2's data_model/message.py and simulation.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A record is a run. Call ids repeat within a run, so results come directly after their turn. Tool
 definitions are not logged. Runs of the text strategies (ReAct, act) contain actions as text, which
 become text turns. Few-shot rows contain a conversation as one text without its calls; they are
-rejected as `flattened`. Source: tau-bench.md "tau-bench".
+rejected as `flattened`. Source: docs/formats/tau-bench.md.
 """
 
 from __future__ import annotations

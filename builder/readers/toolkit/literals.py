@@ -1,7 +1,7 @@
 """Parses values in text: JSON, or the Python literals that many datasets contain instead.
 
 Hermes rows contain printed dictionaries (`{'arguments': {…}, 'name': …}`), ToolBench results
-Python's `repr` (function-calling-datasets.md). Nothing is evaluated: a small scanner parses the
+Python's `repr`. Nothing is evaluated: a small scanner parses the
 literals that JSON can express: dictionaries with string keys, lists, tuples, strings, numbers, and
 the constants in both spellings (`True` and `true`, `None` and `null`).
 """

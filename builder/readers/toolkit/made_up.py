@@ -3,7 +3,7 @@
 In some datasets a call is prose that no parser recognises; its result follows, and the next answer
 depends on it. In others the assistant's own text contains the output of the tool. Neither turn may
 be a target, and the later turns have no cause that a model could see.
-Source: function-calling-datasets.md, "Glaive", "Cross-dialect traps".
+Source: docs/formats/sharegpt.md, "What is left out".
 """
 
 from __future__ import annotations

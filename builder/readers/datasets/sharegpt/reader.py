@@ -1,6 +1,6 @@
 """Reads ShareGPT rows and their dialects: LLaMA-Factory, its typed parts, Hermes, human/gpt.
 
-Reference: function-calling-datasets.md. Rows are published as training samples, so a row that ends
+Source: docs/formats/sharegpt.md. Rows are published as training samples, so a row that ends
 with a call is complete, unless it states that its run was not (`completed`, `partial`).
 """
 

@@ -1,6 +1,6 @@
 """Reads turns of ShareGPT rows: `from` and `value`, or LLaMA-Factory's typed parts.
 
-Reference: function-calling-datasets.md "Hermes", "ShareGPT variants"; for lists of results in one
+Source: docs/formats/sharegpt.md; for lists of results in one
 text: LLaMA-Factory data/reason_tool_use_demo_50.jsonl @0798d9db (Apache-2.0). Calls have no ids, so
 results pair with them by name and order.
 """

@@ -1,6 +1,6 @@
 """Reads ToolACE rows: a system text, and turns of user, assistant and tool with calls as text.
 
-Reference: function-calling-datasets.md "ToolACE". One tool turn contains the results of all calls
+Source: docs/formats/toolace.md. One tool turn contains the results of all calls
 of the previous turn, as a list of {name, results}.
 """
 

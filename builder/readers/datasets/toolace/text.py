@@ -1,6 +1,6 @@
 """Parses calls and tool definitions that ToolACE writes as text.
 
-Reference: function-calling-datasets.md "ToolACE". A turn with calls is
+Source: docs/formats/toolace.md. A turn with calls is
 `[Market Trends API(type="INDEX", country="us"), other.f(a=1)]`: names contain spaces, dots, slashes
 and hyphens, so this is not Python. Values are literals of Python or JSON, or words without quotes.
 """

@@ -1,6 +1,6 @@
 """Builds the conversations of an Inspect AI sample from its model events.
 
-Source: inspect-ai.md "Inspect". A model event contains the original request and answer.
+Source: docs/formats/inspect-ai.md. A model event contains the original request and answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parses messages of Inspect AI's logs: content, calls, results and attachments.
 
 Long texts are in a sample's `attachments`, to which messages refer as `attachment://<hash>`.
-Source: inspect-ai.md "Message".
+Source: docs/formats/inspect-ai.md.
 """
 
 from __future__ import annotations

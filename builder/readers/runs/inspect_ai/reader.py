@@ -4,7 +4,7 @@ A record is a sample, or any member of an archive. Conversations are built from 
 the last request of a growing chain, with its answer, is a conversation; a request that does not
 extend one (compaction, a sub-agent, a grader) begins another. Only the events contain tool
 definitions. A sample's own `messages` supply the messages after its last answer, and all messages
-if events were not logged. Source: inspect-ai.md "Inspect".
+if events were not logged. Source: docs/formats/inspect-ai.md.
 """
 
 from __future__ import annotations
