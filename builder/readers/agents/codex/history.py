@@ -33,6 +33,7 @@ class RolloutTurn:
     untrained  why it is not a target, as in `Message`
     model      the model of the request that it answers
     response   the provider's id of the response
+    unknown    keys with text that are not known, as in `Message`
     """
 
     role: str
@@ -42,6 +43,7 @@ class RolloutTurn:
     untrained: str | None = None
     model: str | None = None
     response: str | None = None
+    unknown: list[str] = field(default_factory=list)
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -117,7 +119,8 @@ def messages(
             context = None if context == base else context
             parts = tuple(turn.parts)
             message = Message(turn.role, parts, name, turn.untrained, context, turn.model)
-            found.append(replace(message, response=turn.response))
+            unknown = tuple(dict.fromkeys(turn.unknown))
+            found.append(replace(message, response=turn.response, unknown=unknown))
         missing |= turn.hides
         found += [Message("tool", (result,)) for result in turn.results]
     return supply_results(found, aborted)

@@ -24,6 +24,7 @@ from builder.conversation import (
 from builder.readers.toolkit.chat_messages import qualified, text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, unknown_in
 
 _OWN_ID = re.compile(r"msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -55,6 +56,12 @@ Source: ensure_call_outputs_present in codex-rs/core/src/context_manager/normali
 """
 
 Item = dict[str, Json]
+
+_KEYS = MESSAGE_KEYS | PART_KEYS | {
+    "internal_chat_message_metadata_passthrough", "action", "execution", "tools", "author",
+    "recipient", "end_turn",
+}  # fmt: skip
+"""Keys of items that are known."""
 
 _HARNESS_PREFIXES = (
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for",
@@ -120,6 +127,11 @@ def user_parts(item: Item, typed: frozenset[str] | None) -> list[Part]:
             harness = typed is not None or part.text.lstrip().startswith(_HARNESS_PREFIXES)
         marked.append(Text(part.text, harness=harness))
     return marked
+
+
+def unknown(item: Item) -> tuple[str, ...]:
+    """Returns the keys of an item and of its content that hold text and are not known."""
+    return unknown_in(item, _KEYS)
 
 
 def notes_abort(part: Part) -> bool:

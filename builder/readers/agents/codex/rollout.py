@@ -192,12 +192,16 @@ class Rollout:
             self._message(item, joins=joins, replayed=replayed)
         elif kind == "reasoning":
             hidden = bool(item.get("encrypted_content")) and not item.get("content")
-            self._add(items.thoughts(item), joins=joins, hides="reasoning" if hidden else None)
+            turn = self._add(
+                items.thoughts(item), joins=joins, hides="reasoning" if hidden else None
+            )
+            turn.unknown += items.unknown(item)
         elif items.runs_on_server(item):
             turn = self._add([], joins=joins, hides="server_tool")
             turn.untrained = "server_tool"
         elif kind in items.CALLS:
-            self._add([replace(items.call(item), key=where)], joins=joins)
+            turn = self._add([replace(items.call(item), key=where)], joins=joins)
+            turn.unknown += items.unknown(item)
         elif kind in items.OUTPUTS:
             self._add_output(items.result(item))
         elif kind in items.COMPACTIONS:
@@ -225,12 +229,13 @@ class Rollout:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
             turn = self._add(parts, joins=joins)
+            turn.unknown += items.unknown(item)
             if items.is_from_program(item):
                 turn.untrained = turn.untrained or "inserted"
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = [*as_harness(parts)]  # the program's notes of changed settings
-        self._append(RolloutTurn(role, parts))
+        self._append(RolloutTurn(role, parts, unknown=[*items.unknown(item)]))
 
     def _from_agent(self, item: items.Item) -> None:
         """Adds a message of another agent: neither the user's nor the model's own."""
