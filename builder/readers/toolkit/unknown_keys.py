@@ -55,7 +55,7 @@ PART_KEYS = MESSAGE_KEYS | {
     "partialJson", "run", "progress", "complete", "mediaType", "summary", "content_type", "extras",
     "response_metadata", "parameters", "description", "namespace", "start_index", "end_index",
     "toolResponse", "parse_error", "document_url", "toolAddition", "toolRemoval", "approval",
-    "think",
+    "think", "experimental_content",
 }  # fmt: skip
 """Keys of a part of a message, of a call, and of the call's function, in any API."""
 

@@ -27,6 +27,7 @@ from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import as_harness, content, tool_calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 from builder.sources.sqlite_file import open_sqlite
 
@@ -35,6 +36,9 @@ _BLOB = "SELECT CAST(data AS BLOB) FROM blobs WHERE id = ?"
 _ID_BYTES = 32
 _MAX_BLOBS = 100_000
 _MAX_DEPTH = 50
+
+_KEYS = MESSAGE_KEYS | {"providerOptions"}
+"""Keys of messages that are known."""
 
 
 def read_store(source: Source, name: str) -> Iterator[Event]:
@@ -58,7 +62,7 @@ def read_store(source: Source, name: str) -> Iterator[Event]:
     for at, value in enumerate(messages):
         if value.get("role") == "system":
             continue
-        message = _message(value)
+        message = noted([_message(value)], value, _KEYS)[0]
         if message.role != "assistant":
             history.append(message, f"message {at}")
         elif message.parts:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builder.conversation import Context, Event, Json, Message, Part, Text
+from builder.conversation import Context, Event, Json, Part, Text
 from builder.problem import Problem
 from builder.readers.api.anthropic.blocks import read_message
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -59,7 +59,7 @@ def read_transcript(source: Source, name: str, format_name: str) -> Iterator[Eve
             if parts:
                 context = Context.lacking(missing)
                 changes = ("redaction_mark",) if hidden else ()
-                answer = Message("assistant", parts, where, context=context)
+                answer = replace(message, parts=parts, turn=where, context=context)
                 history.append(answer, where, RequestHead(), changes)
             missing |= {"reasoning"} if hidden else set()
     yield from ignored(counts)
