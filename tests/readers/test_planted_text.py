@@ -139,3 +139,8 @@ def test_a_message_with_an_unknown_key_is_found(tmp_path):
     log = tmp_path / "rows.jsonl"
     log.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     assert list(lost(readers()["openai-chat"], log)) == []
+
+
+def test_a_part_of_opencode_with_an_unknown_key_is_found():
+    log = CASES / "opencode/export/input/session.json"
+    assert ".messages.parts" not in list(lost(readers()["opencode"], log))

@@ -40,7 +40,10 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.unanswered import supply_results
+from builder.readers.toolkit.unknown_keys import PART_KEYS, unknown_names
 
+_KEYS = PART_KEYS | {"time", "metadata", "synthetic", "ignored", "snapshot", "state", "files"}
+"""Keys of parts that are known."""
 _SILENT = frozenset({"step-start", "step-finish", "snapshot", "patch", "retry", "agent"})
 """Parts that never reach the model."""
 _INLINED = frozenset({"text/plain", "application/x-directory"})
@@ -227,7 +230,8 @@ class _Reading:
             self._reject("harness_call", row, "a subtask that the user started")
         parts = [part for part in row.parts if part.get("type") != "subtask"]
         if content := self._parts(row, parts)[0]:
-            self.messages.append(Message("user", tuple(content), turn=row.id))
+            unknown = _unknown(parts)
+            self.messages.append(Message("user", tuple(content), turn=row.id, unknown=unknown))
 
     def _assistant(self, row: StoreRow) -> None:
         model = name_or_none(row.info.get("modelID"))
@@ -258,9 +262,8 @@ class _Reading:
             saw_cleared = self.cleared is not None and _created(row) >= self.cleared
             lacks = saw_cleared or self.is_cut
             context = Context.lacking(_MISSING | {"history"}) if lacks else None
-            self.messages.append(
-                Message("assistant", tuple(parts), turn, untrained, context, model)
-            )
+            message = Message("assistant", tuple(parts), turn, untrained, context, model)
+            self.messages.append(replace(message, unknown=_unknown(step)))
             if results:
                 self.messages.append(Message("tool", tuple(results)))
 
@@ -325,6 +328,13 @@ class _Reading:
             is_denied=denied,
             is_interrupted=interrupted,
         )
+
+
+def _unknown(parts: Sequence[dict[str, Json]]) -> tuple[str, ...]:
+    """Returns the keys of parts for the model that hold text and are not known."""
+    sent = (part for part in parts if part.get("type") not in _SILENT)
+    names = (f"parts.{name}" for part in sent for name in unknown_names(part, _KEYS))
+    return tuple(dict.fromkeys(names))
 
 
 def _created(row: StoreRow) -> float:
