@@ -1,12 +1,13 @@
 """Tests that the verifier detects faults: mutates correct samples in one place and verifies them.
 
-    scripts/mutate.py [DATASET…] [--each N]
+    scripts/mutate.py [DATASET…] [--each N] [--chat-template FILE]
 
 DATASET is a folder made by `builder build` or a JSONL file of proven samples; by default the logs
 in data/ are built, once without and once with thoughts. Each kind of mutation in scripts/mutations/
 is applied to at most N samples that it fits (default 25, 0: all). Every mutated sample must be
 reported under one of the mutation's codes, no unchanged sample may be reported, and without DATASET
-every kind must fit some sample. Otherwise the exit code is 1.
+every kind must fit some sample. Otherwise the exit code is 1. With --chat-template the target has
+this text; if it writes calls as XML, the kinds of `mutations.xml` replace those of JSON calls.
 """
 
 from __future__ import annotations
@@ -22,20 +23,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mutations import calls, meant, rows, turns
+from mutations import calls, meant, rows, turns, xml
 from mutations.edits import Mutation, Row
 
 from builder import cli
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import loads
 from builder.qwen3.parse import to_dialogue
-from builder.qwen3.tokenizer import load
+from builder.qwen3.reference import with_template
+from builder.qwen3.tokenizer import EMBEDDED, load
 from builder.sample import Sample
 from builder.verify.dataset import verify_dataset
 from builder.verify.verifier import Verifier
 
 DATA = Path(__file__).parents[1] / "data"
-ALONE = (*calls.KINDS, *turns.KINDS, *rows.KINDS)
+COMMON = (*turns.KINDS, *rows.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +106,27 @@ def found_alone(verifier: Verifier, items: list[tuple[str, Row]]) -> list[set[st
 
 def found_against_dialogue(verifier: Verifier, line: Line, row: Row) -> set[str]:
     """Returns the codes that `build` would report for this row and the line's dialogue."""
-    meant, written = read_sample(line.row), read_sample(loads(json.dumps(row)))
-    assert isinstance(meant, Sample)
+    original, written = read_sample(line.row), read_sample(loads(json.dumps(row)))
+    assert isinstance(original, Sample)
     assert isinstance(written, Sample)
-    verdict = verifier.check(written, to_dialogue(meant), targets(written, line.unit))
+    dialogue = to_dialogue(original, verifier.target.style)
+    verdict = verifier.check(written, dialogue, targets(written, line.unit))
     return {finding.code for finding in verdict.findings}
 
 
 def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
     """Returns the tally of every kind by its name."""
     tallies: dict[str, Tally] = {}
-    for mutation in ALONE:
+    as_json = verifier.target.style.dialect.plain
+    for mutation in (*(calls.KINDS if as_json else xml.KINDS), *COMMON):
         kind = tallies[mutation.name] = Tally()
         items = [(line.unit, row) for line, row in mutated(mutation, lines, most)]
         for codes in found_alone(verifier, items):
             kind.add(codes, mutation.codes)
-    for mutation in meant.KINDS:
+    unwritten = frozenset() if verifier.target.style.tools.exact else meant.UNWRITTEN
+    for mutation in (*meant.KINDS, *(() if as_json else xml.MEANT)):
+        if mutation.name in unwritten:
+            continue
         kind = tallies[mutation.name] = Tally()
         for line, row in mutated(mutation, lines, most):
             kind.add(found_against_dialogue(verifier, line, row), mutation.codes)
@@ -179,13 +186,14 @@ def tally_folder(verifier: Verifier, folder: Path) -> dict[str, Tally]:
     return tallies
 
 
-def build_data(out: Path) -> Iterator[Path]:
+def build_data(out: Path, template: str | None = None) -> Iterator[Path]:
     """Builds the logs in data/, without and with thoughts; returns the folders."""
     for reasoning in ("drop", "keep"):
         config = out / f"{reasoning}.yaml"
         config.write_text(f"inputs: [{{path: {DATA}}}]\nnormalize: {{reasoning: {reasoning}}}\n")
         folder = out / reasoning
-        code = cli.main(["build", "-c", str(config), "-o", str(folder), "--workers", "1", "-q"])
+        command = ["build", "-c", str(config), "-o", str(folder), "--workers", "1", "-q"]
+        code = cli.main([*command, *(["--chat-template", template] if template else [])])
         assert code == 0, "data/ could not be built"
         yield folder
 
@@ -197,8 +205,8 @@ def show(tallies: dict[str, Tally]) -> None:
         print(f"{name:{width}} {kind.applied:6} mutated {kind.caught:6} caught   {codes}")
 
 
-def run(datasets: list[Path], most: int, *, complete: bool) -> int:
-    verifier = Verifier(load())
+def run(datasets: list[Path], most: int, template: str | None = None, *, complete: bool) -> int:
+    verifier = Verifier(load(with_template(EMBEDDED, template)))
     lines = [line for dataset in datasets for line in lines_of(dataset)]
     codes = found_alone(verifier, [(line.unit, line.row) for line in lines])
     alarms = sum(map(bool, codes))
@@ -221,11 +229,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("dataset", nargs="*", type=Path)
     parser.add_argument("--each", type=int, default=25, help="samples a kind; 0: all")
+    parser.add_argument("--chat-template", help="the text of another target, with its tokenizer")
     options = parser.parse_args()
+    template = options.chat_template
     if options.dataset:
-        return run(options.dataset, options.each, complete=False)
+        return run(options.dataset, options.each, template, complete=False)
     with tempfile.TemporaryDirectory() as scratch:
-        return run(list(build_data(Path(scratch))), options.each, complete=True)
+        folders = list(build_data(Path(scratch), template))
+        return run(folders, options.each, template, complete=template is None)
 
 
 if __name__ == "__main__":

@@ -222,7 +222,8 @@ def _report(
 ) -> LineReport:
     if isinstance(item, LineReport):
         return item
-    row, sample = item.row, item.row.sample
+    row = replace(item.row, style=verifier.target.style) if item.row.foreign else item.row
+    sample = row.sample
     if isinstance(sample, Sample):
         verdict = _check(row, sample, verifier, item.unit)
     else:

@@ -24,6 +24,7 @@ class Mutation:
 
 
 CALL = re.compile(r'<tool_call>\n\{"name": "([^"]*)", "arguments": (.*)\}\n</tool_call>')
+CALL_XML = re.compile(r"<tool_call>\n<function=([^>\n]+)>\n[\s\S]*?</function>\n</tool_call>")
 BLOCK = re.compile(r"<tool_response>\n([\s\S]*?)\n</tool_response>")
 
 
@@ -32,7 +33,9 @@ def is_response(message: Row) -> bool:
     return (
         message["role"] == "user"
         and content.startswith("<tool_response>")
-        and content.endswith("</tool_response>")
+        and content.endswith(
+            ("</tool_response>", "</tool_response>\n")
+        )  # Coder ends with a newline
     )
 
 
@@ -187,8 +190,13 @@ def place(messages: list[Any], fits: Callable[[Row], bool]) -> int | None:
     return next((at for at, message in enumerate(messages) if fits(message)), None)
 
 
+def found_calls(text: str) -> list[re.Match[str]]:
+    """Returns the calls in a text, whose first group is the name."""
+    return list(CALL.finditer(text)) or list(CALL_XML.finditer(text))
+
+
 def asks(message: Row) -> bool:
-    return message["role"] == "assistant" and CALL.search(message["content"]) is not None
+    return message["role"] == "assistant" and bool(found_calls(message["content"]))
 
 
 def split_response_turn(messages: list[Any]) -> list[Any] | None:
@@ -223,8 +231,8 @@ def role_of_responses(role: str) -> Change:
 def call_twice(messages: list[Any]) -> list[Any] | None:
     """Repeats the first answered call."""
     for at, message in enumerate(messages[:-1]):
-        if asks(message) and (found := CALL.search(message["content"])):
-            message["content"] += f"\n{found[0]}"
+        if asks(message):
+            message["content"] += f"\n{found_calls(message['content'])[0][0]}"
             return [*messages[:at], message, *messages[at + 1 :]]
     return None
 
@@ -330,5 +338,5 @@ def call_of(row: Row, tool: Row) -> bool:
         found[1] == name
         for m in row["messages"]
         if m["role"] == "assistant"
-        for found in CALL.finditer(m["content"])
+        for found in found_calls(m["content"])
     )

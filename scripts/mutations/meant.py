@@ -6,11 +6,11 @@ import html
 import json
 
 from mutations.edits import (
-    CALL,
     OTHER,
     Mutation,
     asks,
     first_exchange,
+    found_calls,
     in_answer,
     in_arguments,
     in_function,
@@ -37,7 +37,7 @@ KINDS: tuple[Mutation, ...] = (
         in_answer(
             lambda t: (
                 f"{t[: a.start()]}{b[0]}\n{a[0]}{t[b.end() :]}"
-                if len(f := list(CALL.finditer(t))) > 1 and (a := f[0])[0] != (b := f[1])[0]
+                if len(f := found_calls(t)) > 1 and (a := f[0])[0] != (b := f[1])[0]
                 else None
             )
         ),
@@ -139,3 +139,6 @@ KINDS: tuple[Mutation, ...] = (
         OTHER,
     ),
 )
+
+UNWRITTEN = frozenset({"schema keys re-ordered", "strict added to a wrapper"})
+"""Kinds that leave the bytes of a template which writes the definitions as XML."""

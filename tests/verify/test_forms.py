@@ -9,12 +9,16 @@ import datasets
 import pytest
 from builds import build, lines
 from places import CASES, DATA
+from published import text_of
+from targets import with_template
 
 from builder import UsageError, cli
 from builder.dataset.rows import dataset_rows
 from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 from builder.sample import Sample
+from builder.verify.dataset import verify_dataset
+from builder.verify.verifier import Verifier
 
 CONFIG = "normalize: {control_tokens: neutralise, reasoning: keep}\nsplit: {test: 0.3}\n"
 
@@ -263,3 +267,24 @@ def test_escaped_tokens_in_calls_of_sharegpt_rows(tmp_path, capsys, escaped, cod
     found_code, out, _ = run(capsys, "verify", tmp_path / "x.jsonl", "--json")
     assert found_code == code
     assert json.loads(out)["proven"] == 1 - code
+
+
+@pytest.mark.parametrize("name", ["Qwen3.6", "Qwen3.8"])
+def test_rows_are_converted_to_the_form_of_the_target(tmp_path, name):
+    """A thought beside the text and structured calls, under a template that writes XML."""
+    function = {"name": "f", "arguments": '{"n": 1}'}
+    parameters = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    asked = [{"role": "user", "content": "a"}]
+    call = {"id": "1", "type": "function", "function": function}
+    called = {"role": "assistant", "content": "b", "tool_calls": [call]}
+    answered = {"role": "tool", "tool_call_id": "1", "content": "1"}
+    last = {"role": "assistant", "content": "c", "reasoning_content": "d"}
+    definition = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+    rows = [
+        {"messages": [*asked, called, answered, last], "tools": [definition]},
+        {"messages": [*asked, last], "tools": []},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    reports = list(verify_dataset(str(path), Verifier(with_template(text_of(name))), None))
+    assert [report.findings for report in reports] == [(), ()]
