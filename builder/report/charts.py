@@ -267,10 +267,15 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
     drawn.append(tag("line", class_="axis", x1=left, x2=right, y1=base, y2=base))
     drawn += _ticks(edges, left, right, base, 66)
     drawn.append(label(right, base + 34, histogram.unit, "muted", "end"))
-    for name, x, place, at_end, row in placed:
-        y = 12 + 15 * row
-        drawn.append(tag("line", class_="goal", x1=x, x2=x, y1=y - 9, y2=base))
-        drawn.append(label(place, y, name, "mark", "end" if at_end else None))
+    # labels after all lines, so that none is struck through
+    drawn += [
+        tag("line", class_="goal", x1=x, x2=x, y1=3 + 15 * row, y2=base)
+        for _, x, _, _, row in placed
+    ]
+    drawn += [
+        label(place, 12 + 15 * row, name, "mark", "end" if at_end else None)
+        for name, _, place, at_end, row in placed
+    ]
     return drawn, base + 40
 
 

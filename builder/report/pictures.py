@@ -13,7 +13,9 @@ from builder.text import number
 _STYLE = Html(
     "<style>"
     "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1b2027}"
-    ".muted{fill:#596472}.mark{fill:#a2410f}.fill{fill:#2260a8}.paper{fill:#ffffff}"
+    ".muted{fill:#596472}"
+    ".mark{fill:#a2410f;paint-order:stroke;stroke:#ffffff;stroke-width:4px}"
+    ".fill{fill:#2260a8}.paper{fill:#ffffff}"
     ".grid{stroke:#dde1e7}.axis{stroke:#596472}"
     ".goal{stroke:#a2410f;stroke-width:2;stroke-dasharray:4 3}"
     "</style>"
