@@ -95,7 +95,7 @@ def _smallest(schema: Body, depth: int) -> Any:
     if kind == "array" and depth < MAX_DEPTH:
         return [_smallest(as_dict(schema.get("items")), depth + 1)] * _count(schema.get("minItems"))
     if kind in ("integer", "number"):
-        return _nearest_to_zero(schema, whole=kind == "integer")
+        return _number(schema, whole=kind == "integer")
     text = "x" * _count(schema.get("minLength"))
     return {"array": [], "object": {}, "boolean": False}.get(kind, text)
 
@@ -106,14 +106,17 @@ def _count(value: object) -> int:
     return min(int(str(value)), MAX_ITEMS) if known else 0
 
 
-def _nearest_to_zero(schema: Body, *, whole: bool) -> float:
-    """Returns a number near 0 between the bounds of a schema, a whole one if there is one."""
+def _number(schema: Body, *, whole: bool) -> float:
+    """Returns 1 or the nearest number between the bounds of a schema, a whole one if there is one.
+
+    Agents demand scores from 1 on without writing the bound into the schema.
+    """
     least, above = (_bound(schema, name, -math.inf) for name in ("minimum", "exclusiveMinimum"))
     most, below = (_bound(schema, name, math.inf) for name in ("maximum", "exclusiveMaximum"))
     low = max(_rounded(least, math.ceil), _rounded(above, math.floor) + 1)
     high = min(_rounded(most, math.floor), _rounded(below, math.ceil) - 1)
     if whole or low <= high:
-        return max(min(0, high), low)
+        return max(min(1, high), low)
     return (max(least, above) + min(most, below)) / 2
 
 
