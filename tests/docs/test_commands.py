@@ -13,6 +13,7 @@ import subprocess
 import sys
 import urllib.request
 
+import fake_agents
 import pytest
 import yaml
 from builds import build
@@ -31,7 +32,6 @@ from builder.testing import assert_proven
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {
-    "capture.md": "tests/capture",
     "cli.md": "is made from the code",
     "readers.md": "tests/readers/test_third_party.py",
 }
@@ -54,10 +54,9 @@ STAND_INS = {
     "s3://": "file://{here}/store/",
     " --engine ray --ray-address auto": "",
     "--witness llama.cpp,sglang,transformers,xgrammar": "--witness transformers",
-    " --tools claude-code.json": "",
-    " --system claude-code.json": "",
+    "~/": "{here}/home/",
 }
-"""Replacements for what a test lacks: an account, a Hub model, a store, agents, large witnesses."""
+"""Replacements for what a test lacks: an account, a Hub model, a store, a shell, witnesses."""
 
 OTHER_PROGRAMS = {"scripts/quickstart.sh", "scripts/test.sh", "pip", "uvx", "python", "trl", "hf"}
 """Programs other than `builder` on the pages; CI runs the two scripts."""
@@ -113,11 +112,15 @@ def shell(tmp_path_factory):
     for name in ("out/quickstart", "out/theirs"):
         shutil.copytree(here / "out" / "mine", here / name)
     (here / "out" / "mine.review.jsonl").write_text("")
-    with Hub() as hub:
+    shutil.copytree(ROOT / "configs" / "mappings", here / "configs" / "mappings")
+    fake_agents.install(here / "bin")
+    with Hub() as hub, fake_agents.provider() as gemini:
         rows = {"rows.jsonl": (json.dumps(SHAREGPT) + "\n").encode()}
         hub.add_repo("NousResearch/hermes-function-calling-v1", rows, private=False)
         env = environment(LFS, hub.url, str(here / "hub-home"))
-        client = Client({**env, "HOME": str(here / "home")}, cwd=here)
+        env |= {"HOME": str(here / "home"), "GOOGLE_GEMINI_BASE_URL": gemini}
+        env["PATH"] = f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        client = Client(env, cwd=here)
         yield here, client
         client.close()
 
@@ -140,8 +143,6 @@ def test_the_commands_run_as_written(shell, name, monkeypatch):
         for written, stand_in in STAND_INS.items():
             command = command.replace(written, stand_in.format(here=here))
         arguments = shlex.split(command, comments=True)[1:]
-        if arguments[0] == "capture":
-            continue  # its child is an agent; tests/capture runs it with programs of its own
         if arguments[0] == "view" and "--review-csv" not in arguments:
             assert viewed(here, arguments, monkeypatch).startswith("<!doctype html>")
             continue
