@@ -332,7 +332,7 @@ class _Reading:
 
 def _unknown(parts: Sequence[dict[str, Json]]) -> tuple[str, ...]:
     """Returns the keys of parts for the model that hold text and are not known."""
-    sent = (part for part in parts if part.get("type") not in _SILENT)
+    sent = (part for part in parts if as_str(part.get("type")) not in _SILENT)
     names = (f"parts.{name}" for part in sent for name in unknown_names(part, _KEYS))
     return tuple(dict.fromkeys(names))
 
