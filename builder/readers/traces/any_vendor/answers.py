@@ -1,7 +1,7 @@
 """Reads answers of models of any API, as platforms log them.
 
 An answer is a message, a whole response, a list of parts or calls, or a text.
-Sources: langfuse.md "Content dialects"; langsmith.md "LLM run payloads".
+Sources: docs/formats/langfuse.md, docs/formats/langsmith.md.
 """
 
 from __future__ import annotations

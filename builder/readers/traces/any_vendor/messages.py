@@ -1,7 +1,7 @@
 """Reads messages of any API, as traces log them: OpenAI, Responses, Gemini, LangChain.
 
 In practice a list has one dialect, but nothing names it, so each item is classified by its fields.
-Sources: langfuse.md, langsmith.md, langchain-dumps.md.
+Sources: the pages of the traces in docs/formats.
 """
 
 from __future__ import annotations

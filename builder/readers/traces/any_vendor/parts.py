@@ -2,8 +2,8 @@
 
 A platform logs what its instrumentation passes on, so the same field may contain parts of OpenAI,
 Anthropic, Gemini, the AI SDK, OpenTelemetry or LangChain. Their types do not overlap, so the same
-functions read all of them. Sources: langfuse.md "Content dialects", langsmith.md "LLM run
-payloads", langchain-dumps.md, otel-genai.md, docs/formats/gemini-api.md, vercel-ai-sdk.md.
+functions read all of them. Sources: the pages of the APIs and of the traces
+in docs/formats.
 """
 
 from __future__ import annotations

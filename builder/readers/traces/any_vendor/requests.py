@@ -2,7 +2,7 @@
 
 A platform logs what its instrumentation saw: the whole body of a request, only its messages, a
 prompt, or the arguments of the function that sent it.
-Sources: langfuse.md "Content dialects", "Tools location"; langsmith.md "LLM run payloads".
+Sources: docs/formats/langfuse.md, docs/formats/langsmith.md.
 """
 
 from __future__ import annotations

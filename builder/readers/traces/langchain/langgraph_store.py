@@ -1,6 +1,6 @@
 """Reads LangGraph's checkpoints in SQLite: the messages of a thread's states.
 
-Source: langchain-dumps.md "LangGraph checkpoints"; langgraph.checkpoint.sqlite for the tables,
+Source: docs/formats/langchain.md "Checkpoints"; langgraph.checkpoint.sqlite for the tables,
 langgraph.channels.delta for states whose messages are only in the table of writes. A state contains
 all its messages, so the last state of a thread is its conversation. A state that no other continues
 (a fork, or messages that were removed or edited later) is a separate conversation.

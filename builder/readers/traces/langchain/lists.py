@@ -1,6 +1,6 @@
 """Finds lists of LangChain messages in dumps and turns them into conversations.
 
-Source: langchain-dumps.md "Pitfalls"; langgraph.graph.message.add_messages for the meaning of a
+Source: docs/formats/langchain.md; langgraph.graph.message.add_messages for the meaning of a
 repeated id and of a RemoveMessage.
 """
 

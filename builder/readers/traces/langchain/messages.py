@@ -1,4 +1,4 @@
-"""Reads LangChain messages in all their serialisations (langchain-dumps.md).
+"""Reads LangChain messages in all their serialisations (docs/formats/langchain.md).
 
 Constructors (`{"lc": 1, "type": "constructor", "id": […, class], "kwargs": {…}}`),
 `messages_to_dict` (`{"type", "data"}`), `model_dump` (fields at the top level) and `[role, text]`

@@ -1,7 +1,7 @@
 """Reads LangChain messages in all their serialisations, and LangGraph's states and checkpoints.
 
-Source: langchain-dumps.md. A record is an element of a list, a line, a document, or a row of a
-database. Single messages form one conversation, or one for each session that they name.
+Source: docs/formats/langchain.md. A record is an element of a list, a line, a document, or a row of
+a database. Single messages form one conversation, or one for each session that they name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads OpenTelemetry's messages of parts, and the OpenAI-shaped bodies of its first events.
 
-Source: otel-genai.md "Message JSON", "Legacy generations". Instrumentations copy the blocks of any
+Source: docs/formats/otel-genai.md. Instrumentations copy the blocks of any
 API unchanged, so other shapes are read with the parsers for any vendor.
 """
 

@@ -2,7 +2,7 @@
 
 The generations are: messages of parts, in attributes or an event; one event for each message;
 OpenLLMetry's numbered attributes; and JSON texts in `gen_ai.prompt` and `gen_ai.completion`
-(otel-genai.md).
+(docs/formats/otel-genai.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads MLflow traces: Trace.to_json() of both versions, artifacts, search_traces rows, OTLP.
 
-Source: mlflow.md.
+Source: docs/formats/mlflow.md.
 """
 
 from __future__ import annotations

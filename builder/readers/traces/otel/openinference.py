@@ -1,6 +1,6 @@
 """Reads OpenInference spans (Arize Phoenix): OTLP, exported rows, data frames, bare attributes.
 
-Source: openinference.md.
+Source: docs/formats/openinference.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads spans and log records of OpenTelemetry's GenAI conventions, from OTLP JSON or SDK dumps.
 
-Source: otel-genai.md.
+Source: docs/formats/otel-genai.md.
 """
 
 from __future__ import annotations

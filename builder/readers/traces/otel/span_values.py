@@ -1,6 +1,6 @@
 """Decodes values in spans: OTLP's AnyValue, JSON in strings, ids, and dotted attribute names.
 
-Source: otel-genai.md "OTLP JSON export", openinference.md (flattened attributes).
+Source: docs/formats/otel-genai.md, docs/formats/openinference.md.
 """
 
 from __future__ import annotations

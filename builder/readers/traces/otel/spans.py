@@ -1,7 +1,7 @@
 """Reads OpenTelemetry spans and log records from every file format in which they are exported.
 
 These are OTLP JSON (a request for each line or file), dumps of the SDKs, lists of spans, rows of
-data frames, and bare attributes (otel-genai.md "OTLP JSON export", openinference.md, mlflow.md).
+data frames, and bare attributes (docs/formats/otel-genai.md).
 A span is a record.
 """
 

@@ -1,8 +1,8 @@
 """Reads Langfuse: traces with their observations, pages of its API, blob exports.
 
-Source: langfuse.md. A record is an observation, or the trace or page that contains observations;
-only generations are model calls. Exports are unordered, so traces are sorted by time. Generations
-whose messages extend one another become one conversation.
+Source: docs/formats/langfuse.md. A record is an observation, or the trace or page that contains
+observations; only generations are model calls. Exports are unordered, so traces are sorted by time.
+Generations whose messages extend one another become one conversation.
 """
 
 from __future__ import annotations

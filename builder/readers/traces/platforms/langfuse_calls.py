@@ -1,6 +1,6 @@
 """Reads Langfuse observations as steps, and the model calls of its generations.
 
-Source: langfuse.md "Tools location", "Content dialects". Newer instrumentations log the messages
+Source: docs/formats/langfuse.md. Newer instrumentations log the messages
 as input and output, and everything else as OpenTelemetry attributes in the metadata. Fields have
 names in camel case in the API, in snake case in exports.
 """

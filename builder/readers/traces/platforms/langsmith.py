@@ -1,8 +1,9 @@
 """Reads exported LangSmith runs, with child runs nested in them or as separate records.
 
-Source: langsmith.md. A record is a run, or the list or page that contains runs. The body that an
-SDK sends has new runs in `post`, and in `patch` what was added when they ended. Only runs of type
-llm log what the model saw. Traces are sorted by `dotted_order`, the order in which runs began.
+Source: docs/formats/langsmith.md. A record is a run, or the list or page that contains runs. The
+body that an SDK sends has new runs in `post`, and in `patch` what was added when they ended. Only
+runs of type llm log what the model saw. Traces are sorted by `dotted_order`, the order in which
+runs began.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Merges nested steps that log the same model call.
 
 A framework's step contains its provider's step, and both log the call as their instrumentations saw
-it (langfuse.md, "Pitfalls"). The inner step is closer to the request. If its messages or its answer
-cannot be read (plain text, "None", nothing), those of the enclosing step are used.
+it (docs/formats/langfuse.md). The inner step is closer to the request. If its messages or its
+answer cannot be read (plain text, "None", nothing), those of the enclosing step are used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Collects the outcome of a trace as its platform logs it: scores, feedback, errors, tags.
 
-Source: langfuse.md "Pitfalls" (scores), langsmith.md "Record" (feedback_stats, error, tags).
+Source: docs/formats/langfuse.md and docs/formats/langsmith.md, "Outcome".
 """
 
 from __future__ import annotations

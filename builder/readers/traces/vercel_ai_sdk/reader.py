@@ -1,9 +1,9 @@
 """Reads the Vercel AI SDK: chats as user interfaces store them, and the messages sent to models.
 
-Source: vercel-ai-sdk.md. A record is an element of a list, a line or a document: a chat, a message
-of a chat, or a row of a table of messages. Single messages form one conversation, or one for each
-chat that they name. Interfaces store neither system text nor tools unless the application adds them
-to the messages. In the SDK's telemetry, a record is a span.
+Source: docs/formats/vercel-ai-sdk.md. A record is an element of a list, a line or a document: a
+chat, a message of a chat, or a row of a table of messages. Single messages form one conversation,
+or one for each chat that they name. Interfaces store neither system text nor tools unless the
+application adds them to the messages. In the SDK's telemetry, a record is a span.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads spans of the AI SDK's telemetry: one for each model call, inside one for the whole loop.
 
-Source: vercel-ai-sdk.md "Telemetry spans". Spans such as `ai.generateText.doGenerate` contain the
+Source: docs/formats/vercel-ai-otel.md. Spans such as `ai.generateText.doGenerate` contain the
 prompt that the provider received; `ai.generateText` repeats it; `ai.toolCall` is a tool run.
 Without a context manager, each span has a trace of its own.
 """

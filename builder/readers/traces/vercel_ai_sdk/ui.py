@@ -1,8 +1,8 @@
 """Reads UI messages of the AI SDK: one assistant message contains a whole loop of steps.
 
-Source: vercel-ai-sdk.md "UIMessage". The model sees the text and calls of a step, then its results,
-then the next step (vercel/ai convert-to-model-messages.ts). Parts that are only displayed (sources,
-data) are not sent.
+Source: docs/formats/vercel-ai-sdk.md. The model sees the text and calls of a step, then its
+results, then the next step (vercel/ai convert-to-model-messages.ts). Parts that are only displayed
+(sources, data) are not sent.
 """
 
 from __future__ import annotations
