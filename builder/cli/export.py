@@ -69,6 +69,5 @@ def _print(exported: Exported, to: str, out: Path) -> None:
                 f"  {beyond} of {exported.written} samples are longer than {trainer.title}'s"
                 " default length: configs/ sets one that fits"
             )
-    if exported.silent:
-        names = ", ".join(item.title for item in exported.silent)
-        print(f"  no configuration for {names}: {exported.untrained}, which it would train")
+    for title, why in exported.silent.items():
+        print(f"  no configuration for {title}: {why}")

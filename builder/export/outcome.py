@@ -14,7 +14,7 @@ from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.style import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.trainers import DEFAULT_LENGTHS
-from builder.trainers.record import Facts, Targets, Trainer, wider
+from builder.trainers.record import Facts, Targets, wider
 from builder.verify.verifier import Verdict
 
 LOADER = "loader"
@@ -54,7 +54,7 @@ class Exported:
     policies  {option that made turns context only: samples}
     splits    the splits, in order of appearance
     pairs_left_out  {code: preference pairs not exported}
-    silent    trainers without a configuration: they would train turns that are context only
+    silent    trainers without a configuration, by title, and why
     apart     {targets: samples that have only these, whatever the other samples have}
     unfit     why samples were left out with the code `targets`, and where they can be exported
     """
@@ -75,7 +75,7 @@ class Exported:
     policies: Counter[str] = field(default_factory=Counter)
     splits: list[str] = field(default_factory=list)
     pairs_left_out: Counter[str] = field(default_factory=Counter)
-    silent: list[Trainer] = field(default_factory=list)
+    silent: dict[str, str] = field(default_factory=dict)
     apart: Counter[Targets] = field(default_factory=Counter)
     unfit: str = ""
 

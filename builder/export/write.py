@@ -61,7 +61,12 @@ def export(
             written = _write(dataset, variant, root, verifier, exported, only)
             if exported.rows:
                 able = variant.able_trainers(exported.targets, target)
-                exported.silent = [item for item in variant.trainers if item not in able]
+                exported.silent = {
+                    item.title: item.unfit(variant.name, target)
+                    or f"{exported.untrained}, which it would train"
+                    for item in variant.trainers
+                    if item not in able
+                }
                 if not able:
                     only = _most(variant, exported, target)
                     if only is None:
@@ -254,9 +259,8 @@ def _companions(
         f" export --to {variant.name}`; every row was loaded again and gives the proven text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
-    if exported.silent:
-        names = ", ".join(item.title for item in exported.silent)
-        body += f"\nNone for {names}: {exported.untrained}, which it would train.\n"
+    for title, why in exported.silent.items():
+        body += f"\nNone for {title}: {why}.\n"
     if exported.unfit:
         body += f"\n{left_out_line(exported, TARGETS)}.\n"
     (root / "README.md").write_text(body, encoding="utf-8")

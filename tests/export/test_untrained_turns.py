@@ -8,6 +8,8 @@ import pytest
 import yaml
 from builds import build, lines
 from places import DATA
+from published import text_of
+from targets import tokenizer_folder
 
 from builder import cli
 from builder.export.tokens import IGNORED
@@ -229,3 +231,16 @@ def test_each_trainer_is_recommended_what_it_reads():
     assert TRAINERS["verl"].variant_for("last", qwen3) is None
     assert TRAINERS["llama-factory"].variant_for("some", qwen3) is None
     assert TRAINERS["openrlhf"].variant_for("last", qwen3) == "tools-in-system"
+
+
+@pytest.mark.slow
+def test_a_trainer_without_a_template_for_the_target_is_named_with_this_reason(tmp_path, capsys):
+    folder = tokenizer_folder(tmp_path / "coder", text_of("Qwen3-Coder"))
+    assert build(tmp_path / "built", "--tokenizer", folder, inputs=[DATA / "openai-chat"]) == 0
+    capsys.readouterr()
+    command = ["export", str(tmp_path / "built"), "--to", "openai", "-o", str(tmp_path / "out")]
+    command += ["--tokenizer", str(folder)]
+    assert cli.main(command) == 0
+    visible = capsys.readouterr().out
+    assert "no configuration for TRL: TRL has no training template for Qwen3-Coder" in visible
+    assert "context, not targets" not in visible
