@@ -117,7 +117,7 @@ class _Log:
     history: SessionHistory
     model: str | None = None
     turn: str | None = None
-    said: str = ""
+    last_text: str = ""
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
     def add(self, where: str, value: dict[str, Json]) -> str:
@@ -142,7 +142,7 @@ class _Log:
             self._result(where, value)
         elif kind == "completion" and isinstance(value.get("finalText"), str):
             text = as_str(value["finalText"])
-            if text == self.said or not text:
+            if text == self.last_text or not text:
                 return "repeated_message"
             self._text(where, "assistant", text)
         elif kind == "error":
@@ -174,7 +174,7 @@ class _Log:
         if role == "assistant":
             if text:
                 self._answer(where, (Text(text),))
-                self.said = text
+                self.last_text = text
         else:
             self._other(Message(role[:40], (_marked(Text(text), is_first=True),)), where)
 
@@ -187,7 +187,7 @@ class _Log:
         self._other(Message("tool", (result,)), where)
 
     def _other(self, message: Message, where: str) -> None:
-        self.turn, self.said = None, ""
+        self.turn, self.last_text = None, ""
         self.history.append(message, where)
 
     def _answer(self, where: str, parts: tuple[Part, ...]) -> None:
