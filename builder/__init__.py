@@ -115,8 +115,10 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - 20 ms
 
+        from builder.distribution import DISTRIBUTION  # noqa: PLC0415 - see above
+
         try:
-            return version("toolcall-dataset-builder")
+            return version(DISTRIBUTION)
         except PackageNotFoundError:
             return "unknown"
     if name not in _PLACES:

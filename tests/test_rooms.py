@@ -12,10 +12,9 @@ import pytest
 from places import ROOT
 
 ORDER = (
-    "secrets", "problem", "codes", "options", "credentials", "finding", "conversation", "jsonio",
-    "keys",
-    "sample", "ledger", "paths", "text", "parallel", "sources", "readers", "collect",
-    "capture", "qwen3",
+    "secrets", "distribution", "problem", "codes", "options", "credentials", "finding",
+    "conversation", "jsonio", "keys", "sample", "ledger", "paths", "text", "parallel", "sources",
+    "readers", "collect", "capture", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",
     "view", "select", "config", "card", "build", "push", "given", "api", "testing", "cli",
     "__main__",

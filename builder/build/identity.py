@@ -12,11 +12,12 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from builder.conversation import Json
+from builder.distribution import DISTRIBUTION
 from builder.jsonio import dumps
 from builder.readers import ENTRY_POINT_GROUP
 
 PACKAGES = (
-    "toolcall-dataset-builder",
+    DISTRIBUTION,
     "transformers",
     "tokenizers",
     "jinja2",

@@ -31,6 +31,7 @@ from builder.build.remote_results import fetch_result, put_result
 from builder.build.results import ChunkResult
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason
+from builder.distribution import install_line
 from builder.parallel.garbage import collect_seldom
 from builder.parallel.host import environment, own_process
 from builder.parallel.pool import OpenPool
@@ -147,9 +148,7 @@ def _import() -> Any:
     try:
         import ray  # noqa: PLC0415 - an optional extra
     except ImportError:
-        raise UsageError(
-            "--engine ray: Ray is not installed: pip install 'toolcall-dataset-builder[ray]'"
-        ) from None
+        raise UsageError(f"--engine ray: Ray is not installed: {install_line('ray')}") from None
     return ray
 
 

@@ -50,7 +50,7 @@ _AGAIN = """## Verify again
 To check, in a copy of this repository, every sample against the template and every file
 against the manifest:
 
-    pip install toolcall-dataset-builder
+    pip install toolcall-builder
     builder verify .
 
 To check what the Hub serves: `builder verify hf://OWNER/NAME`."""

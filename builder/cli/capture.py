@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.cli.terminal import escaped, print_json, warn
+from builder.distribution import install_line
 from builder.problem import UsageError
 from builder.text import counted
 
@@ -35,7 +36,7 @@ def run_capture(
 ) -> int:
     """Captures; returns the exit code, which is the command's own. Raises UsageError."""
     if find_spec("aiohttp") is None:
-        raise UsageError("capture needs `pip install 'toolcall-dataset-builder[capture]'`")
+        raise UsageError(f"capture needs `{install_line('capture')}`")
     if bool(command) == (serve is not None):
         raise UsageError("capture: name a command after `--`, or --serve PORT")
     if definitions:

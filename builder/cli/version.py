@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import metadata
 
 from builder.cli.terminal import warn
-
-DISTRIBUTION = "toolcall-dataset-builder"
+from builder.distribution import DISTRIBUTION
 
 
 def print_version() -> None:

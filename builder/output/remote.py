@@ -17,6 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from builder.distribution import DISTRIBUTION
 from builder.output.folder import STATE
 from builder.output.manifest import MANIFEST, Manifest
 from builder.paths import expand_home
@@ -43,7 +44,7 @@ class RemoteOutput:
         if cache.parts[:1] == ("~",):
             raise UsageError(f"output {self.url!r}: no home folder for a cache: set XDG_CACHE_HOME")
         name = hashlib.sha256(self.url.rstrip("/").encode()).hexdigest()[:16]
-        return cache / "toolcall-dataset-builder" / name
+        return cache / DISTRIBUTION / name
 
     @property
     def store(self) -> str | None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from builder.credentials import reason
+from builder.distribution import install_line
 from builder.problem import UsageError
 
 _STATES = (
@@ -135,8 +136,8 @@ def connect(url: str) -> tuple[Any, str]:
     try:
         return cast("tuple[Any, str]", fsspec.url_to_fs(url, **options))
     except ImportError as error:
-        extra = "'toolcall-dataset-builder[s3]'" if protocol in ("s3", "s3a") else "it"
-        raise UsageError(f"{url!r}: {error}: pip install {extra}") from None
+        install = install_line("s3") if protocol in ("s3", "s3a") else "pip install it"
+        raise UsageError(f"{url!r}: {error}: {install}") from None
     except Exception as error:
         raise UsageError(f"{url!r}: {_reason(error)}") from None
 

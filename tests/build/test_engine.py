@@ -23,7 +23,7 @@ def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatc
     monkeypatch.setitem(sys.modules, "ray", None)
     assert build(tmp_path / "out", "--engine", "ray") == 2
     error = capsys.readouterr().err
-    assert "pip install 'toolcall-dataset-builder[ray]'" in error
+    assert "pip install 'toolcall-builder[ray]'" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 

@@ -223,13 +223,13 @@ def test_a_folder_is_inspected_by_its_first_known_file(here, capsys):
 
 def test_the_version_is_printed(capsys):
     assert cli.main(["--version"]) == 0
-    assert re.match(r"toolcall-dataset-builder \S+\n", capsys.readouterr().out)
+    assert re.match(r"toolcall-builder \S+\n", capsys.readouterr().out)
 
 
 def test_another_distribution_with_the_module_is_named(monkeypatch):
     from importlib import metadata
 
-    found = {"builder": ["toolcall-dataset-builder", "builder"]}
+    found = {"builder": ["toolcall-builder", "builder"]}
     monkeypatch.setattr(metadata, "packages_distributions", lambda: found)
     assert others() == ["builder"]
 

@@ -253,7 +253,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
         raise ImportError("Install s3fs to access S3")
 
     monkeypatch.setattr(fsspec, "url_to_fs", absent)
-    with pytest.raises(UsageError, match=r"toolcall-dataset-builder\[s3\]"):
+    with pytest.raises(UsageError, match=r"toolcall-builder\[s3\]"):
         remote.connect("s3://bucket/x")
 
 

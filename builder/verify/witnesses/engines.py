@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from builder.conversation import Json
+from builder.distribution import install_line
 from builder.jsonio import dumps, loads
 from builder.problem import UsageError
 from builder.qwen3.style import Thoughts
@@ -24,7 +25,7 @@ LONGEST = 1 << 16
 """Code points of the longest rendering: llama.cpp as WASM takes seconds for longer ones."""
 
 _INSTALLS = {
-    "llama.cpp": "pip install 'toolcall-dataset-builder[witness]'",
+    "llama.cpp": install_line("witness"),
     "sglang": (
         "pip install --no-deps llm-router-utils && pip install openai partial-json-parser msgspec"
         " pydantic mistral-common (it pins an older transformers)"

@@ -10,6 +10,7 @@ import sys
 import zlib
 
 from builder.conversation import Json
+from builder.distribution import install_line
 from builder.jsonio import JsonFault
 from builder.readers.toolkit.narrow import as_dict, as_list
 
@@ -95,7 +96,7 @@ def _with_brotli(data: bytes) -> bytes:
     try:
         import brotli  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - optional
     except ImportError:
-        detail = "br: needs `pip install 'toolcall-dataset-builder[brotli]'`"
+        detail = f"br: needs `{install_line('brotli')}`"
         raise JsonFault("bad_body", detail) from None
     unpack = brotli.Decompressor()
     try:
