@@ -24,7 +24,7 @@ from pkgutil import iter_modules
 from builder.secrets.secrets import find_secrets
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from regex_samples import samples
+from support.sensitive.regexes import samples
 
 _OPEN = r"(?:[ \t\w.-]{0,20})"
 _NAMED = ("_api_key", "_token", "_secret")

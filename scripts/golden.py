@@ -12,7 +12,7 @@ from builder.testing import check_reader, describe
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path.insert(0, str(TESTS))
 
-from cases import case_sources, rendered  # noqa: E402 - a module of the tests
+from support.logs.cases import case_sources, rendered  # noqa: E402 - a module of the tests
 
 
 def main() -> None:

@@ -42,7 +42,7 @@ from bench.logs import make, survey
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 
-from builds import files  # noqa: E402 - found through the line above
+from support.runs.builds import files  # noqa: E402 - found through the line above
 
 STAGES = ("start", "convert", "write", "checks", "report", "publish", "end")
 """checks: audits and loading the written rows; end: after the last file is in place."""

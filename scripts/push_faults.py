@@ -16,7 +16,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS.parent)]
 
-from hub.scenarios import LFS, XET, run_all  # noqa: E402 - found through the line above
+from support.hub.scenarios import LFS, XET, run_all  # noqa: E402 - found through the line above
 
 
 def main() -> None:

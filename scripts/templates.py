@@ -27,8 +27,8 @@ from builder.verify.verifier import Verifier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from published import FAMILY, SIBLINGS, XML, text_of
-from targets import extended_folder
+from support.templates.published import FAMILY, SIBLINGS, XML, text_of
+from support.templates.targets import extended_folder
 
 LONGEST = 1 << 16
 """Code points of the longest conversation: llama.cpp as WASM takes seconds for longer ones."""

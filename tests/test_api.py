@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from builds import files
-from commands import run
-from places import DATA
+from support.places import DATA
+from support.runs.builds import files
+from support.runs.commands import run
 
 import builder
 from builder.given import ROWS

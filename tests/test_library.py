@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from places import DATA, ROOT
+from support.places import DATA, ROOT
 
 import builder
 

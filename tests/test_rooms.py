@@ -9,7 +9,7 @@ from collections import defaultdict
 from functools import cache
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 ORDER = (
     "secrets", "distribution", "problem", "codes", "options", "credentials", "finding",
@@ -129,3 +129,14 @@ def test_no_file_has_more_than_400_lines():
     assert len(files) > 500
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
     assert not {str(path): count for path, count in lines.items() if count > LINES}
+
+
+def test_what_tests_share_is_in_the_rooms_of_support():
+    tests = ROOT / "tests"
+    flat = {path.name for path in tests.glob("*.py") if not path.name.startswith("test_")}
+    assert flat == {"conftest.py"}
+    support = {path.name for path in (tests / "support").iterdir() if path.suffix == ".py"}
+    assert support == {"__init__.py", "places.py"}
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = {path.parent.name for path in (tests / "support").glob("*/__init__.py")}
+    assert rooms == set(re.findall(r"`support/(\w+)/`", page))

@@ -5,7 +5,7 @@ Tables of rules: `builder.secrets.token_rules` (tokens with their own form) and
 
 Examples are templates, so that the source contains no text that looks like a real secret. `«` and
 `»` enclose what must be found; `{A36}` stands for 36 characters of an alphabet (`ALPHABETS` in
-tests/secret_examples.py).
+tests/support/sensitive/rule_examples.py).
 """
 
 from __future__ import annotations

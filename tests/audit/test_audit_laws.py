@@ -5,8 +5,8 @@ from itertools import cycle
 
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import AWS, BEARER, GITHUB, PASSWORD, PEM
-from strategies import conversations
+from support.conversations.strategies import conversations
+from support.sensitive.planted import AWS, BEARER, GITHUB, PASSWORD, PEM
 
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions

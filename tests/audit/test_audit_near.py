@@ -6,11 +6,11 @@ import re
 import string
 
 import pytest
-from audit_rows import words
-from builds import build_with_one_and_two_workers, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import row
+from support.conversations.words import words
+from support.runs.builds import build_with_one_and_two_workers, lines
+from support.sensitive.planted import row
 
 from builder import cli
 from builder.audit import shingles as words_of

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from audit_rows import words
-from builds import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import GITHUB, PASSWORD, row
-from strategies import json_values
+from support.conversations.strategies import json_values
+from support.conversations.words import words
+from support.runs.builds import build
+from support.sensitive.planted import GITHUB, PASSWORD, row
 
 from builder import UsageError, cli
 from builder.audit.options import AuditOptions

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 
 import pytest
-from builds import build, lines
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.push import gates

@@ -5,8 +5,8 @@ import random
 import shutil
 
 import pytest
-from builds import build, files, lines
-from places import DATA
+from support.places import DATA
+from support.runs.builds import build, files, lines
 
 from builder import cli
 from builder.build import engine

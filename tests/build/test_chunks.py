@@ -14,10 +14,10 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
-from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from large_inputs import MAKERS, goose, jsonl, parquet, rows
+from support.logs.chunked import MAKERS, goose, jsonl, parquet, rows
+from support.runs.builds import build, files, lines
 
 from builder.build import chunks as pieces
 from builder.build import task as work

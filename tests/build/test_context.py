@@ -2,7 +2,7 @@
 
 import json
 
-from targets import TEMPLATE, small_tokenizer_folder
+from support.templates.targets import TEMPLATE, small_tokenizer_folder
 
 from builder import cli
 from builder.build import job

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from builds import build
+from support.runs.builds import build
 
 from builder.build import engine
 from builder.build.convert import Task

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builds import lines
+from support.runs.builds import lines
 
 from builder import cli
 from builder.build.convert import Task

@@ -3,7 +3,7 @@
 import ast
 from importlib.metadata import packages_distributions
 
-from places import ROOT
+from support.places import ROOT
 from test_rooms import imports, modules, room
 
 from builder.build import identity

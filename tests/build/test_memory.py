@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 pytest.importorskip("resource", reason="the system does not say how much memory a process took")
 

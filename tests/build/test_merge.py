@@ -4,8 +4,8 @@ import json
 import shutil
 
 import pytest
-from builds import build, files, lines
-from preference_logs import rewound
+from support.logs.preference import rewound
+from support.runs.builds import build, files, lines
 
 from builder import cli
 

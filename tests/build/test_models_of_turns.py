@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builds import build, lines
+from support.runs.builds import build, lines
 
 from builder.select.conditions import Condition, SelectOptions
 

@@ -1,8 +1,8 @@
 """A prepared dialogue tells whether its texts, as they are written, were searched for secrets."""
 
 import pytest
-from messages import calls, reply, user
-from planted import GITHUB, KEY, PASSWORD
+from support.conversations.messages import calls, reply, user
+from support.sensitive.planted import GITHUB, KEY, PASSWORD
 
 from builder.build.prove import prepare
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult

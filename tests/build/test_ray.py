@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from builds import build, files
-from logs import write_logs
+from support.logs.chats import write_logs
+from support.runs.builds import build, files
 
 from builder.build import ray_engine
 from builder.problem import UsageError

@@ -6,9 +6,9 @@ The faults are planted where rows come from the loader.
 import json
 
 import pytest
-from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.verify import as_loaded

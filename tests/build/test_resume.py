@@ -10,10 +10,10 @@ import time
 
 import datasets
 import pytest
-from builds import build, files, lines
-from large_logs import large_logs
-from logs import row, write_logs
-from places import DATA
+from support.logs.chats import row, write_logs
+from support.logs.large import large_logs
+from support.places import DATA
+from support.runs.builds import build, files, lines
 
 from builder.build import chunks as pieces
 

@@ -4,8 +4,8 @@ import json
 import random
 
 import pytest
-from builds import build, files, lines
-from session_logs import SessionLog
+from support.logs.claude_code import SessionLog
+from support.runs.builds import build, files, lines
 
 from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.normalize.normalise import normalise

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cases import case_sources
-from places import CASES
+from support.logs.cases import case_sources
+from support.places import CASES
 
 from builder.build.convert import Task
 from builder.build.spool import Spool

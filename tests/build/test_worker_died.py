@@ -8,11 +8,11 @@ import os
 import signal
 
 import pytest
-from builds import build, files, lines
-from hub.client import Client
-from large_logs import large_logs
-from logs import row
-from places import ROOT
+from support.hub.client import Client
+from support.logs.chats import row
+from support.logs.large import large_logs
+from support.places import ROOT
+from support.runs.builds import build, files, lines
 
 from builder.build import publish as building
 from builder.verify.dataset import LineReport

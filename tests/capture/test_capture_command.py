@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from aiohttp import web
-from commands import run
+from support.runs.commands import run
 from test_capture import pairs
 
 from builder.capture.providers import routes

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from aiohttp import ClientSession
-from commands import run
-from places import DATA, ROOT
+from support.places import DATA, ROOT
+from support.runs.commands import run
 
 from builder.capture.agents import adapt, agent_in
 from builder.capture.pairs import agent_of

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from commands import run
+from support.runs.commands import run
 
 from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult
 from builder.normalize.joined import JoinedAnswers, SeenAnswers, answers, joined

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 import yaml
-from builds import build, files, lines
 from huggingface_hub import DatasetCard, DatasetCardData
-from places import DATA
+from support.places import DATA
+from support.runs.builds import build, files, lines
 
 from builder.audit.result import Audit, AuditFacts, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from places import CASES, DATA
+from support.places import CASES, DATA
 
 from builder import cli
 

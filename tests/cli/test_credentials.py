@@ -8,8 +8,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from builds import build
-from logs import row
+from support.logs.chats import row
+from support.runs.builds import build
 
 from builder.credentials import HidingStream, hide
 

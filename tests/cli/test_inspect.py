@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from builds import build, lines
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.cli import options

@@ -2,7 +2,7 @@
 
 import json
 
-from commands import run
+from support.runs.commands import run
 
 
 def test_it_names_the_option_that_keeps_what_was_rejected(tmp_path):

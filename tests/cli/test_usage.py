@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from places import DATA
+from support.places import DATA
 
 from builder import cli
 from builder.api import Progress

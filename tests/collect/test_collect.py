@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import run
 from hypothesis import given
 from hypothesis import strategies as st
-from places import DATA, ROOT
+from support.places import DATA, ROOT
+from support.runs.commands import run
 
 from builder.collect.growth import document_grew, holds_all
 from builder.collect.job import collect_logs

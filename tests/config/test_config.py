@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 import yaml
-from places import ROOT
+from support.places import ROOT
 
 from builder.config import Config, InputSection, load_config
 from builder.config.fields import keys_of

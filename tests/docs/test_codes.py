@@ -7,7 +7,7 @@ import json
 import pkgutil
 
 import pytest
-from places import CASES
+from support.places import CASES
 
 import builder
 from builder.codes import code_texts, explain

@@ -13,16 +13,16 @@ import subprocess
 import sys
 import urllib.request
 
-import fake_agents
 import pytest
 import yaml
-from builds import build
-from hub.client import Client
-from hub.scenarios import LFS, environment
-from hub.server import Hub
-from hub.state import WRITER
-from places import DATA, ROOT
-from preference_logs import rewound
+from support.hub.client import Client
+from support.hub.scenarios import LFS, environment
+from support.hub.server import Hub
+from support.hub.state import WRITER
+from support.logs.preference import rewound
+from support.pages import agents
+from support.places import DATA, ROOT
+from support.runs.builds import build
 
 from builder import cli
 from builder.cli.app import COMMANDS, app
@@ -113,8 +113,8 @@ def shell(tmp_path_factory):
         shutil.copytree(here / "out" / "mine", here / name)
     (here / "out" / "mine.review.jsonl").write_text("")
     shutil.copytree(ROOT / "configs" / "mappings", here / "configs" / "mappings")
-    fake_agents.install(here / "bin")
-    with Hub() as hub, fake_agents.provider() as gemini:
+    agents.install(here / "bin")
+    with Hub() as hub, agents.provider() as gemini:
         rows = {"rows.jsonl": (json.dumps(SHAREGPT) + "\n").encode()}
         hub.add_repo("NousResearch/hermes-function-calling-v1", rows, private=False)
         env = environment(LFS, hub.url, str(here / "hub-home"))

@@ -5,7 +5,7 @@ import importlib.util
 import json
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import Reject

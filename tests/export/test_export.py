@@ -9,8 +9,8 @@ from dataclasses import replace
 import datasets
 import pytest
 import yaml
-from builds import build, lines
-from places import DATA, ROOT
+from support.places import DATA, ROOT
+from support.runs.builds import build, lines
 
 from builder import cli, export_dataset
 from builder.export import loading, write

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from commands import run_forked
+from support.runs.commands import run_forked
 
 from builder import cli
 from builder.output.aside import folder_aside, put_in_place, write_whole

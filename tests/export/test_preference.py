@@ -5,8 +5,7 @@ from collections import Counter
 
 import datasets
 import pytest
-from builds import build, files, lines
-from preference_logs import (
+from support.logs.preference import (
     DENIED,
     EDIT,
     EDIT_AGAIN,
@@ -16,7 +15,8 @@ from preference_logs import (
     rewound,
     text,
 )
-from secret_examples import expand
+from support.runs.builds import build, files, lines
+from support.sensitive.rule_examples import expand
 
 from builder import cli
 

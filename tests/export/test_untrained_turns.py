@@ -6,10 +6,10 @@ import json
 import datasets
 import pytest
 import yaml
-from builds import build, lines
-from places import DATA
-from published import text_of
-from targets import tokenizer_folder
+from support.places import DATA
+from support.runs.builds import build, lines
+from support.templates.published import text_of
+from support.templates.targets import tokenizer_folder
 
 from builder import cli
 from builder.export.tokens import IGNORED

@@ -9,8 +9,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
-from commands import run
-from places import ROOT
+from support.places import ROOT
+from support.runs.commands import run
 
 from builder import Source
 from builder.config import load_mapping

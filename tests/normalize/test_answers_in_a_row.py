@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import calls, dropped, normalised, reply, results, user, visible
+from support.conversations.messages import calls, dropped, normalised, reply, results, user, visible
 
 from builder.conversation import Message, Text, ToolCall, ToolResult
 

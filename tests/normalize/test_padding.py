@@ -6,7 +6,7 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from messages import normalised, user
+from support.conversations.messages import normalised, user
 
 from builder.conversation import Conversation, Message, ToolCall
 from builder.normalize.normalise import normalise

@@ -1,7 +1,16 @@
 """Each value of the options that decide which text and turns a sample contains."""
 
 import pytest
-from messages import calls, dropped, normalised, reply, results, system, user, visible
+from support.conversations.messages import (
+    calls,
+    dropped,
+    normalised,
+    reply,
+    results,
+    system,
+    user,
+    visible,
+)
 
 from builder.conversation import (
     Context,

@@ -1,7 +1,7 @@
 """Each value of the options that decide which turns of a sample are trained."""
 
 import pytest
-from messages import calls, dropped, normalised, reply, results, user, visible
+from support.conversations.messages import calls, dropped, normalised, reply, results, user, visible
 
 from builder.conversation import REPEAT, Context, Message, Text, Unparsed
 from builder.normalize.options import TrainOptions

@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
-from foreign_samples import foreign, wrapped
 from hypothesis import given
-from places import ROOT
-from strategies import MANY, texts
+from support.conversations.foreign import foreign, wrapped
+from support.conversations.strategies import MANY, texts
+from support.places import ROOT
 
 from builder import cli
 from builder.normalize.units import UNITS, examples

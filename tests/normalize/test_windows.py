@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
-from strategies import conversations, fit
+from support.conversations.strategies import conversations, fit
 
 from builder import cli
 from builder.build.prove import prove

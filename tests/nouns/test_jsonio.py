@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MANY, json_values
+from support.conversations.strategies import MANY, json_values
 
 from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads, quoted
 from builder.sample import Sample

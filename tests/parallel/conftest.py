@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from forked import helpers
+from support.runs.processes import helpers
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from builds import build
-from places import DATA
+from support.places import DATA
+from support.runs.builds import build
 
 pytestmark = [
     pytest.mark.slow,
@@ -17,7 +17,7 @@ pytestmark = [
 STATE = """
 import gc, json, logging, multiprocessing, os, signal, sys, warnings
 from multiprocessing import forkserver, resource_tracker
-from forked import double, helpers
+from support.runs.processes import double, helpers
 
 def state():
     return json.dumps({

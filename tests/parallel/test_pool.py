@@ -9,7 +9,7 @@ import time
 from functools import partial
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 from builder import cli
 from builder.parallel import pool

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from forked import double, helpers
-from places import ROOT
+from support.places import ROOT
+from support.runs.processes import double, helpers
 
 from builder.parallel.pool import imap
 from builder.parallel.signals import PRELOAD
@@ -173,7 +173,7 @@ def test_work_continues_after_the_fork_server_is_killed():
 def test_a_missing_fork_server_is_an_error_of_one_line():
     """In a separate process: reaping the server behind Python's back cannot be undone."""
     reaped = (
-        "from forked import double, helpers\n"
+        "from support.runs.processes import double, helpers\n"
         "from builder.parallel.pool import WorkersNotStarted, worker_pool\n"
         "with worker_pool(2, None) as pool:\n"
         "    (server,) = helpers('forkserver')\n"

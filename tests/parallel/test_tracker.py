@@ -38,7 +38,7 @@ def test_names_of_a_killed_tracker_are_not_unregistered_at_the_next_one():
 
 WORK = """
 import multiprocessing, os, signal
-from forked import double, helpers
+from support.runs.processes import double, helpers
 from builder.parallel.pool import imap
 found = imap(double, range(400), 2, None)
 first = [next(found) for _ in range(20)]

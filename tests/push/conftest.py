@@ -3,11 +3,11 @@
 import shutil
 
 import pytest
-from hub.built import PATHS, build
-from hub.client import Client
-from hub.scenarios import environment
-from hub.server import Hub
-from hub.state import WRITER
+from support.hub.built import PATHS, build
+from support.hub.client import Client
+from support.hub.scenarios import environment
+from support.hub.server import Hub
+from support.hub.state import WRITER
 
 
 @pytest.fixture(scope="module", params=PATHS)

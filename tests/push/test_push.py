@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from hub.built import ALLOWED, build, edit_manifest, finding, listed
-from hub.faults import Fault
-from hub.scenarios import LFS
-from hub.state import WRITER
-from places import ROOT
+from support.hub.built import ALLOWED, build, edit_manifest, finding, listed
+from support.hub.faults import Fault
+from support.hub.scenarios import LFS
+from support.hub.state import WRITER
+from support.places import ROOT
 
 from builder import cli
 from builder.output.manifest import Manifest

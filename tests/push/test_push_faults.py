@@ -6,12 +6,12 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hub.built import PATHS, build
-from hub.faults import LOST, Fault
-from hub.scenarios import scenarios
-from hub.server import Hub
-from hub.state import WRITER
-from places import ROOT
+from support.hub.built import PATHS, build
+from support.hub.faults import LOST, Fault
+from support.hub.scenarios import scenarios
+from support.hub.server import Hub
+from support.hub.state import WRITER
+from support.places import ROOT
 
 from builder.credentials import hide
 from builder.push import upload

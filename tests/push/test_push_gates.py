@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hub.built import build, edit_manifest, finding
+from support.hub.built import build, edit_manifest, finding
 
 from builder import cli
 from builder.push import gates, job

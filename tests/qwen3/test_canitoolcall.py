@@ -8,8 +8,8 @@ that is refused is named in docs/differences.md.
 import re
 
 import pytest
-from places import ROOT
-from published import fixtures
+from support.places import ROOT
+from support.templates.published import fixtures
 
 from builder.jsonio import dumps
 from builder.qwen3.dialect import ParseFault, signatures

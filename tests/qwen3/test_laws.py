@@ -4,10 +4,10 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from foreign_samples import foreign, wrapped
 from hypothesis import event, given
 from hypothesis import strategies as st
-from strategies import MANY, conversations, fit, texts
+from support.conversations.foreign import foreign, wrapped
+from support.conversations.strategies import MANY, conversations, fit, texts
 
 from builder.conversation import Conversation, Message, Text, ToolCall
 from builder.dataset.samples import read_sample, targets

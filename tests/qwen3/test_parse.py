@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given
-from strategies import json_values, texts
+from support.conversations.strategies import json_values, texts
 
 from builder.jsonio import dumps, loads
 from builder.qwen3.constants import ADDED_TOKENS, TOOLS_BEGIN, TOOLS_END

@@ -8,15 +8,15 @@ from importlib.util import find_spec
 
 import jinja2
 import pytest
-from builds import build
-from foreign_samples import foreign, wrapped
 from hypothesis import event, given
 from hypothesis import strategies as st
-from mask_samples import NONE, SAMPLES
-from page import blocks
-from places import DATA
-from strategies import MANY, fit
-from targets import ORIGINAL, with_template
+from support.conversations.foreign import foreign, wrapped
+from support.conversations.masks import NONE, SAMPLES
+from support.conversations.strategies import MANY, fit
+from support.pages.differences import blocks
+from support.places import DATA
+from support.runs.builds import build
+from support.templates.targets import ORIGINAL, with_template
 
 from builder.dataset.samples import read_sample
 from builder.normalize.normalise import normalise

@@ -4,8 +4,8 @@ import hashlib
 from functools import cache
 
 import pytest
-from published import COMMUNITY, FAMILY, REFUSED, SIBLINGS, XML, text_of
-from targets import extended_folder, small_tokenizer_folder, with_template
+from support.templates.published import COMMUNITY, FAMILY, REFUSED, SIBLINGS, XML, text_of
+from support.templates.targets import extended_folder, small_tokenizer_folder, with_template
 
 from builder.problem import UsageError
 from builder.qwen3.flatten import flatten

@@ -11,7 +11,14 @@ import pytest
 import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
-from targets import ASSETS, NO_THOUGHTS, ORIGINAL, TEMPLATE, automatic, small_tokenizer_folder
+from support.templates.targets import (
+    ASSETS,
+    NO_THOUGHTS,
+    ORIGINAL,
+    TEMPLATE,
+    automatic,
+    small_tokenizer_folder,
+)
 
 from builder import cli
 from builder.problem import UsageError

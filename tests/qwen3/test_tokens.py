@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from targets import automatic
+from support.templates.targets import automatic
 from tokenizers import Tokenizer, pre_tokenizers
 
 from builder.qwen3 import tokens

@@ -5,7 +5,7 @@ import json
 
 import jinja2
 import pytest
-from targets import ORIGINAL, with_template
+from support.templates.targets import ORIGINAL, with_template
 
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parse import split_answer

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import json_values, texts
+from support.conversations.strategies import json_values, texts
 
 from builder.jsonio import dumps
 from builder.qwen3.dialect import ParseFault, signatures

@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import CASES
-from strategies import json_values
+from support.conversations.strategies import json_values
+from support.places import CASES
 
 from builder.conversation import Message
 from builder.jsonio import dumps

@@ -8,7 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import pieces
+from support.conversations.strategies import pieces
 
 from builder.conversation import Conversation, ToolCall
 from builder.readers.api.anthropic import reader as anthropic_messages

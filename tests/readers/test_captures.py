@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import pieces
+from support.conversations.strategies import pieces
 
 from builder.conversation import Conversation, Ignored
 from builder.jsonio import JsonFault

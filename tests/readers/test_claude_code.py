@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from session_logs import (
+from support.logs.claude_code import (
     SESSION,
     SessionLog,
     contexts,

@@ -3,7 +3,14 @@
 import copy
 
 import pytest
-from session_logs import SessionLog, contexts, conversations, text, tool, without_requests
+from support.logs.claude_code import (
+    SessionLog,
+    contexts,
+    conversations,
+    text,
+    tool,
+    without_requests,
+)
 
 from builder.conversation import Context, Unparsed
 

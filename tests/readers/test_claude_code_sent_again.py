@@ -1,7 +1,7 @@
 """Claude Code's requests: digests of numbers, and turns that are sent again in another form."""
 
 import pytest
-from session_logs import SESSION, SessionLog, contexts, conversations, digest, text
+from support.logs.claude_code import SESSION, SessionLog, contexts, conversations, digest, text
 from test_claude_code import arguments, calling
 
 from builder.conversation import Context, Reasoning, Unparsed

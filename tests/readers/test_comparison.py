@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MANY
+from support.conversations.strategies import MANY
 
 from builder.conversation import Data, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.readers.toolkit import comparison

@@ -1,68 +1,65 @@
 """Real logs, if available next to the project: recognised, accounted for, proven, repeatable.
 
-The number of calls is counted independently, in corpus_counts.py and answered_counts.py.
+The number of calls is counted independently, in support/counts.
 """
 
 import json
 import shutil
 
-import answered_counts
-import capture_counts
-import corpus_counts as counts
 import pytest
-import trace_counts
+from support.counts import answered, calls, captures, traces
 
 from builder import cli
 
 pytestmark = pytest.mark.slow
 
 FOLDERS = {
-    "anthropic-messages": capture_counts.anthropic_calls,
-    "antigravity": counts.antigravity_calls,
-    "atif": counts.atif_calls,
-    "bedrock-converse": trace_counts.converse_calls,
-    "bfcl": trace_counts.bfcl_calls,
-    "claude-code/entire": counts.entire_calls,
+    "anthropic-messages": captures.anthropic_calls,
+    "antigravity": calls.antigravity_calls,
+    "atif": calls.atif_calls,
+    "bedrock-converse": traces.converse_calls,
+    "bfcl": traces.bfcl_calls,
+    "claude-code/entire": calls.entire_calls,
     "claude-code/misc": None,
-    "claude-code/real_projects": counts.claude_calls,
+    "claude-code/real_projects": calls.claude_calls,
     "claude-code/simonw": None,
     "claude-code/tail-claude": None,
-    "cline": counts.cline_calls,
-    "codex": counts.codex_calls,
-    "droid": counts.droid_calls,
-    "gemini": trace_counts.gemini_calls,
-    "gemini-cli": counts.gemini_cli_calls,
+    "cline": calls.cline_calls,
+    "codex": calls.codex_calls,
+    "droid": calls.droid_calls,
+    "gemini": traces.gemini_calls,
+    "gemini-cli": calls.gemini_cli_calls,
     "grok-cli": None,
     "hermes-newer": None,
-    "inspect-ai": counts.inspect_calls,
-    "kimi-cli": counts.kimi_calls,
-    "kiro": counts.kiro_calls,
-    "langchain": trace_counts.langchain_calls,
-    "langfuse": trace_counts.langfuse_calls,
-    "langgraph": trace_counts.langchain_calls,
-    "mini-swe-agent": counts.mini_swe_calls,
+    "inspect-ai": calls.inspect_calls,
+    "kimi-cli": calls.kimi_calls,
+    "kiro": calls.kiro_calls,
+    "langchain": traces.langchain_calls,
+    "langfuse": traces.langfuse_calls,
+    "langgraph": traces.langchain_calls,
+    "mini-swe-agent": calls.mini_swe_calls,
     "http-captures": None,
     "openai-chat": None,
-    "openai-responses": capture_counts.responses_calls,
-    "opencode": counts.opencode_calls,
+    "openai-responses": captures.responses_calls,
+    "opencode": calls.opencode_calls,
     "omp": None,
     "openclaw-newer": None,
-    "openhands-v0": counts.openhands_calls,
-    "openhands-v1-sdk": counts.openhands_sdk_calls,
-    "openinference": counts.span_calls,
-    "otel-genai": counts.span_calls,
-    "pi": counts.pi_calls,
-    "qwen-code": counts.qwen_code_calls,
+    "openhands-v0": calls.openhands_calls,
+    "openhands-v1-sdk": calls.openhands_sdk_calls,
+    "openinference": calls.span_calls,
+    "otel-genai": calls.span_calls,
+    "pi": calls.pi_calls,
+    "qwen-code": calls.qwen_code_calls,
     "qwen-code-0.21": None,
-    "sharegpt": counts.sharegpt_calls,
-    "smolagents": counts.smolagents_calls,
-    "swe-agent": counts.swe_agent_calls,
-    "swe-smith": counts.swe_smith_calls,
-    "tau-bench": counts.tau_bench_calls,
-    "tau2-bench": counts.tau2_bench_calls,
-    "toolbench": counts.toolbench_calls,
-    "vercel-ai-sdk": counts.span_calls,
-    "xlam": counts.xlam_calls,
+    "sharegpt": calls.sharegpt_calls,
+    "smolagents": calls.smolagents_calls,
+    "swe-agent": calls.swe_agent_calls,
+    "swe-smith": calls.swe_smith_calls,
+    "tau-bench": calls.tau_bench_calls,
+    "tau2-bench": calls.tau2_bench_calls,
+    "toolbench": calls.toolbench_calls,
+    "vercel-ai-sdk": calls.span_calls,
+    "xlam": calls.xlam_calls,
 }
 
 ONE_CALL = {
@@ -80,19 +77,19 @@ NOTHING = {
 
 
 ANSWERED = {
-    "claude-code/entire": (answered_counts.claude_answered_calls, 0.99),
-    "claude-code/real_projects": (answered_counts.claude_answered_calls, 0.99),
+    "claude-code/entire": (answered.claude_answered_calls, 0.99),
+    "claude-code/real_projects": (answered.claude_answered_calls, 0.99),
     # One file starts after the user's message.
-    "codex": (answered_counts.codex_answered_calls, 0.98),
-    "gemini-cli": (answered_counts.gemini_cli_answered_calls, 1),
-    "mini-swe-agent": (counts.mini_swe_calls, 1),
-    "opencode": (answered_counts.opencode_answered_calls, 1),
-    "openhands-v1-sdk": (answered_counts.openhands_sdk_captured_calls, 1),
+    "codex": (answered.codex_answered_calls, 0.98),
+    "gemini-cli": (answered.gemini_cli_answered_calls, 1),
+    "mini-swe-agent": (calls.mini_swe_calls, 1),
+    "opencode": (answered.opencode_answered_calls, 1),
+    "openhands-v1-sdk": (answered.openhands_sdk_captured_calls, 1),
     # A prompt is missing from the long session: the sample ends before the second answer.
-    "pi": (answered_counts.pi_answered_calls, 0.5),
-    "qwen-code": (answered_counts.qwen_code_answered_calls, 1),
-    "swe-agent": (counts.swe_agent_calls, 1),
-    "swe-smith": (counts.swe_smith_calls, 1),
+    "pi": (answered.pi_answered_calls, 0.5),
+    "qwen-code": (answered.qwen_code_answered_calls, 1),
+    "swe-agent": (calls.swe_agent_calls, 1),
+    "swe-smith": (calls.swe_smith_calls, 1),
 }
 """Raw count of the calls that must be kept, and the share that is kept."""
 
@@ -106,7 +103,7 @@ CAPTURED = {
 }
 """How many calls in recorded responses are not trained, and why."""
 
-WARM_UPS = {"claude-code/real_projects": counts.claude_warm_ups}
+WARM_UPS = {"claude-code/real_projects": calls.claude_warm_ups}
 """Conversations that only warm up a cache; none of them is trained."""
 
 LARGE = "claude-code/entire"
@@ -145,12 +142,12 @@ def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
         assert ledger["calls"]["logged"] == len(count(folder)) - ONE_CALL.get(name, 0)
     if name in ANSWERED:
         count_answered, share = ANSWERED[name]
-        answered = len(count_answered(folder))
-        assert answered > 0
-        assert ledger["calls"]["kept"] >= share * answered
+        with_answer = len(count_answered(folder))
+        assert with_answer > 0
+        assert ledger["calls"]["kept"] >= share * with_answer
     if name in CAPTURED:
-        captured = capture_counts.captured_calls(folder)
-        trained = capture_counts.trained_calls(tmp_path / "out")
+        captured = captures.captured_calls(folder)
+        trained = captures.trained_calls(tmp_path / "out")
         assert len(captured) > 10
         assert len(captured - trained) == CAPTURED[name]
     if name in WARM_UPS:

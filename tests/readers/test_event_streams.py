@@ -8,7 +8,7 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import pieces
+from support.conversations.strategies import pieces
 
 from builder.readers.api.bedrock import bodies as converse_bodies
 from builder.readers.api.bedrock import event_stream

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from places import CASES
+from support.places import CASES
 
 from builder import build_dataset, cli, read
 from builder.conversation import Conversation

@@ -4,7 +4,7 @@ import hashlib
 import json
 
 import pytest
-from builds import build, lines
+from support.runs.builds import build, lines
 
 NOTICE = (
     "<response clipped><NOTE>Due to the max output limit, only part of the full response has been "

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from places import CASES
+from support.places import CASES
 
 from builder.conversation import Conversation, Ignored
 from builder.jsonio import dumps

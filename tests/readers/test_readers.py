@@ -12,8 +12,8 @@ from ast import literal_eval
 from dataclasses import replace
 
 import pytest
-from cases import case_sources, rendered
-from places import CASES, DATA, TESTS
+from support.logs.cases import case_sources, rendered
+from support.places import CASES, DATA, TESTS
 
 from builder.conversation import Ignored
 from builder.problem import Problem

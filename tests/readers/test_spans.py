@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import CASES
+from support.places import CASES
 
 from builder.conversation import Conversation, Message, ToolCall
 from builder.ledger import call_keys

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import json_values, plain, texts
+from support.conversations.strategies import json_values, plain, texts
 
 from builder.conversation import Reasoning, Text, ToolCall
 from builder.jsonio import JsonFault, dumps

@@ -12,8 +12,8 @@ import tomllib
 import zipfile
 
 import pytest
-from hub.client import Client
-from places import ROOT, TESTS
+from support.hub.client import Client
+from support.places import ROOT, TESTS
 
 from builder.readers import readers, recognise, toolkit
 from builder.sources.source import Source

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from messages import normalised, reply, user, visible
+from support.conversations.messages import normalised, reply, user, visible
 
 from builder.conversation import Reasoning, Text
 from builder.readers import read_events, readers

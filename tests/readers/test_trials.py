@@ -2,7 +2,7 @@
 
 import shutil
 
-from places import CASES
+from support.places import CASES
 
 from builder.readers.discovery import find_sources
 

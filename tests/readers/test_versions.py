@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cases import case_sources
+from support.logs.cases import case_sources
 
 from builder.conversation import Conversation
 from builder.readers import is_newer, read_events, readers

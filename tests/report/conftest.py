@@ -1,11 +1,11 @@
 """Fixtures of the report tests."""
 
 import pytest
-from browsing import DESK, browser
-from builds import build
-from places import DATA
-from report_pages import manifest
-from viewing import served
+from support.pages.browser import DESK, browser
+from support.pages.reports import manifest
+from support.pages.viewer import served
+from support.places import DATA
+from support.runs.builds import build
 
 
 @pytest.fixture(scope="module")

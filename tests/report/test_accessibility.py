@@ -7,10 +7,10 @@ import json
 import shutil
 
 import pytest
-from browsing import DESK, PHONE
-from places import DATA
-from report_pages import HOSTILE, audit, dataset, manifest, report_page
-from viewing import served
+from support.pages.browser import DESK, PHONE
+from support.pages.reports import HOSTILE, audit, dataset, manifest, report_page
+from support.pages.viewer import served
+from support.places import DATA
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser`")
 pytestmark = pytest.mark.slow

@@ -9,10 +9,10 @@ from collections import Counter
 from itertools import product
 
 import pytest
-from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from report_pages import HOSTILE, Page, audit, dataset, manifest, plain, report_page
+from support.pages.reports import HOSTILE, Page, audit, dataset, manifest, plain, report_page
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.audit.result import (

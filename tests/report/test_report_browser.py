@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browsing import DESK, PHONE
-from report_pages import HOSTILE, audit, dataset, manifest, report_page
+from support.pages.browser import DESK, PHONE
+from support.pages.reports import HOSTILE, audit, dataset, manifest, report_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is missing")
 pytestmark = pytest.mark.slow

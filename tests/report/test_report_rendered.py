@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from report_pages import plain
+from support.pages.reports import plain
 
 from builder.report import rendered
 from builder.report.rendered import Limits, Rendered, encode, rendered_html, tokens_html

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from report_pages import plain
+from support.pages.reports import plain
 
 from builder.audit.result import Audit, AuditFacts, AuditFinding
 from builder.output.manifest import Manifest

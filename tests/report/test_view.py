@@ -11,10 +11,10 @@ import sys
 from urllib.parse import quote, urlsplit
 
 import pytest
-from builds import build, lines
-from places import DATA
-from report_pages import HOSTILE, Page, dataset, manifest
-from viewing import served, viewer_of
+from support.pages.reports import HOSTILE, Page, dataset, manifest
+from support.pages.viewer import served, viewer_of
+from support.places import DATA
+from support.runs.builds import build, lines
 
 from builder.dataset.files import dataset_files
 from builder.dataset.rows import dataset_rows

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from browsing import DESK, PHONE
-from places import DATA
-from report_pages import HOSTILE, dataset, manifest
-from viewing import served
+from support.pages.browser import DESK, PHONE
+from support.pages.reports import HOSTILE, dataset, manifest
+from support.pages.viewer import served
+from support.places import DATA
 
 from builder.dataset.review import read_review
 

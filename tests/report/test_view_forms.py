@@ -7,8 +7,8 @@ import json
 import re
 
 import pytest
-from report_pages import HOSTILE
-from viewing import viewer_of
+from support.pages.reports import HOSTILE
+from support.pages.viewer import viewer_of
 
 from builder import UsageError, cli
 from builder.dataset.files import dataset_files
@@ -258,7 +258,7 @@ def test_our_own_export_shows_the_samples_that_it_was_made_from(tmp_path, viewed
 
 
 def test_a_log_is_one_line_that_names_the_command(tmp_path, capsys):
-    from places import DATA
+    from support.places import DATA
 
     log = DATA / "claude-code" / "parallel.jsonl"
     assert cli.main(["view", str(log), "--no-open"]) == 2

@@ -5,7 +5,7 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from viewing import served
+from support.pages.viewer import served
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from report_pages import Page
-from viewing import viewer_of
+from support.pages.reports import Page
+from support.pages.viewer import viewer_of
 
 from builder.dataset.store import Address
 from builder.report.edits import edit_html, edits

@@ -10,10 +10,10 @@ import threading
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from builds import build, lines
-from places import DATA
-from report_pages import manifest
-from viewing import served, viewer_of
+from support.pages.reports import manifest
+from support.pages.viewer import served, viewer_of
+from support.places import DATA
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.dataset.review import Decision, read_review

@@ -5,9 +5,9 @@ from time import process_time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from planted import invented
-from secrets_found import check_lines, found
-from strategies import MANY
+from support.conversations.strategies import MANY
+from support.sensitive.found import check_lines, found
+from support.sensitive.planted import invented
 
 from builder.secrets import aligned
 from builder.secrets.secrets import find_secrets

@@ -4,9 +4,9 @@ from pathlib import Path
 from time import process_time
 
 import pytest
-from builds import lines
-from planted import scrubber
-from secret_examples import expand
+from support.runs.builds import lines
+from support.sensitive.planted import scrubber
+from support.sensitive.rule_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
 from builder.secrets.secrets import find_secrets

@@ -1,7 +1,7 @@
 """Names and their values: forms in which a name marks a secret, and in which it does not."""
 
 import pytest
-from secret_examples import expand
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secrets import find_secrets
 from builder.secrets.values import has_random_case, is_salted

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from planted import scrubber
-from secret_examples import expand
+from support.sensitive.planted import scrubber
+from support.sensitive.rule_examples import expand
 
 from builder.sample import Call, Dialogue, Turn
 from builder.secrets.secrets import find_secrets, named_secret

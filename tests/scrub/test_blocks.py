@@ -3,8 +3,8 @@
 from time import process_time
 
 import pytest
-from planted import invented
-from secrets_found import found
+from support.sensitive.found import found
+from support.sensitive.planted import invented
 
 from builder.secrets.secrets import find_secrets
 

@@ -1,7 +1,7 @@
 """Names and values that words, a layout or code connect, without the syntax of an assignment."""
 
 import pytest
-from secret_examples import expand
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secrets import find_secrets
 

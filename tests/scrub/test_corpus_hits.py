@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import corpus_hits

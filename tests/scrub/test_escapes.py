@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import scrubber
-from secret_examples import expand
+from support.sensitive.planted import scrubber
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secrets import RULES, find_secrets
 

@@ -1,8 +1,8 @@
 """Arguments of formats, quotation marks of other scripts, and values that are open to all."""
 
 import pytest
-from planted import invented
-from secrets_found import found
+from support.sensitive.found import found
+from support.sensitive.planted import invented
 
 from builder.secrets.open_values import is_open
 from builder.secrets.quotes import straight

@@ -1,7 +1,7 @@
 """Generated values near a word for secrets, and blocks whose values are secrets."""
 
 import pytest
-from secret_examples import expand
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secrets import find_secrets
 

@@ -7,7 +7,7 @@ missed are unrealistic, such as ten blank lines between a name and its value.
 import sys
 
 import pytest
-from places import ROOT
+from support.places import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import audit_vectors

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from planted import GITHUB, PEM, PEM_LINES, invented
-from secrets_found import check_lines, found
-from strategies import MANY
+from support.conversations.strategies import MANY
+from support.sensitive.found import check_lines, found
+from support.sensitive.planted import GITHUB, PEM, PEM_LINES, invented
 
 from builder.secrets import pem
 from builder.secrets.secrets import find_secrets

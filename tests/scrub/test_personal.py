@@ -5,9 +5,9 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from builds import build, lines
-from personal_examples import NOT_PERSONAL, PERSONAL
-from planted import every_byte, row, scrubber
+from support.runs.builds import build, lines
+from support.sensitive.personal import NOT_PERSONAL, PERSONAL
+from support.sensitive.planted import every_byte, row, scrubber
 
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.sample import Call, Dialogue, Turn

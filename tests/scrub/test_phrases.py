@@ -5,8 +5,8 @@ from time import process_time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from secrets_found import check_lines, found
-from strategies import MANY
+from support.conversations.strategies import MANY
+from support.sensitive.found import check_lines, found
 
 from builder.secrets import phrases
 from builder.secrets.secrets import find_secrets

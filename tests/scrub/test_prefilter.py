@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from personal_examples import NOT_PERSONAL, PERSONAL
-from planted import NO_SECRETS, SECRETS
-from regex_samples import samples
-from secret_examples import expand
-from strategies import MANY
+from support.conversations.strategies import MANY
+from support.sensitive.personal import NOT_PERSONAL, PERSONAL
+from support.sensitive.planted import NO_SECRETS, SECRETS
+from support.sensitive.regexes import samples
+from support.sensitive.rule_examples import expand
 
 from builder.scrub import personal
 from builder.secrets import answers, assignments, rules, secrets

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from builds import build
-from planted import every_byte, row
+from support.runs.builds import build
+from support.sensitive.planted import every_byte, row
 
 from builder import cli
 from builder.secrets.secrets import find_secrets, scanned_secrets

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 import regex
-from secret_examples import expand
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secret_rule import context_rule
 from builder.secrets.secrets import RULES, find_secrets

@@ -8,9 +8,9 @@ from itertools import pairwise
 from time import process_time
 
 import pytest
-from builds import build, files, lines
-from places import ROOT
-from planted import (
+from support.places import ROOT
+from support.runs.builds import build, files, lines
+from support.sensitive.planted import (
     AWS_SECRET,
     BEARER,
     GITHUB,

@@ -1,7 +1,7 @@
 """Passwords in sentences, and sentences that hold none."""
 
 import pytest
-from secret_examples import expand
+from support.sensitive.rule_examples import expand
 
 from builder.secrets.secrets import find_secrets
 from builder.secrets.sentences import LINES, find_in_sentences

@@ -4,9 +4,9 @@ import json
 from collections import Counter
 
 import pytest
-from builds import build, files, lines
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs.builds import build, files, lines
 
 from builder.select.budget import beyond_budget
 from builder.select.conditions import Condition, condition_code, value_of

@@ -4,9 +4,9 @@ import json
 from collections import Counter
 
 import pytest
-from builds import build, build_with_one_and_two_workers, lines
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs.builds import build, build_with_one_and_two_workers, lines
 
 from builder import cli
 from builder.audit.pattern import PATTERNS

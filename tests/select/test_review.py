@@ -5,9 +5,9 @@ import json
 from collections import Counter
 
 import pytest
-from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.dataset.review import Decision, read_review, review_lines

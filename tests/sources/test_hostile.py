@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import run, run_forked, run_separately
-from places import TESTS
+from support.places import TESTS
+from support.runs.commands import run, run_forked, run_separately
 
 from builder.parallel import pool
 

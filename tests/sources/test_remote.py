@@ -7,9 +7,9 @@ import sqlite3
 
 import fsspec
 import pytest
-from builds import build, files, lines
-from places import CASES, DATA
-from stores import data_of, names
+from support.logs.stores import data_of, names
+from support.places import CASES, DATA
+from support.runs.builds import build, files, lines
 
 from builder import cli
 from builder.problem import UsageError

@@ -2,8 +2,8 @@
 
 import json
 
-from builds import build, files
-from stores import stored
+from support.logs.stores import stored
+from support.runs.builds import build, files
 
 
 def test_an_output_in_a_store_holds_the_same_bytes(store, cache, tmp_path):

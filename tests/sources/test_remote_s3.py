@@ -5,9 +5,9 @@ import sys
 
 import fsspec
 import pytest
-from builds import build, files
-from places import DATA
-from stores import data_of, names, stored
+from support.logs.stores import data_of, names, stored
+from support.places import DATA
+from support.runs.builds import build, files
 
 pytestmark = [
     pytest.mark.slow,

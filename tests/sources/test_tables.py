@@ -7,7 +7,7 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
-from places import DATA
+from support.places import DATA
 
 from builder import cli
 from builder.problem import Problem

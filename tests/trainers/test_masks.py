@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from mask_samples import CALL, NONE, PLAIN, SAMPLES, THOUGHTS, TWO_QUERIES
-from page import blocks, is_shown
-from places import ROOT
-from targets import NO_THOUGHTS, TEMPLATE, with_template
+from support.conversations.masks import CALL, NONE, PLAIN, SAMPLES, THOUGHTS, TWO_QUERIES
+from support.pages.differences import blocks, is_shown
+from support.places import ROOT
+from support.templates.targets import NO_THOUGHTS, TEMPLATE, with_template
 
 from builder import cli
 from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END

@@ -13,9 +13,9 @@ import typing
 import datasets
 import numpy as np
 import pytest
-from builds import build, lines
-from published import UNSLOTH_ZOO, VERL, functions_of
-from targets import NO_THOUGHTS, tokenizer_folder
+from support.runs.builds import build, lines
+from support.templates.published import UNSLOTH_ZOO, VERL, functions_of
+from support.templates.targets import NO_THOUGHTS, tokenizer_folder
 
 from builder import cli
 from builder.qwen3.constants import EMPTY_THINK

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import datasets
 import pytest
-from builds import build, lines
-from mask_samples import CONTINUED, PLAIN, THOUGHTS, TWO_QUERIES
-from places import DATA
-from targets import tokenizer_folder
+from support.conversations.masks import CONTINUED, PLAIN, THOUGHTS, TWO_QUERIES
+from support.places import DATA
+from support.runs.builds import build, lines
+from support.templates.targets import tokenizer_folder
 
 from builder import cli
 from builder.qwen3.tokenizer import load

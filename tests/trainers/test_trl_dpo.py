@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import datasets
 import pytest
-from builds import build
-from preference_logs import EDIT, EDIT_AGAIN, corrected, rewound
+from support.logs.preference import EDIT, EDIT_AGAIN, corrected, rewound
+from support.runs.builds import build
 
 from builder import cli
 

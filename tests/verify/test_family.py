@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from foreign_samples import foreign, wrapped
 from hypothesis import given
-from mask_samples import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
-from page import blocks, is_shown
-from published import FAMILY, text_of
-from targets import TEMPLATE, tokenizer_folder, with_template
+from support.conversations.foreign import foreign, wrapped
+from support.conversations.masks import CALL, NONE, PLAIN, SAMPLES, TOOL, TWO_QUERIES
+from support.pages.differences import blocks, is_shown
+from support.templates.published import FAMILY, text_of
+from support.templates.targets import TEMPLATE, tokenizer_folder, with_template
 
 from builder import cli
 from builder.qwen3.parity import counts

@@ -7,10 +7,10 @@ import json
 
 import datasets
 import pytest
-from builds import build, lines
-from places import CASES, DATA
-from published import text_of
-from targets import with_template
+from support.places import CASES, DATA
+from support.runs.builds import build, lines
+from support.templates.published import text_of
+from support.templates.targets import with_template
 
 from builder import UsageError, cli
 from builder.dataset.rows import dataset_rows

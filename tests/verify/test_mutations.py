@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from published import text_of
+from support.templates.published import text_of
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

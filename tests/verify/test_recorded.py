@@ -7,7 +7,7 @@ rendering of the messages with a generation prompt, tokenised, and the tokens of
 import json
 
 import pytest
-from builds import build, lines
+from support.runs.builds import build, lines
 
 from builder import cli
 from builder.qwen3.tokenizer import load

@@ -7,10 +7,10 @@ import shutil
 
 import datasets
 import pytest
-from builds import build, lines
 from hypothesis import given
 from hypothesis import strategies as st
-from places import ROOT
+from support.places import ROOT
+from support.runs.builds import build, lines
 
 from builder.jsonio import JsonFault, dumps, loads
 from builder.parallel import pool

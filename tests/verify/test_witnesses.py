@@ -9,8 +9,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
-from published import text_of
-from targets import with_template
+from support.templates.published import text_of
+from support.templates.targets import with_template
 
 from builder import cli
 from builder.api import verify_dataset

@@ -10,9 +10,9 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from hub import repo_steps, storage_steps
-from hub.faults import CUT, LATE, LOST, RESET
-from hub.state import USERS, Asked, Refused, State
+from support.hub import repo_steps, storage_steps
+from support.hub.faults import CUT, LATE, LOST, RESET
+from support.hub.state import USERS, Asked, Refused, State
 
 REPO = r"/api/datasets/(?P<name>[^/]+/[^/]+)"
 FILE = r"/datasets/(?P<name>[^/]+/[^/]+)/resolve/(?P<rev>[^/]+)/(?P<path>.+)"

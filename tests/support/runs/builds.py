@@ -2,9 +2,8 @@
 
 import json
 
-from places import DATA
-
 from builder import cli
+from support.places import DATA
 
 
 def build(out, *more, inputs=(DATA,)):

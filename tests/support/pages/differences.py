@@ -1,9 +1,10 @@
 """The blocks of docs/differences.md: the tests compare them with actual results."""
 
 import re
-from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "differences.md"
+from support.places import ROOT
+
+PAGE = ROOT / "docs" / "differences.md"
 
 
 def blocks(kind):

@@ -7,7 +7,7 @@ set.
 import json
 import re
 
-from corpus_counts import objects, rows
+from support.counts.calls import objects, rows
 
 CALL = re.compile(r"<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from targets import ORIGINAL
 
-CACHE = Path(__file__).parents[1] / ".cache" / "packages"
+from support.places import ROOT
+from support.templates.targets import ORIGINAL
+
+CACHE = ROOT / ".cache" / "packages"
 LARGE = "BUILDER_CONFORMANCE"
 """Set by .ci/run and scripts/conformance.sh to fetch packages of tens of megabytes too."""
 

@@ -3,9 +3,8 @@
 import random
 import string
 
-from logs import row
-
 from builder.parallel import pool
+from support.logs.chats import row
 
 
 def text(seed, size):

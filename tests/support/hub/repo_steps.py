@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from hub.repos import Entry, pointer, regular
-from hub.state import Answer, Asked, Refused, State
+from support.hub.repos import Entry, pointer, regular
+from support.hub.state import Answer, Asked, Refused, State
 
 
 def create(ask: Asked) -> Answer:

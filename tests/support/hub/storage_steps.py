@@ -7,7 +7,7 @@ import json
 import re
 import time
 
-from hub.state import Answer, Asked, Refused
+from support.hub.state import Answer, Asked, Refused
 
 
 def batch(ask: Asked) -> Answer:

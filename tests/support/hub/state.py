@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hub.faults import Fault
-from hub.repos import Entry, Repo, regular
-from hub.xet import Storage
+from support.hub.faults import Fault
+from support.hub.repos import Entry, Repo, regular
+from support.hub.xet import Storage
 
 WRITER, READER, STRANGER = "hf_writerwriterwriter", "hf_readerreaderreader", "hf_other"
 USERS = {WRITER: "team", READER: "guest"}

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 
-from corpus_counts import everything, rows
+from support.counts.calls import everything, rows
 
 
 def _answered(calls, results):

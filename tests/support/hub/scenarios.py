@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from hub.faults import CUT, LATE, LOST, RESET, Fault
-from hub.server import Hub
-from hub.state import READER, STRANGER, WRITER
-from hub.xet import Storage
+from support.hub.faults import CUT, LATE, LOST, RESET, Fault
+from support.hub.server import Hub
+from support.hub.state import READER, STRANGER, WRITER
+from support.hub.xet import Storage
 
 LFS, XET = "lfs", "xet"
 LARGE = 4000  # bytes from which a file counts as a large object here

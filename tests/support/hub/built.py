@@ -6,7 +6,7 @@ import json
 import pytest
 
 from builder import cli
-from hub.scenarios import LFS, XET
+from support.hub.scenarios import LFS, XET
 
 XET_PATH = pytest.param(
     XET,

@@ -5,7 +5,7 @@ Each function returns identifiers of calls: a repeated call occurs once in the s
 
 import json
 
-from corpus_counts import rows
+from support.counts.calls import rows
 
 
 def documents(path):

@@ -1,4 +1,4 @@
-"""Rows for the audit tests."""
+"""Texts of random words, for near-duplicates."""
 
 import random
 import string

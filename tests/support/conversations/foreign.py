@@ -1,7 +1,8 @@
 """Samples in the form that other programs write them, for properties of any dataset."""
 
 from hypothesis import strategies as st
-from strategies import json_values, texts
+
+from support.conversations.strategies import json_values, texts
 
 edges = st.sampled_from(
     ["<think>\nx\n</think>\n\n", "<tool_response>\n", "\n</tool_response>", "</think>", "\n", ""]

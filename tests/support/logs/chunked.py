@@ -10,7 +10,8 @@ import zipfile
 import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
-from places import CASES
+
+from support.places import CASES
 
 BROKEN = 7
 """One in this many conversations has a record that cannot be read."""

@@ -1,0 +1,1 @@
+"""What tests share, by what it is; the tests themselves are in the folders beside it."""

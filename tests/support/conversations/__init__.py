@@ -1,0 +1,1 @@
+"""Conversations in memory: written in few words, or drawn by hypothesis."""

@@ -1,0 +1,1 @@
+"""Counts over the raw JSON of real logs, without our readers: the oracle of their tests."""

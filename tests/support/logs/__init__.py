@@ -1,0 +1,1 @@
+"""Logs as files, in the forms of the programs that write them."""

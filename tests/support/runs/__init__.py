@@ -1,0 +1,1 @@
+"""Complete runs: builds, commands and processes."""

@@ -1,0 +1,1 @@
+"""Chat templates: embedded, small, and of published packages."""
