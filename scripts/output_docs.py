@@ -8,7 +8,7 @@ from builder.codes import code_texts
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of
-from builder.output.manifest import FindingEntry, Manifest, RunEntry
+from builder.output.manifest import FindingEntry, Manifest, RunEntry, WitnessEntry
 
 PAGE = Path(__file__).parent.parent / "docs" / "output.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end -->\n"
@@ -34,6 +34,7 @@ TABLES = {
     "rejects": "".join(keys_table(Reject)),
     "codes": "".join(codes_table()),
     "manifest": "".join(keys_table(Manifest)),
+    "witness": "".join(keys_table(WitnessEntry)),
     "finding": "".join(keys_table(FindingEntry)),
     "run": "".join(keys_table(RunEntry)),
 }

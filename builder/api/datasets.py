@@ -55,6 +55,7 @@ def verify_dataset(
     as_loaded: bool = False,
     masks: Sequence[str] = (),
     witnesses: Sequence[str] = (),
+    witness_share: float = 1.0,
     replay: Sequence[str] = (),
     workers: int = 1,
     on_report: Callable[[LineReport], object] = ignore,
@@ -63,11 +64,11 @@ def verify_dataset(
 
     `unit` None: the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
-    `summary.masks`; `witnesses` names engines that are asked about each proven sample, `replay`
-    servers whose parsers may change a turn before it is history (docs/verify.md). `on_report` is
-    called with each row's report, in order. Raises UsageError if there is no such dataset or
-    tokenizer. The options of the chat template are those of the dataset's manifest, unless the
-    tokenizer's name has some.
+    `summary.masks`; `witnesses` names engines that are asked about each proven sample, or about a
+    `witness_share` of them, `replay` servers whose parsers may change a turn before it is history
+    (docs/verify.md). `on_report` is called with each row's report, in order. Raises UsageError if
+    there is no such dataset or tokenizer. The options of the chat template are those of the
+    dataset's manifest, unless the tokenizer's name has some.
     """
     from functools import partial
 
@@ -85,7 +86,7 @@ def verify_dataset(
     examine: Any = partial(mask_counts.compared, tuple(trainers)) if trainers else None
     engines, servers = tuple(witnesses_named(witnesses)), tuple(servers_named(replay))
     if engines or servers:
-        examine = Examination(engines, servers, examine)
+        examine = Examination(engines, servers, examine, witness_share)
     summary = Summary()
     chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:

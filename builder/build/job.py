@@ -34,6 +34,7 @@ from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.source import Source
+from builder.verify.witnesses.count import witness_for
 
 
 def no_warning(text: str) -> None:
@@ -64,8 +65,10 @@ def build(
     started = time.time()
     target = _target(config)
     tasks, unreadable = plan(config, target, out)
-    # A missing tokenizer is reported before the work begins.
+    # A missing tokenizer or witness is reported before the work begins.
     evaluation_sets(config.audit.options.sets)
+    for name in config.verify.witnesses.witness:
+        _ = witness_for(name, config.verify.target)
     chosen = config.select.review
     review = read_review(chosen.located) if chosen is not None else None
     if config.normalize.unit != "conversation":

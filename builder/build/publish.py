@@ -34,6 +34,7 @@ from builder.output.manifest import (
     PairsEntry,
     RunEntry,
     TokenizerEntry,
+    WitnessEntry,
 )
 from builder.parallel.pool import (
     OpenPool,
@@ -55,6 +56,7 @@ from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.culprits import culprits
 from builder.verify.dataset import LineReport
+from builder.verify.witnesses.written import ask
 
 REASONS = 20
 """Number of reasons kept for a build that publishes nothing."""
@@ -172,6 +174,18 @@ def publish(
             if not more:
                 break
             changed |= more
+        if built.ledger.samples and config.verify.witnesses.witness:
+            run.phase("witnesses", None)
+            built.witnesses = ask(
+                built.writer.folder,
+                config.verify.target,
+                config.verify.options,
+                config.verify.witnesses,
+                config.split.seed,
+                workers=workers,
+                open_pool=run.pool,
+            )
+            about = replace(about, witnesses=tuple(_witnesses(built, config)))
         for path, picture in pictures(found).items():
             built.writer.write(path, [picture])
         if built.ledger.samples or not built.judged:  # else the conditions are met by nothing
@@ -260,6 +274,19 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
         template_name=target.template_name,
         template_options=dict(target.options),
     )
+
+
+def _witnesses(built: Built, config: Config) -> Iterator[WitnessEntry]:
+    for name, item in built.witnesses.items():
+        yield WitnessEntry(
+            name=name,
+            version=item.version,
+            share=config.verify.witnesses.witness_share,
+            seed=config.split.seed,
+            asked=item.agreed + item.differs,
+            agreed=item.agreed,
+            not_asked=dict(sorted(item.not_asked.items())),
+        )
 
 
 def _is_publishable(built: Built, out: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
@@ -12,6 +12,7 @@ from builder.ledger import Ledger
 from builder.output.folder import Writer
 from builder.report.advice import Advice, Judgement
 from builder.verify.dataset import LineReport
+from builder.verify.witnesses.count import Testimony
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +44,7 @@ class Built:
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
+    witnesses        what other engines make of the samples, by their names
     """
 
     writer: Writer
@@ -68,6 +70,7 @@ class Built:
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)
+    witnesses: Mapping[str, Testimony] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

@@ -13,7 +13,7 @@ import yaml
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
 from builder.card.built import Built
-from builder.card.context import context, parity, recorded, trained
+from builder.card.context import context, parity, recorded, trained, witnesses
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.training import training
@@ -95,7 +95,7 @@ def card(
         f"---\n{head}---\n\n# {plain(config.name)}",
         _summary(built, config),
         _making(made),
-        _proof(target, config, ledger, built.audit),
+        _proof(target, config, built),
         *context(built),
         *recorded(built),
         _ledger(ledger, options),
@@ -195,13 +195,15 @@ def _non_default(item: Json) -> Json:
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
 
 
-def _proof(target: Target, config: Config, ledger: Ledger, found: Audit | None) -> str:
+def _proof(target: Target, config: Config, built: Built) -> str:
+    samples = number(built.ledger.samples)
     rows: list[tuple[Cell, ...]] = [
-        ("samples verified", f"{number(ledger.samples)} of {number(ledger.samples)}"),
-        *trained(found),
+        ("samples verified", f"{samples} of {samples}"),
+        *trained(built.audit),
         ("tokenizer", Code(str(without_folders(config.verify.tokenizer.published)))),
         ("chat template", Code(target.template_name)),
         ("its sha256", Code(target.template_sha256)),
+        *witnesses(built, config),
     ]
     return "\n".join(["## Verification", "", _PROOF, "", *table(("", ""), rows)])
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from builder.audit.result import Audit
 from builder.card.built import Built
-from builder.card.markdown import Code, table
+from builder.card.markdown import Cell, Code, plain, table
+from builder.config import Config
 from builder.conversation import LEVELS, MISSING
 from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.options import Unit
 from builder.text import number
+from builder.verify.witnesses.count import result
 
 _SHOWN = 50
 """Rows of the table of codes: inputs that are datasets may contain any codes."""
@@ -91,3 +93,12 @@ def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
     for mode, count in found.facts.parity.items():
         title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"
+
+
+def witnesses(built: Built, config: Config) -> Iterator[tuple[str, Cell]]:
+    """Yields a table row for each engine that was asked about the samples."""
+    share = config.verify.witnesses.witness_share
+    drawn = f", asked about a share of {share:g}, seed {config.split.seed}" if share < 1 else ""
+    for name, item in built.witnesses.items():
+        version = f"; {item.version}" if item.version else ""
+        yield f"witness {name}", plain(f"{result(item)}{drawn}{version}", 400)

@@ -25,9 +25,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def common(
-    version: options.Version = False,
-) -> None:
+def common(version: options.Version = False) -> None:
     """Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte."""
     if version:
         from builder.cli.version import print_version
@@ -109,6 +107,7 @@ def verify(
     chat_template: options.ChatTemplate = None,
     masks: options.Masks = None,
     witness: options.Witness = None,
+    witness_share: options.WitnessShare = 1.0,
     replay: options.Replay = None,
     schema: options.Schema = "report",
     unit: options.TrainingUnit = None,
@@ -129,6 +128,7 @@ def verify(
         tokenizers=[with_template(name, chat_template) for name in tokenizer or ["qwen3"]],
         masks=masks or [],
         witnesses=witness or [],
+        witness_share=witness_share,
         replay=replay or [],
         options=VerifyOptions(schema, parity, mode),
         unit=unit,

@@ -43,6 +43,7 @@ from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.report.advice import worst
 from builder.sources.store import is_url, local_path
 from builder.text import counted
+from builder.verify.witnesses.count import lines
 
 
 def run_build(
@@ -117,7 +118,8 @@ def summarise(
             warn(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
         warn(f"no sample could be built: {where}")
         return 1
-    return 1 if built.bugs or (strict and (rejected or built.changed_by_loader)) else 0
+    differs = any(item.differs for item in built.witnesses.values())
+    return 1 if built.bugs or (strict and (rejected or built.changed_by_loader or differs)) else 0
 
 
 def _nothing_in(ledger: Ledger, config: Config) -> str:
@@ -266,6 +268,7 @@ def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
             " writes them for each trainer (docs/export.md)"
         )
     yield from _recorded(built)
+    yield from map(escaped, lines(built.witnesses))
     if verbose:
         yield from _details(built)
 

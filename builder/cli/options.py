@@ -94,6 +94,10 @@ Witness = Annotated[
         metavar="NAME,…", help="Ask other engines: llama.cpp, sglang, transformers, xgrammar."
     ),
 ]
+WitnessShare = Annotated[
+    float,
+    typer.Option(min=0, max=1, help="The share of the samples that --witness asks about."),
+]
 Replay = Annotated[
     list[str] | None,
     typer.Option(metavar="SERVER,…", help="Count turns that drift when sent back: vllm, sglang."),

@@ -97,6 +97,27 @@ class ContextEntry:
     missing: Mapping[str, int] = key(COUNTS, "trained turns by what their context lacks")
 
 
+def _number(value: Json) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else 0  # type: ignore[return-value]  # narrowed by `is_number`
+
+
+NUMBER = Kind("number", _number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessEntry:
+    """What another engine makes of the samples."""
+
+    name: str = key(TEXT, "name of the engine (docs/verify.md)")
+    version: str = key(TEXT, "its version")
+    share: float = key(NUMBER, "`verify.witness_share`: the share of the samples that was drawn")
+    seed: int = key(COUNT, "`split.seed`, with which they were drawn")
+    asked: int = key(COUNT, "samples that it was asked about")
+    agreed: int = key(COUNT, "samples that it renders or reads as they are meant")
+    not_asked: Mapping[str, int] = key(COUNTS, "drawn samples that it cannot be asked about")
+
+
 REPORTED = "report"
 AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
 GATE = Kind("text", lambda value: value if isinstance(value, str) and value else REPORTED)
@@ -124,14 +145,6 @@ class AuditEntry:
     """The results of the audits."""
 
     findings: tuple[FindingEntry, ...] = key(each(FindingEntry), "the findings")
-
-
-def _number(value: Json) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else 0  # type: ignore[return-value]  # narrowed by `is_number`
-
-
-NUMBER = Kind("number", _number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +194,9 @@ class Manifest:
     versions: Mapping[str, Json] = key(OBJECT, "versions of the packages that affect the bytes")
     tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were proven against")
     ledger: Ledger | None = key(LEDGER, "what became of every record, conversation and call")
+    witnesses: tuple[WitnessEntry, ...] = key(
+        each(WitnessEntry), "what other engines make of the samples", optional=True
+    )
     preferences: PairsEntry = key(one(PairsEntry), "counts of preference pairs")
     context: ContextEntry = key(
         one(ContextEntry), "how well the contexts of trained turns are known", optional=True

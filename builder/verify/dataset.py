@@ -175,12 +175,13 @@ def checked_rows(
     for row in dataset_rows(dataset, verifier.target.style):
         sample = row.sample
         if isinstance(sample, Sample):
-            yield row, sample, _check(row, sample, verifier, unit)
+            yield row, sample, check_row(row, sample, verifier, unit)
         else:
             yield row, None, Verdict(sample)
 
 
-def _check(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None) -> Verdict:
+def check_row(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | None) -> Verdict:
+    """Returns the verdict on a row's sample; `unit` None: the one in its meta line."""
     chosen, reading = row.targets(sample, unit), row.reading
     verdict = verifier.check(sample, reading.dialogue, chosen, late_system=row.late_system)
     if reading.text is not None and verdict.text and verdict.text != reading.text:
@@ -225,7 +226,7 @@ def _report(
     row = replace(item.row, style=verifier.target.style) if item.row.foreign else item.row
     sample = row.sample
     if isinstance(sample, Sample):
-        verdict = _check(row, sample, verifier, item.unit)
+        verdict = check_row(row, sample, verifier, item.unit)
     else:
         verdict = Verdict(sample)
     masks: Mapping[str, Any] = {}

@@ -14,6 +14,7 @@ from support.templates.targets import with_template
 
 from builder import cli
 from builder.api import verify_dataset
+from builder.output.manifest import Manifest, WitnessEntry
 from builder.problem import UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.tokenizer import target_for
@@ -217,6 +218,69 @@ def test_results_as_json(rows, capsys):
     found = result["witnesses"]["llama.cpp"]
     assert (found["agreed"], found["differs"], found["not_asked"]) == (1, 2, {})
     assert result["replay"] == {"vllm": {"turns": 3, "with_text": 3, "drifting": 3}}
+
+
+def test_a_share_of_the_samples(rows):
+    asked = {}
+    for share in (0.0, 0.5, 1.0):
+        summary = verify_dataset(str(rows), witnesses=["transformers"], witness_share=share)
+        asked[share] = count.testimonies(summary.masks, ["transformers"])["transformers"].agreed
+    lines = rows.read_bytes().splitlines()
+    drawn = sum(count.is_drawn(line, 0.5, 0) for line in lines)
+    assert asked == {0.0: 0, 0.5: drawn, 1.0: 3}
+
+
+def test_a_share_is_a_part_of_a_larger_one_and_depends_on_the_seed():
+    drawn = {
+        (share, seed): {at for at in range(400) if count.is_drawn(b"%d" % at, share, seed)}
+        for share in (0.1, 0.3)
+        for seed in (0, 1)
+    }
+    assert drawn[0.1, 0] < drawn[0.3, 0]
+    assert drawn[0.3, 0] != drawn[0.3, 1]
+    assert 80 < len(drawn[0.3, 0]) < 160
+
+
+CONFIG = "verify: {witness: [llama.cpp]}\nsplit: {seed: 7}\n"
+
+
+@pytest.mark.usefixtures("doubting")
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_build_asks_witnesses_and_records_it(rows, tmp_path, strict, capsys):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    out = tmp_path / "out"
+    command = ["build", str(rows), "-o", str(out), "-c", str(tmp_path / "c.yaml"), "--workers", "1"]
+    assert cli.main([*command, *(["--strict"] if strict else [])]) == int(strict)
+    assert "witness llama.cpp (of a test): agrees on 1 of 3 samples" in capsys.readouterr().out
+    (entry,) = Manifest.of(out).witnesses
+    assert entry == WitnessEntry(
+        name="llama.cpp", version="of a test", share=1.0, seed=7, asked=3, agreed=1, not_asked={}
+    )
+    card = (out / "README.md").read_text()
+    assert "| witness llama.cpp | agrees on 1 of 3 samples" in card
+    assert "of a test" in card
+
+
+@pytest.mark.usefixtures("doubting")
+def test_a_merge_asks_no_witnesses(rows, tmp_path):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    for name, options in (("a", []), ("b", ["-c", str(tmp_path / "c.yaml")])):
+        assert cli.main(["build", str(rows), "-o", str(tmp_path / name), *options]) == 0
+    folders = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert cli.main(["merge", *folders, "-o", str(tmp_path / "c")]) == 0
+    merged = Manifest.of(tmp_path / "c")
+    assert merged.ledger.samples == 3
+    assert not merged.witnesses
+    assert merged.config["verify"]["witness"] == []
+
+
+def test_a_build_without_a_witness_that_it_names_does_not_begin(rows, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ggufdoctor.engines.llamacpp_engine", None)
+    count.witness_for.cache_clear()
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    command = ["build", str(rows), "-o", str(tmp_path / "out"), "-c", str(tmp_path / "c.yaml")]
+    assert cli.main(command) == 2
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_witness_that_is_not_installed_says_how_to_install_it(rows, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,23 +65,37 @@ class Examination:
     """Examines a proven sample: asks witnesses, counts turns that drift, and calls `also`.
 
     Results are {"witness:NAME": Testimony} and {"replay:SERVER": Drift}, with those of `also`.
+    Witnesses are asked about a `share` of the samples, drawn with the `seed`.
     """
 
     witnesses: tuple[str, ...]
     servers: tuple[str, ...] = ()
     also: Examine | None = None
+    share: float = 1.0
+    seed: int = 0
 
     def __call__(
         self, sample: Sample, text: str, spans: Spans, target: Target
     ) -> Mapping[str, Any]:
         """Returns the results. Raises UsageError if a witness is not installed."""
         found: dict[str, Any] = dict(self.also(sample, text, spans, target)) if self.also else {}
+        is_asked = bool(self.witnesses) and is_drawn(sample.line, self.share, self.seed)
+        if not is_asked and not self.servers:
+            return found
         case = case_of(sample, text, spans, target)
-        for name in self.witnesses:
+        for name in self.witnesses if is_asked else ():
             found[f"witness:{name}"] = _testimony(witness_for(name, target.reference), case)
         for server in self.servers:
             found[f"replay:{server}"] = drift(server, case)
         return found
+
+
+def is_drawn(line: bytes, share: float, seed: int) -> bool:
+    """Returns whether a sample, given as its line in data/, is in the share that is asked about."""
+    if share >= 1:
+        return True
+    digest = hashlib.blake2b(b"witness %d\n" % seed + line, digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64 < share
 
 
 def testimonies(results: Mapping[str, Any], witnesses: Sequence[str]) -> dict[str, Testimony]:
@@ -95,6 +111,7 @@ def drifts(results: Mapping[str, Any], servers: Sequence[str]) -> dict[str, Drif
 @cache
 def witness_for(name: str, reference: str) -> Witness:
     """Returns this process's witness for a target. Raises UsageError if it is not installed."""
+    atexit.register(witness_for.cache_clear)  # WASM complains if it is freed after its modules
     return WITNESSES[name](target_for(reference))
 
 
@@ -125,9 +142,15 @@ def lines(found: Mapping[str, Testimony]) -> list[str]:
     """Returns a line for each witness, and its first differences."""
     shown: list[str] = []
     for name, item in found.items():
-        asked = item.agreed + item.differs
-        text = f"witness {name} ({item.version}): agrees on {item.agreed:,} of {asked:,} samples"
-        others = [f"{count:,}: {reason}" for reason, count in sorted(item.not_asked.items())]
-        shown.append(text + (f"; not asked: {', '.join(others)}" if others else ""))
+        version = f" ({item.version})" if item.version else ""
+        shown.append(f"witness {name}{version}: {result(item)}")
         shown += [f"    {example}" for example in item.examples]
     return shown
+
+
+def result(item: Testimony) -> str:
+    """Returns the counts in words."""
+    asked = item.agreed + item.differs
+    others = [f"{count:,}: {reason}" for reason, count in sorted(item.not_asked.items())]
+    left_out = f"; not asked: {', '.join(others)}" if others else ""
+    return f"agrees on {item.agreed:,} of {asked:,} samples{left_out}"
