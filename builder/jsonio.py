@@ -13,8 +13,9 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import orjson
 
@@ -207,12 +208,21 @@ def dumps(value: Json) -> str:
     return _ENCODER.encode(value)
 
 
-def packed(value: Json) -> bytes:
-    """Encodes a value compactly for internal files; a lone surrogate becomes "?"."""
+def packed(value: object) -> bytes:
+    """Encodes a value compactly for internal files; a lone surrogate becomes "?".
+
+    Dataclasses become objects, bytes hexadecimal digits.
+    """
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, default=bytes.hex)
     except orjson.JSONEncodeError:
-        return dumps(value).encode("utf-8", "replace")
+        return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, bytes):
+        return value.hex()
+    return {item.name: getattr(value, item.name) for item in fields(value)}
 
 
 def quoted(text: str) -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from builder.build.preferences import Corrected, abandonment, alternative
 from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.prove import VerifiedExample, prepare, prove
-from builder.build.results import ConversationEntry, ResultSummary, ResultWriter, SampleEntry
+from builder.build.results import ResultSummary, ResultWriter
 from builder.build.sample_meta import Converted, license_of, sample_meta
 from builder.build.spool import Spool
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
@@ -32,6 +32,7 @@ from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
 from builder.select.splits import session_digest
+from builder.select.table import ConversationEntry, SampleEntry
 from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 from builder.verify.verifier import Verifier
@@ -266,7 +267,7 @@ def _conversation(
         ConversationEntry(
             code,
             tuple(samples),
-            prefixes,
+            b"".join(prefixes),
             outcomes,
             tools_source,
             session,

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from builder.build.preferences import Matched, match
-from builder.build.results import ChunkResult, ConversationEntry
+from builder.build.results import ChunkResult
 from builder.card.built import Built, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
@@ -34,7 +34,13 @@ from builder.sample import Sample
 from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
-from builder.select.table import ConversationRow, Table
+from builder.select.table import (
+    ConversationEntry,
+    ConversationRow,
+    SampleEntry,
+    SampleRow,
+    Table,
+)
 
 LOADER = "loader"
 """Code of samples that `datasets` does not give back as written."""
@@ -131,44 +137,39 @@ def _row(
     options: ChoiceOptions,
     review: Review | None,
 ) -> ConversationRow:
+    """Returns the row of a conversation; `samples` are the values of its samples, or empty."""
     select = options.select
-    is_kept = select.unreviewed == "keep"
     last = samples[-1] if samples else {}
-    metas = [SampleMeta.read(item) for item in samples]
+    rows = (
+        [
+            _sample_row(item, values, select, review)
+            for item, values in zip(entry.samples, samples, strict=True)
+        ]
+        if samples
+        else map(SampleRow, entry.samples)
+    )
     return ConversationRow(
+        entry,
+        tuple(rows),
         source=source,
-        code=entry.code and intern(entry.code),
         weight=weight,
-        session=entry.session,
-        prefixes=b"".join(entry.prefixes),
-        ends=b"".join(item.prefix for item in entry.samples),
-        tokens=tuple(item.tokens for item in entry.samples),
-        calls=tuple(item.calls for item in entry.samples),
-        levels=tuple(item.levels for item in entry.samples),
-        missing=tuple(
-            tuple((intern(code), count) for code, count in item.missing) for item in entry.samples
-        ),
-        weighted=tuple(item.is_weighted for item in entry.samples),
-        recorded=tuple(intern(item.recorded) for item in entry.samples),
-        patterns=tuple(intern(item.pattern) for item in metas),
-        refusals=tuple(select.refusal(item) for item in samples) if select.where else (),
-        reviews=tuple(review.refusal(item.id, unreviewed=is_kept) for item in metas)
-        if review is not None
-        else (),
+        format=entry.format or result.summary.format or UNKNOWN,
         group=intern(select.group(last)),
         stratum=intern(select.stratum(last)),
-        call_keys=tuple(key for key, _ in entry.calls),
-        call_codes=tuple(code and intern(code) for _, code in entry.calls),
-        tools_source=intern(entry.tools_source),
-        format=entry.format or result.summary.format or UNKNOWN,
-        models=tuple(
-            intern(", ".join(name or UNKNOWN for name in item.models)) for item in entry.samples
-        ),
-        license=intern(entry.license or UNKNOWN),
-        alternative=entry.alternative,
-        left_out=entry.left_out,
-        pairs=tuple(item.pairs for item in entry.samples),
-        without_secrets=entry.without_secrets,
+    )
+
+
+def _sample_row(
+    entry: SampleEntry, values: dict[str, Json], select: SelectOptions, review: Review | None
+) -> SampleRow:
+    meta = SampleMeta.read(values)
+    return SampleRow(
+        entry,
+        pattern=intern(meta.pattern),
+        refusal=select.refusal(values) if select.where else None,
+        review=review.refusal(meta.id, unreviewed=select.unreviewed == "keep")
+        if review is not None
+        else None,
     )
 
 
@@ -229,48 +230,54 @@ def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
             outcomes = _calls_of_written(row, codes)
         else:
             code = _count_unused(ledger, row, codes)
-            outcomes = (own or code for own in row.call_codes)
-        calls.add(zip(row.call_keys, outcomes, strict=True))
+            outcomes = ((key, own or code) for key, own in row.entry.calls)
+        calls.add(outcomes)
     calls.count(ledger)
 
 
 def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | None]) -> None:
-    written = [at for at, code in enumerate(codes) if code is None]
+    entries = row.entry.samples
+    written = [item for item, code in zip(entries, codes, strict=True) if code is None]
     built.ledger.built += 1
     built.ledger.samples += len(written)
-    for at in written:
-        built.tokens += row.tokens[at]
-        counted = zip(LEVELS, row.levels[at], strict=True)
+    for item in written:
+        built.tokens += item.tokens
+        counted = zip(LEVELS, item.levels, strict=True)
         built.context_levels.update({level: count for level, count in counted if count})
-        built.context_missing.update(dict(row.missing[at]))
-        built.is_weighted |= row.weighted[at]
-        if row.recorded[at]:
-            built.tokens_recorded[row.recorded[at]] += 1
-        built.origins[Origin(row.format, row.models[at], row.license)] += 1
-    built.tools_sources[row.tools_source] += len(written)
+        built.context_missing.update(dict(item.missing))
+        built.is_weighted |= item.is_weighted
+        if item.recorded:
+            built.tokens_recorded[item.recorded] += 1
+        models = ", ".join(name or UNKNOWN for name in item.models)
+        built.origins[Origin(row.format, models, row.entry.license or UNKNOWN)] += 1
+    built.tools_sources[row.entry.tools_source] += len(written)
 
 
-def _calls_of_written(row: ConversationRow, codes: Sequence[str | None]) -> Iterator[str | None]:
-    """Yields for each call the code for which it is dropped, or None if it is kept.
+def _calls_of_written(
+    row: ConversationRow, codes: Sequence[str | None]
+) -> Iterator[tuple[bytes, str | None]]:
+    """Yields for each call its key and the code for which it is dropped, or None if it is kept.
 
     A call that is only in samples that were not selected has their code; duplicates count as kept.
     """
     kept_codes = (None, DUPLICATE, NEAR_DUPLICATE)
     kept = [
-        range(*calls) for calls, code in zip(row.calls, codes, strict=True) if code in kept_codes
+        range(*item.calls)
+        for item, code in zip(row.entry.samples, codes, strict=True)
+        if code in kept_codes
     ]
     others = [code for code in codes if code not in kept_codes]
-    for ordinal, own in enumerate(row.call_codes):
+    for ordinal, (key, own) in enumerate(row.entry.calls):
         is_kept = not others or any(ordinal in calls for calls in kept)
-        yield own if own is not None or is_kept else others[0]
+        yield key, own if own is not None or is_kept else others[0]
 
 
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
     """Counts a conversation without written samples; returns the code for its calls."""
     reasons = [code for code in codes if code not in (None, DUPLICATE)]
-    if not codes and row.code != DUPLICATE:
-        ledger.conversations_rejected[str(row.code)] += 1
-        return str(row.code)
+    if not codes and row.entry.code != DUPLICATE:
+        ledger.conversations_rejected[str(row.entry.code)] += 1
+        return str(row.entry.code)
     if not reasons:
         ledger.duplicates += 1
         return DUPLICATE
@@ -284,12 +291,12 @@ def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
     for row, codes in choice.by_conversation(table):
-        built.pairs_left_out.update(dict(row.left_out))
-        for count, code in zip(row.pairs, codes, strict=True):
+        built.pairs_left_out.update(dict(row.entry.left_out))
+        for item, code in zip(row.entry.samples, codes, strict=True):
             if code is None:
-                built.pairs += count
-            elif count:
-                built.pairs_left_out["not_selected"] += count
+                built.pairs += item.pairs
+            elif item.pairs:
+                built.pairs_left_out["not_selected"] += item.pairs
 
 
 def _write(
@@ -326,7 +333,9 @@ def _write(
 def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
     """Returns {split: for each sample in it whether redaction found no secret}."""
     found: dict[str, bytearray] = {}
-    of_samples = chain.from_iterable(repeat(row.without_secrets, row.samples) for row in table)
+    of_samples = chain.from_iterable(
+        repeat(row.entry.without_secrets, len(row.samples)) for row in table
+    )
     for split, without_secrets in zip(choice.splits, of_samples, strict=True):
         if split is not None:
             found.setdefault(split, bytearray()).append(without_secrets)

@@ -17,13 +17,7 @@ from pathlib import Path
 from builder.audit.run import evaluation_sets
 from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.publish import Phase, PublishContext, no_phase, publish
-from builder.build.results import (
-    ChunkResult,
-    ConversationEntry,
-    ResultSummary,
-    ResultWriter,
-    SampleEntry,
-)
+from builder.build.results import ChunkResult, ResultSummary, ResultWriter
 from builder.card.built import Built
 from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Context, Json
@@ -41,6 +35,7 @@ from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
+from builder.select.table import ConversationEntry, SampleEntry
 from builder.verify.options import WitnessOptions
 
 DECIDED = ("normalize", "train", "verify", "limits")
@@ -221,7 +216,7 @@ def _entry(
     return ConversationEntry(
         None,
         tuple(samples),
-        longest,
+        b"".join(longest),
         tuple((key, None) for key in calls),
         meta.tools_source,
         session,

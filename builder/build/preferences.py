@@ -146,21 +146,22 @@ def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) 
     there is an abandoned conversation.
     """
     matched = Matched()
-    abandoned = [(row, row.alternative) for row in table if row.alternative is not None]
+    abandoned = [(row, left) for row in table if (left := row.entry.alternative) is not None]
     if not abandoned:
         return matched
     scopes: dict[int | bytes, Successors] = {_scope(*item): Successors() for item in abandoned}
     numbered = enumerate(samples)
     for row in table:
-        places = (scopes.get(row.source), scopes.get(row.session))
-        searched = [found for found in places if found is not None and row.alternative is None]
-        for at in range(row.samples):
+        places = (scopes.get(row.source), scopes.get(row.entry.session))
+        is_used = row.entry.alternative is None
+        searched = [successors for successors in places if successors is not None and is_used]
+        for sample in row.samples:
             number, (line, meta) = next(numbered)
             if searched and choice.splits[number] is not None:
-                is_last = at == row.samples - 1
+                is_last = sample is row.samples[-1]
                 for successor in _successors(number, line, meta, is_last=is_last):
-                    for found in searched:
-                        found.add(successor)
+                    for successors in searched:
+                        successors.add(successor)
     seen: set[tuple[int, int, str]] = set()
     for row, left in abandoned:
         pair = scopes[_scope(row, left)].pair(left)
@@ -179,7 +180,7 @@ def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) 
 
 def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
     """Returns where the successor may be: the number of a source or the key of a session."""
-    return row.session if left.reason in WITHIN_SESSION else row.source
+    return row.entry.session if left.reason in WITHIN_SESSION else row.source
 
 
 def _successors(

@@ -28,145 +28,16 @@ from typing import Any, BinaryIO
 
 from builder.conversation import Json
 from builder.dataset.rejects import Reject
-from builder.jsonio import JsonFault, dumps, loads, packed
+from builder.jsonio import JsonFault, dumps, loads
 from builder.ledger import Ledger
 from builder.problem import Problem
 from builder.scrub.redact import Scrubber
-from builder.select.alternatives import Alternative
+from builder.select.table import ConversationEntry
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder7"
+_MARK = b"builder8"
 BUFFER_BYTES = 1 << 20
 """Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampleEntry:
-    """The description of one sample of a result.
-
-    prefix       digest of the dialogue's messages up to its end
-    calls        [first, end) of the conversation's calls that it contains
-    levels       number of its targets at each of LEVELS, the lowest first
-    missing      (code of `MISSING`, number of its targets with this code)
-    is_weighted  whether it has weights
-    pairs        number of preference pairs in its meta line
-    models       the models of its targets, each once; None: not logged
-    recorded     "equal" or the cause of a difference to the tokens in the log; "": it has none
-    """
-
-    prefix: bytes
-    tokens: int
-    calls: tuple[int, int] = (0, 0)
-    levels: tuple[int, ...] = ()
-    missing: tuple[tuple[str, int], ...] = ()
-    is_weighted: bool = False
-    pairs: int = 0
-    models: tuple[str | None, ...] = ()
-    recorded: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationEntry:
-    """The outcome of one conversation.
-
-    code         why it or one of its samples was rejected, or None
-    samples      its proven samples, in order; empty if the conversation is rejected
-    prefixes     digests of the dialogue's messages up to each assistant turn
-    calls        (call key, drop code or None) of each call; the key of a call that is identified
-                 only by its position begins with a zero byte
-    session      identifies the session for `builder.select.splits`
-    format       the name of its format, if it differs from that of the result
-    alternative  the abandoned conversation that may be one side of a preference pair
-    left_out     (code, number) of corrections that are not certain preference pairs
-    without_secrets  whether the texts of its samples were searched for secrets, and there was none
-    """
-
-    code: str | None
-    samples: tuple[SampleEntry, ...] = ()
-    prefixes: tuple[bytes, ...] = ()
-    calls: tuple[tuple[bytes, str | None], ...] = ()
-    tools_source: str = "none"
-    session: bytes = b""
-    license: str | None = None
-    format: str | None = None
-    alternative: Alternative | None = None
-    left_out: tuple[tuple[str, int], ...] = ()
-    without_secrets: bool = False
-
-    def to_json(self) -> bytes:
-        """Encodes the entry as one line."""
-        samples: list[Json] = [
-            [
-                item.prefix.hex(),
-                item.tokens,
-                list(item.calls),
-                list(item.levels),
-                [[code, count] for code, count in item.missing],
-                item.is_weighted,
-                item.pairs,
-                list(item.models),
-                item.recorded,
-            ]
-            for item in self.samples
-        ]
-        return packed(
-            [
-                self.code,
-                samples,
-                [prefix.hex() for prefix in self.prefixes],
-                [[key.hex(), code] for key, code in self.calls],
-                self.tools_source,
-                self.session.hex(),
-                self.license,
-                self.format,
-                self.alternative.to_json() if self.alternative is not None else None,
-                [[code, count] for code, count in self.left_out],
-                self.without_secrets,
-            ]
-        )
-
-    @classmethod
-    def from_json(cls, line: bytes) -> ConversationEntry:
-        """Parses an entry written by `to_json`."""
-        values: Any = loads(line)
-        code, samples, prefixes, calls, tools_source, session, license_, form, *rest = values
-        alternative, left_out, without_secrets = rest
-        return cls(
-            code,
-            tuple(
-                SampleEntry(
-                    bytes.fromhex(prefix),
-                    tokens,
-                    (first, end),
-                    tuple(levels),
-                    tuple((code, count) for code, count in missing),
-                    weighted,
-                    pairs,
-                    tuple(models),
-                    recorded,
-                )
-                for (
-                    prefix,
-                    tokens,
-                    (first, end),
-                    levels,
-                    missing,
-                    weighted,
-                    pairs,
-                    models,
-                    recorded,
-                ) in samples
-            ),
-            tuple(map(bytes.fromhex, prefixes)),
-            tuple((bytes.fromhex(key), drop) for key, drop in calls),
-            tools_source,
-            bytes.fromhex(session),
-            license_,
-            form,
-            alternative and Alternative.from_json(alternative),
-            tuple((code, count) for code, count in left_out),
-            without_secrets,
-        )
 
 
 @dataclass(slots=True)

@@ -9,11 +9,10 @@ same tools, but differs from it. Uncertain cases are left out and counted by cod
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builder.conversation import Json
 from builder.dataset.meta import Preference
 from builder.qwen3.flatten import flat_turn
 from builder.sample import Dialogue, Turn
@@ -50,6 +49,16 @@ class Answer:
     thought: str
     calls: tuple[tuple[str, str], ...]
 
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> Answer:
+        """Returns the answer that the line of its conversation describes."""
+        return cls(
+            context=bytes.fromhex(value["context"]),
+            content=value["content"],
+            thought=value["thought"],
+            calls=tuple((name, arguments) for name, arguments in value["calls"]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -68,27 +77,15 @@ class Alternative:
     tools: bytes = b""
     answers: tuple[Answer, ...] = ()
 
-    def to_json(self) -> Json:
-        """Returns the alternative as a JSON value."""
-        answers: list[Json] = [
-            [item.context.hex(), item.content, item.thought, [list(call) for call in item.calls]]
-            for item in self.answers
-        ]
-        return [self.reason, self.record, self.fault, self.tools.hex(), answers]
-
     @classmethod
-    def from_json(cls, value: Any) -> Alternative:
-        """Parses the value written by `to_json`."""
-        reason, record, fault, tools, answers = value
+    def of(cls, value: Mapping[str, Any]) -> Alternative:
+        """Returns the alternative that the line of its conversation describes."""
         return cls(
-            reason,
-            record,
-            fault,
-            bytes.fromhex(tools),
-            tuple(
-                Answer(bytes.fromhex(context), content, thought, tuple(map(tuple, calls)))
-                for context, content, thought, calls in answers
-            ),
+            reason=value["reason"],
+            record=value["record"],
+            fault=value["fault"],
+            tools=bytes.fromhex(value["tools"]),
+            answers=tuple(map(Answer.of, value["answers"])),
         )
 
 

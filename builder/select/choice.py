@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 from builder.select.budget import beyond_budget
 from builder.select.conditions import SHARES, TOTAL, SelectOptions
@@ -55,8 +56,8 @@ class Choice:
         """Yields each conversation with the codes of its samples."""
         number = 0
         for row in table:
-            yield row, self.codes[number : number + row.samples]
-            number += row.samples
+            yield row, self.codes[number : number + len(row.samples)]
+            number += len(row.samples)
 
 
 def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = None) -> Choice:
@@ -64,9 +65,8 @@ def choose(table: Table, options: ChoiceOptions, find_near: FindNear | None = No
     codes: list[str | None] = []
     seed = options.split.seed
     for row in table:
-        is_within = is_taken(row.session, row.weight, seed)
-        refusals = row.refusals or (None,) * row.samples
-        codes += refusals if is_within else ["weight"] * row.samples
+        is_within = is_taken(row.entry.session, row.weight, seed)
+        codes += [sample.refusal if is_within else "weight" for sample in row.samples]
     repeats = exact_duplicates(
         table, [code is not None for code in codes], in_pieces=options.in_pieces
     )
@@ -91,11 +91,9 @@ def _review(table: Table, codes: list[str | None]) -> None:
 
     This comes after duplicates, so that no copy of a rejected sample takes its place.
     """
-    number = 0
-    for row in table:
-        for at, code in enumerate(row.reviews, start=number):
-            codes[at] = codes[at] or code
-        number += row.samples
+    samples = chain.from_iterable(row.samples for row in table)
+    for number, sample in enumerate(samples):
+        codes[number] = codes[number] or sample.review
 
 
 def _leave_out(codes: list[str | None], numbers: Iterable[int], code: str) -> None:
@@ -112,8 +110,8 @@ def _written(
     """
     number = 0
     for row in table:
-        first, number = number, number + row.samples
-        if chosen := [at for at in range(first, number) if codes[at] is None]:
+        first, number = number, number + len(row.samples)
+        if chosen := [sample for sample in range(first, number) if codes[sample] is None]:
             yield row, first, chosen
 
 
@@ -122,7 +120,7 @@ Measure = Callable[[ConversationRow, Sequence[int]], tuple[str, int]]
 
 
 def _samples_by_pattern(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
-    return row.patterns[chosen[-1]], len(chosen)  # the pattern of the longest sample
+    return row.samples[chosen[-1]].pattern, len(chosen)  # the pattern of the longest sample
 
 
 def _samples_by_group(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
@@ -130,7 +128,7 @@ def _samples_by_group(row: ConversationRow, chosen: Sequence[int]) -> tuple[str,
 
 
 def _tokens_by_stratum(row: ConversationRow, chosen: Sequence[int]) -> tuple[str, int]:
-    return row.stratum, sum(row.tokens[at] for at in chosen)
+    return row.stratum, sum(row.samples[position].entry.tokens for position in chosen)
 
 
 def _leave_out_surplus(
@@ -143,11 +141,13 @@ def _leave_out_surplus(
     """Leaves out conversations; `surplus` returns their positions among all that are written."""
     written = list(_written(table, codes))
     candidates = [
-        Candidate(*measure(row, [at - first for at in chosen]), row.prefixes[-DIGEST_BYTES:])
+        Candidate(
+            *measure(row, [number - first for number in chosen]), row.entry.prefixes[-DIGEST_BYTES:]
+        )
         for row, first, chosen in written
     ]
-    for at in surplus(candidates):
-        _leave_out(codes, written[at][2], code)
+    for position in surplus(candidates):
+        _leave_out(codes, written[position][2], code)
 
 
 def _splits(
@@ -156,8 +156,8 @@ def _splits(
     """Returns the split of each sample."""
     splits: list[str | None] = [None] * len(codes)
     written = list(_written(table, codes))
-    groups = [(row.session, row.prefixes[:DIGEST_BYTES]) for row, _, _ in written]
+    groups = [(row.entry.session, row.entry.prefixes[:DIGEST_BYTES]) for row, _, _ in written]
     for (_, _, chosen), split in zip(written, assign(groups, options), strict=True):
-        for at in chosen:
-            splits[at] = split
+        for number in chosen:
+            splits[number] = split
     return splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builder.select.table import DIGEST_BYTES, Table, split_digests
+from builder.select.table import DIGEST_BYTES, ConversationEntry, Table, split_digests
 
 
 def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool) -> set[int]:
@@ -14,31 +14,33 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
     duplicate: the longest is kept, the first among equals. If samples may be parts of conversations
     (`in_pieces`), a turn that two conversations share is also kept only once.
     """
-    conversations: list[tuple[range, bytes, bytes]] = []
-    number = 0
+    conversations: list[tuple[int, ConversationEntry]] = []
+    first = 0
     for row in table:
-        own = range(number, number + row.samples)
-        number = own.stop
-        if not all(left_out[at] for at in own):  # true for a rejected conversation, which has none
-            conversations.append((own, row.prefixes, row.ends))
-    whole = {prefixes[-DIGEST_BYTES:] for _, prefixes, _ in conversations}
+        end = first + len(row.samples)
+        if not all(left_out[first:end]):  # true for a rejected conversation, which has no samples
+            conversations.append((first, row.entry))
+        first = end
+    whole = {entry.prefixes[-DIGEST_BYTES:] for _, entry in conversations}
     beginnings = {
         prefix
-        for _, prefixes, _ in conversations
-        for prefix in split_digests(prefixes[:-DIGEST_BYTES])
+        for _, entry in conversations
+        for prefix in split_digests(entry.prefixes[:-DIGEST_BYTES])
         if prefix in whole
     }
-    found: set[int] = set()
+    duplicates: set[int] = set()
     kept_ends: set[bytes] = set()
-    for own, prefixes, ends in conversations:
-        last = prefixes[-DIGEST_BYTES:]
+    for first, entry in conversations:
+        last = entry.prefixes[-DIGEST_BYTES:]
         is_duplicate = last not in whole or last in beginnings
         chosen = [
-            (at, end) for at, end in zip(own, split_digests(ends), strict=True) if not left_out[at]
+            (number, sample.prefix)
+            for number, sample in enumerate(entry.samples, start=first)
+            if not left_out[number]
         ]
-        found.update(at for at, end in chosen if is_duplicate or end in kept_ends)
+        duplicates.update(number for number, end in chosen if is_duplicate or end in kept_ends)
         if not is_duplicate:
             whole.discard(last)  # the next equal conversation is a duplicate
             if in_pieces:
                 kept_ends.update(end for _, end in chosen)
-    return found
+    return duplicates

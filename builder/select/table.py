@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
+from typing import Any
 
+from builder.jsonio import loads, packed
 from builder.select.alternatives import Alternative
 
 DIGEST_BYTES = 16
@@ -12,69 +15,140 @@ DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationRow:
-    """One conversation, and its proven samples.
+class SampleEntry:
+    """The description of one proven sample.
 
-    source    the number of its source's result; keys of calls that only their position identifies
-              are unique within it
-    code      why it, or one of its samples, was rejected; None: nothing was
-    weight    the share of the sessions to select from its input
-    session   a digest that the conversations of one session share (`builder.select.splits`)
-    prefixes  digests of the messages up to each assistant turn, joined; the last is of all messages
-    ends      for each sample the digest of the messages up to its end, joined
-    tokens    for each sample its tokens
-    calls     for each sample its calls: the number of the first, and the one after the last
-    levels    for each sample the number of its targets at each level of context (`LEVELS`)
-    missing   for each sample (code of `MISSING`, number of its targets whose context lacks it)
-    weighted  for each sample whether it has weights
-    recorded  for each sample how it compares with the tokens in the log (`SampleMeta.compared`)
-    patterns  for each sample its behaviour; empty unless the options need it
-    refusals  for each sample the code of the user's condition that it does not meet, or None;
-              empty without conditions
-    reviews   for each sample the code with which a review leaves it out, or None; empty without a
-              review
-    group, stratum  values of the fields for shares and budget
-    call_keys    the keys of its calls, each of 16 bytes (`builder.ledger.call_keys`)
-    call_codes   for each call why it was dropped, or None
-    tools_source, format, model, license  the origins of the tool definitions and the conversation
+    prefix       digest of the dialogue's messages up to its end
+    calls        [first, end) of the conversation's calls that it contains
+    levels       number of its targets at each of LEVELS, the lowest first
+    missing      (code of `MISSING`, number of its targets with this code)
+    is_weighted  whether it has weights
+    pairs        number of preference pairs in its meta line
+    models       the models of its targets, each once; None: not logged
+    recorded     how it compares with the tokens in the log (`SampleMeta.compared`)
+    """
+
+    prefix: bytes
+    tokens: int
+    calls: tuple[int, int] = (0, 0)
+    levels: tuple[int, ...] = ()
+    missing: tuple[tuple[str, int], ...] = ()
+    is_weighted: bool = False
+    pairs: int = 0
+    models: tuple[str | None, ...] = ()
+    recorded: str = ""
+
+    @classmethod
+    def of(cls, value: Mapping[str, Any]) -> SampleEntry:
+        """Returns the entry that the line of its conversation describes."""
+        return cls(
+            prefix=bytes.fromhex(value["prefix"]),
+            tokens=value["tokens"],
+            calls=tuple(value["calls"]),
+            levels=tuple(value["levels"]),
+            missing=_counts(value["missing"]),
+            is_weighted=value["is_weighted"],
+            pairs=value["pairs"],
+            models=tuple(name and intern(name) for name in value["models"]),
+            recorded=intern(value["recorded"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEntry:
+    """The outcome of one conversation.
+
+    code         why it, or one of its samples, was rejected; None: nothing was
+    samples      its proven samples, in order; empty if the conversation is rejected
+    prefixes     digests of the messages up to each assistant turn, joined; the last is of all
+                 messages
+    calls        (call key, drop code or None) of each call (`builder.ledger.call_keys`)
+    session      a digest that the conversations of one session share (`builder.select.splits`)
+    format       the name of its format, if it differs from that of its source's result
     alternative  the abandoned answer that it may contribute; None: it was not abandoned
-    left_out     (code, number) of corrections that are not certain pairs
-    pairs        for each sample the number of preference pairs within it
+    left_out     (code, number) of corrections that are not certain preference pairs
+    tools_source, license  the origin of its tool definitions, and its license
     without_secrets  whether the texts of its samples were searched for secrets, and there was none
     """
 
-    source: int
     code: str | None
-    weight: float
-    session: bytes
-    prefixes: bytes
-    ends: bytes
-    tokens: tuple[int, ...]
-    calls: tuple[tuple[int, int], ...]
-    levels: tuple[tuple[int, ...], ...]
-    missing: tuple[tuple[tuple[str, int], ...], ...]
-    weighted: tuple[bool, ...]
-    recorded: tuple[str, ...]
-    patterns: tuple[str, ...]
-    refusals: tuple[str | None, ...]
-    reviews: tuple[str | None, ...]
-    group: str
-    stratum: str
-    call_keys: tuple[bytes, ...]
-    call_codes: tuple[str | None, ...]
-    tools_source: str
-    format: str
-    models: tuple[str, ...]
-    license: str
+    samples: tuple[SampleEntry, ...] = ()
+    prefixes: bytes = b""
+    calls: tuple[tuple[bytes, str | None], ...] = ()
+    tools_source: str = "none"
+    session: bytes = b""
+    license: str | None = None
+    format: str | None = None
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()
-    pairs: tuple[int, ...] = ()
     without_secrets: bool = False
 
-    @property
-    def samples(self) -> int:
-        """The number of its proven samples; 0: the conversation is rejected."""
-        return len(self.tokens)
+    def to_json(self) -> bytes:
+        """Encodes the entry as one line, an object with a key for each field."""
+        return packed(self)
+
+    @classmethod
+    def from_json(cls, line: bytes) -> ConversationEntry:
+        """Parses an entry written by `to_json`."""
+        value: Any = loads(line)
+        abandoned = value["alternative"]
+        return cls(
+            code=_interned(value["code"]),
+            samples=tuple(map(SampleEntry.of, value["samples"])),
+            prefixes=bytes.fromhex(value["prefixes"]),
+            calls=tuple((bytes.fromhex(key), _interned(code)) for key, code in value["calls"]),
+            tools_source=intern(value["tools_source"]),
+            session=bytes.fromhex(value["session"]),
+            license=_interned(value["license"]),
+            format=_interned(value["format"]),
+            alternative=None if abandoned is None else Alternative.of(abandoned),
+            left_out=_counts(value["left_out"]),
+            without_secrets=value["without_secrets"],
+        )
+
+
+def _interned(text: str | None) -> str | None:
+    return None if text is None else intern(text)
+
+
+def _counts(pairs: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple((intern(code), count) for code, count in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A proven sample, and what the options of the selection say of it.
+
+    pattern  its behaviour; "" unless the options need it
+    refusal  the code of the user's condition that it does not meet, or None
+    review   the code with which a review leaves it out, or None
+    """
+
+    entry: SampleEntry
+    pattern: str = ""
+    refusal: str | None = None
+    review: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One conversation, and its proven samples.
+
+    samples  its proven samples; none: the conversation is rejected
+    source   the number of its source's result; keys of calls that only their position identifies
+             are unique within it
+    weight   the share of the sessions to select from its input
+    format   the name of its format
+    group, stratum  values of the fields for shares and budget
+    """
+
+    entry: ConversationEntry
+    samples: tuple[SampleRow, ...]
+    source: int = 0
+    weight: float = 1.0
+    format: str = ""
+    group: str = ""
+    stratum: str = ""
 
 
 Table = Sequence[ConversationRow]

@@ -1,11 +1,19 @@
 """The selection of samples: a pure function of the table, tested on hand-made tables."""
 
+from itertools import zip_longest
+
 import pytest
 
 from builder.select.choice import Choice, ChoiceOptions, choose
 from builder.select.duplicates import exact_duplicates
 from builder.select.splits import SplitOptions
-from builder.select.table import DIGEST_BYTES, ConversationRow
+from builder.select.table import (
+    DIGEST_BYTES,
+    ConversationEntry,
+    ConversationRow,
+    SampleEntry,
+    SampleRow,
+)
 
 
 def digest(text):
@@ -16,30 +24,21 @@ def row(prefixes, ends=None, *, weight=1.0, session=None, patterns=(), refusals=
     """Returns a conversation ("ab": two assistant turns); `ends`: the prefixes that end samples."""
     steps = [prefixes[: at + 1] for at in range(len(prefixes))]
     ends = [prefixes] if ends is None else ends
-    return ConversationRow(
-        source=0,
+    samples = tuple(SampleEntry(digest(end), tokens=len(end)) for end in ends)
+    entry = ConversationEntry(
         code=None if ends else "no_user",
-        weight=weight,
-        session=session or prefixes.encode(),
+        samples=samples,
         prefixes=b"".join(map(digest, steps)),
-        ends=b"".join(map(digest, ends)),
-        tokens=tuple(len(end) for end in ends),
-        calls=tuple((0, 0) for _ in ends),
-        levels=tuple((1, 0, 0, 0) for _ in ends),
-        recorded=tuple("" for _ in ends),
-        missing=tuple((("system", 1),) for _ in ends),
-        weighted=tuple(False for _ in ends),
-        patterns=patterns,
-        refusals=refusals,
-        reviews=reviews,
-        group="",
-        stratum="",
-        call_keys=(),
-        call_codes=(),
-        tools_source="none",
-        format="f",
-        models=tuple("m" for _ in ends),
-        license="l",
+        session=session or prefixes.encode(),
+    )
+    judged = zip_longest(samples, patterns, refusals, reviews)
+    return ConversationRow(
+        entry,
+        tuple(
+            SampleRow(sample, pattern or "", refusal, review)
+            for sample, pattern, refusal, review in judged
+        ),
+        weight=weight,
     )
 
 
@@ -109,7 +108,7 @@ def test_a_session_stays_in_one_split():
     choice = choose(table, ChoiceOptions(in_pieces=True, split=split))
     found = {}
     for conversation, start in zip(table, range(0, 2 * len(names), 2), strict=True):
-        found.setdefault(conversation.session, set()).update(choice.splits[start : start + 2])
+        found.setdefault(conversation.entry.session, set()).update(choice.splits[start : start + 2])
     assert all(len(splits) == 1 for splits in found.values())
     assert len(set().union(*found.values())) > 1
 
