@@ -9,7 +9,7 @@ same tools, but differs from it. Uncertain cases are left out and counted by cod
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,13 +50,12 @@ class Answer:
     calls: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> Answer:
-        """Returns the answer that the line of its conversation describes."""
+    def restored(cls, *, context: str, calls: Sequence[tuple[str, str]], **others: str) -> Answer:
+        """Returns the answer whose fields have these JSON values."""
         return cls(
-            context=bytes.fromhex(value["context"]),
-            content=value["content"],
-            thought=value["thought"],
-            calls=tuple((name, arguments) for name, arguments in value["calls"]),
+            context=bytes.fromhex(context),
+            calls=tuple((name, arguments) for name, arguments in calls),
+            **others,
         )
 
 
@@ -78,14 +77,14 @@ class Alternative:
     answers: tuple[Answer, ...] = ()
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> Alternative:
-        """Returns the alternative that the line of its conversation describes."""
+    def restored(
+        cls, *, tools: str, answers: Sequence[dict[str, Any]], **others: str
+    ) -> Alternative:
+        """Returns the alternative whose fields have these JSON values."""
         return cls(
-            reason=value["reason"],
-            record=value["record"],
-            fault=value["fault"],
-            tools=bytes.fromhex(value["tools"]),
-            answers=tuple(map(Answer.of, value["answers"])),
+            tools=bytes.fromhex(tools),
+            answers=tuple(Answer.restored(**item) for item in answers),
+            **others,
         )
 
 

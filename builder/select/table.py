@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import Any
@@ -39,18 +39,26 @@ class SampleEntry:
     recorded: str = ""
 
     @classmethod
-    def of(cls, value: Mapping[str, Any]) -> SampleEntry:
-        """Returns the entry that the line of its conversation describes."""
+    def restored(
+        cls,
+        *,
+        prefix: str,
+        calls: tuple[int, int],
+        levels: Sequence[int],
+        missing: _Counts,
+        models: Sequence[str | None],
+        recorded: str,
+        **others: Any,
+    ) -> SampleEntry:
+        """Returns the entry whose fields have these JSON values."""
         return cls(
-            prefix=bytes.fromhex(value["prefix"]),
-            tokens=value["tokens"],
-            calls=tuple(value["calls"]),
-            levels=tuple(value["levels"]),
-            missing=_counts(value["missing"]),
-            is_weighted=value["is_weighted"],
-            pairs=value["pairs"],
-            models=tuple(name and intern(name) for name in value["models"]),
-            recorded=intern(value["recorded"]),
+            prefix=bytes.fromhex(prefix),
+            calls=(calls[0], calls[1]),
+            levels=tuple(levels),
+            missing=_counts(missing),
+            models=tuple(map(_interned, models)),
+            recorded=intern(recorded),
+            **others,
         )
 
 
@@ -90,28 +98,48 @@ class ConversationEntry:
     @classmethod
     def from_json(cls, line: bytes) -> ConversationEntry:
         """Parses an entry written by `to_json`."""
-        value: Any = loads(line)
-        abandoned = value["alternative"]
+        values: Any = loads(line)
+        return cls._restored(**values)
+
+    @classmethod
+    def _restored(
+        cls,
+        *,
+        code: str | None,
+        samples: Sequence[dict[str, Any]],
+        prefixes: str,
+        calls: Sequence[tuple[str, str | None]],
+        tools_source: str,
+        session: str,
+        license: str | None,  # noqa: A002 - the field's name
+        format: str | None,  # noqa: A002 - the field's name
+        alternative: dict[str, Any] | None,
+        left_out: _Counts,
+        **others: Any,
+    ) -> ConversationEntry:
         return cls(
-            code=_interned(value["code"]),
-            samples=tuple(map(SampleEntry.of, value["samples"])),
-            prefixes=bytes.fromhex(value["prefixes"]),
-            calls=tuple((bytes.fromhex(key), _interned(code)) for key, code in value["calls"]),
-            tools_source=intern(value["tools_source"]),
-            session=bytes.fromhex(value["session"]),
-            license=_interned(value["license"]),
-            format=_interned(value["format"]),
-            alternative=None if abandoned is None else Alternative.of(abandoned),
-            left_out=_counts(value["left_out"]),
-            without_secrets=value["without_secrets"],
+            code=_interned(code),
+            samples=tuple(SampleEntry.restored(**item) for item in samples),
+            prefixes=bytes.fromhex(prefixes),
+            calls=tuple((bytes.fromhex(key), _interned(drop)) for key, drop in calls),
+            tools_source=intern(tools_source),
+            session=bytes.fromhex(session),
+            license=_interned(license),
+            format=_interned(format),
+            alternative=None if alternative is None else Alternative.restored(**alternative),
+            left_out=_counts(left_out),
+            **others,
         )
+
+
+_Counts = Sequence[tuple[str, int]]
 
 
 def _interned(text: str | None) -> str | None:
     return None if text is None else intern(text)
 
 
-def _counts(pairs: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+def _counts(pairs: _Counts) -> tuple[tuple[str, int], ...]:
     return tuple((intern(code), count) for code, count in pairs)
 
 
