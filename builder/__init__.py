@@ -1,4 +1,4 @@
-"""Converts raw agent logs to proven Qwen3 fine-tuning data.
+"""Converts raw agent logs to fine-tuning data that is verified against the chat template.
 
 `from builder import …` gives the public API: the functions of `builder.api` and the types below.
 They are imported on first use, so that importing the package itself costs no time.
@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from builder.api import Progress as Progress
     from builder.api import audit_dataset as audit_dataset
     from builder.api import build_dataset as build_dataset
+    from builder.api import capture_definitions as capture_definitions
+    from builder.api import capture_logs as capture_logs
+    from builder.api import collect_logs as collect_logs
     from builder.api import diff_datasets as diff_datasets
     from builder.api import export_dataset as export_dataset
     from builder.api import find_sources as find_sources
     from builder.api import merge_datasets as merge_datasets
+    from builder.api import normalise as normalise
     from builder.api import push_dataset as push_dataset
     from builder.api import read as read
+    from builder.api import recognise as recognise
     from builder.api import report_dataset as report_dataset
     from builder.api import verify_dataset as verify_dataset
     from builder.api import verify_sample as verify_sample
@@ -26,9 +31,10 @@ if TYPE_CHECKING:
     from builder.audit.options import AuditOptions as AuditOptions
     from builder.audit.result import Audit as Audit
     from builder.audit.result import AuditFinding as AuditFinding
+    from builder.capture.definitions import SentDefinitions as SentDefinitions
+    from builder.capture.pairs import PairWriter as PairWriter
     from builder.card.built import Built as Built
     from builder.collect.job import Collected as Collected
-    from builder.collect.job import collect_logs as collect_logs
     from builder.config import Config as Config
     from builder.config import load_config as load_config
     from builder.conversation import Context as Context
@@ -51,7 +57,6 @@ if TYPE_CHECKING:
     from builder.ledger import Ledger as Ledger
     from builder.ledger import LedgerFault as LedgerFault
     from builder.normalize.normalise import Normalised as Normalised
-    from builder.normalize.normalise import normalise as normalise
     from builder.normalize.options import NormalizeOptions as NormalizeOptions
     from builder.problem import BuilderError as BuilderError
     from builder.problem import Problem as Problem
@@ -60,7 +65,6 @@ if TYPE_CHECKING:
     from builder.push.job import PushReport as PushReport
     from builder.qwen3.flatten import flatten as flatten
     from builder.readers import Reader as Reader
-    from builder.readers import recognise as recognise
     from builder.report.compare import DatasetDifference as DatasetDifference
     from builder.sample import Call as Call
     from builder.sample import Dialogue as Dialogue
@@ -76,13 +80,16 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "api": (
-        "OnProgress Progress audit_dataset build_dataset diff_datasets export_dataset find_sources"
-        " merge_datasets push_dataset read report_dataset verify_dataset verify_sample view_dataset"
+        "OnProgress Progress audit_dataset build_dataset capture_definitions capture_logs"
+        " collect_logs diff_datasets export_dataset find_sources merge_datasets normalise"
+        " push_dataset read recognise report_dataset verify_dataset verify_sample view_dataset"
     ),
     "audit.options": "AuditOptions",
     "audit.result": "Audit AuditFinding",
+    "capture.definitions": "SentDefinitions",
+    "capture.pairs": "PairWriter",
     "card.built": "Built",
-    "collect.job": "Collected collect_logs",
+    "collect.job": "Collected",
     "config": "Config load_config",
     "conversation": (
         "Context Conversation Data Event Ignored Json Media Message Part Reasoning Text ToolCall"
@@ -91,12 +98,12 @@ _ROOMS = {
     "export.outcome": "Exported",
     "finding": "Finding",
     "ledger": "Ledger LedgerFault",
-    "normalize.normalise": "Normalised normalise",
+    "normalize.normalise": "Normalised",
     "normalize.options": "NormalizeOptions",
     "problem": "BuilderError Problem UsageError",
     "push.job": "PushOptions PushReport",
     "qwen3.flatten": "flatten",
-    "readers": "Reader recognise",
+    "readers": "Reader",
     "report.compare": "DatasetDifference",
     "view.serving": "DatasetView",
     "sample": "Call Dialogue Sample Turn",

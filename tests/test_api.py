@@ -101,11 +101,33 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.diff_datasets([ROW], "no/such"), "no such file or folder"),
         (lambda: builder.verify_dataset("no/such"), "hf://no/such"),
         (lambda: builder.merge_datasets("out", "o"), "a list of folders"),
+        (lambda: builder.merge_datasets(["no/such"], "o"), "'no/such': no such folder"),
+        (lambda: builder.load_config("no.yaml"), "no.yaml: No such file"),
+        (lambda: builder.load_config(preset="stf"), "did you mean 'sft'"),
+        (lambda: builder.recognise("no/such"), "no such file or folder"),
+        (lambda: builder.recognise(DATA), "several sources"),
+        (lambda: builder.normalise(None, {"unit": "turns"}), "did you mean 'turn'"),
+        (lambda: builder.collect_logs("o", "no/such"), "no/such"),
+        (lambda: builder.capture_definitions(["no-such-agent"]), "'no-such-agent': no such"),
+        (lambda: builder.capture_logs(["no-such-agent"]), "'no-such-agent': no such"),
     ],
 )
 def test_a_mistake_is_reported_where_it_is_made(call, message):
     with pytest.raises(builder.UsageError, match=message):
         call()
+
+
+def test_paths_and_dicts_are_accepted_wherever_logs_are_read(tmp_path):
+    log = DATA / "claude-code" / "parallel.jsonl"
+    assert list(builder.recognise(str(log))) == ["claude-code"]
+    read = [event for event in builder.read(log) if isinstance(event, builder.Conversation)]
+    assert builder.normalise(read[0], {"reasoning": "keep"}).dialogue is not None
+    assert builder.normalise(read[0]).dialogue is not None
+    (tmp_path / "c.yaml").write_text("name: mine")
+    config = builder.load_config(str(tmp_path / "c.yaml"), "agentic")
+    assert (config.name, config.normalize.untrained_turns) == ("mine", "weight")
+    assert builder.collect_logs(str(tmp_path / "kept"), log.parent).new > 0
+    assert builder.collect_logs(tmp_path / "kept", [str(log.parent)]).new == 0
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -12,11 +12,16 @@ from builder.api.datasets import report_dataset as report_dataset
 from builder.api.datasets import verify_dataset as verify_dataset
 from builder.api.datasets import verify_sample as verify_sample
 from builder.api.datasets import view_dataset as view_dataset
+from builder.api.kept import capture_definitions as capture_definitions
+from builder.api.kept import capture_logs as capture_logs
+from builder.api.kept import collect_logs as collect_logs
 from builder.api.logs import EngineName as EngineName
 from builder.api.logs import build_dataset as build_dataset
 from builder.api.logs import find_sources as find_sources
 from builder.api.logs import merge_datasets as merge_datasets
+from builder.api.logs import normalise as normalise
 from builder.api.logs import read as read
+from builder.api.logs import recognise as recognise
 from builder.api.progress import OnMessage as OnMessage
 from builder.api.progress import OnProgress as OnProgress
 from builder.api.progress import Progress as Progress

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,13 +17,15 @@ from builder.api.progress import (
     ignore,
     phases_of,
 )
-from builder.given import InputsLike, Row, given_config, given_inputs
+from builder.given import InputsLike, Row, given_config, given_inputs, given_options
 from builder.problem import Problem, UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.card.built import Built
     from builder.config import Config
-    from builder.conversation import Event
+    from builder.conversation import Conversation, Event
+    from builder.normalize.normalise import Normalised
+    from builder.normalize.options import NormalizeOptions
     from builder.sources.source import Source
 
 EngineName = Literal["local", "ray"]
@@ -37,6 +40,41 @@ def find_sources(path: str | Path) -> Iterator[Source | Problem]:
     from builder.readers.discovery import find_sources as find
 
     return find(os.fspath(path))
+
+
+def recognise(source: Source | str | Path) -> dict[str, str]:
+    """Returns the readers that recognise a source, or the one at a path: {name: reason}.
+
+    One name recognises it; several make it ambiguous. Raises UsageError if nothing is at the path,
+    several sources are, or it cannot be opened.
+    """
+    from builder.readers import recognise as claims_of
+    from builder.sources.copies import local_copy
+    from builder.sources.source import Source
+
+    if isinstance(source, Source):
+        return claims_of(source)
+    found = list(islice(find_sources(source), 2))
+    if len(found) > 1:
+        raise UsageError(f"{os.fspath(source)!r}: several sources: take each from find_sources")
+    (item,) = found
+    if isinstance(item, Problem):
+        raise UsageError(f"{item.where}: {item.detail}")
+    with local_copy(item) as copy:
+        return claims_of(copy)
+
+
+def normalise(
+    conversation: Conversation, options: NormalizeOptions | Mapping[str, Any] | None = None
+) -> Normalised:
+    """Converts a conversation to a dialogue that fits the template, or rejects it.
+
+    Raises UsageError for an unknown option.
+    """
+    from builder.normalize.normalise import normalise as normalised
+    from builder.normalize.options import NormalizeOptions
+
+    return normalised(conversation, given_options(NormalizeOptions, options))
 
 
 def read(

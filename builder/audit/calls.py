@@ -149,9 +149,8 @@ class CallAudit:
             yield self.notes.finding("calls", code, messages[code])
         never = [name for name, tool in self._tools.items() if not tool.counts["calls"]]
         if never:
-            samples = sum(self._tools[name].counts["defined"] for name in never)
             message = f"tools that are defined and never called: {_some(never)}"
-            yield AuditFinding("calls", "tool_never_called", message, len(never), samples)
+            yield AuditFinding("calls", "tool_never_called", message, len(never), 0)
         unused = [
             f"{name}.{parameter}"
             for name, tool in self._tools.items()

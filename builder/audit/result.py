@@ -47,7 +47,7 @@ class AuditFinding:
     code     stable, in snake_case; an argument of `--fail-on`
     message  one line for people
     count    number of occurrences
-    samples  number of samples with at least one
+    samples  number of samples with at least one; 0: it concerns the dataset as a whole
     """
 
     audit: str

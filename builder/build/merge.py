@@ -100,7 +100,8 @@ def _folder(dataset: str) -> BuiltFolder:
         data = (path / MANIFEST).read_bytes()
         manifest = Manifest.read(loads(data))
     except OSError:
-        raise UsageError(f"dataset {dataset!r}: is not a folder made by build") from None
+        what = "is not a folder made by build" if path.exists() else "no such folder"
+        raise UsageError(f"dataset {dataset!r}: {what}") from None
     except JsonFault as fault:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST}: {fault.detail}") from None
     if not manifest.config or manifest.ledger is None or not manifest.tokenizer.template_sha256:

@@ -56,8 +56,10 @@ async def run_child(
     """
     try:
         child = await asyncio.create_subprocess_exec(*command, env=dict(environment))
+    except FileNotFoundError:
+        raise UsageError(f"{command[0]!r}: no such program") from None
     except OSError as error:
-        raise UsageError(f"{command[0]}: {error.strerror or error}") from None
+        raise UsageError(f"{command[0]!r}: {error.strerror or error}") from None
     with _signals_for(child):
         try:
             code = await asyncio.wait_for(child.wait(), seconds)

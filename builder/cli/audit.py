@@ -127,8 +127,8 @@ def _print(dataset: str, found: Audit) -> None:
 
 def _print_finding(finding: AuditFinding) -> None:
     gate = f", {finding.gate}" if finding.gate is not GateAction.report else ""
-    counts = f"{finding.count:,} in {counted(finding.samples, 'sample')}{gate}"
-    print(escaped(f"  {finding.code:22} {counts}: {finding.message}"))
+    where = f" in {counted(finding.samples, 'sample')}" if finding.samples else ""
+    print(escaped(f"  {finding.code:22} {finding.count:,}{where}{gate}: {finding.message}"))
     for example in finding.examples[:1]:
         more = f" {example.part}" if example.part else ""
         more += f": {example.detail}" if example.detail else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from functools import partial
@@ -163,7 +164,8 @@ def _print(built: Built, out: str, config: Config, here: Path, output: Output) -
 
 def _print_advice(built: Built) -> None:
     """Prints what to do before training: that of the largest effect, with remedy and price."""
-    chosen = [item for item in built.advice if item.training][:SHOWN_ADVICE]
+    found = [item for item in built.advice if item.training]
+    chosen = found[:SHOWN_ADVICE]
     if not chosen:
         return
     print(painted("before you train", BOLD))
@@ -173,6 +175,11 @@ def _print_advice(built: Built) -> None:
         _print_wrapped("    → ", item.remedy.replace("`", "") + price, "      ")
         for command in item.commands:
             print(f"      {escaped(command)}")  # unwrapped, to be pasted
+    for item in found[SHOWN_ADVICE:]:
+        brief = re.split("[:;]|, which", item.finding)[0].removesuffix(".")
+        _print_wrapped("  - also: ", f"{brief} (report.html)", "    ")
+    keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
+    print(painted(f"    {keys}", DIM))
 
 
 def _print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:

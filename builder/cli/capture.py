@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from builder.api import capture_definitions, capture_logs
 from builder.cli.terminal import escaped, print_json, warn
 from builder.distribution import install_line
 from builder.problem import UsageError
@@ -47,12 +46,12 @@ def run_capture(
         )
     if own_settings:
         raise UsageError("--own-settings: only for --definitions")
-    from builder.capture.agents import adapt  # noqa: PLC0415 - heavy
-    from builder.capture.job import capture_command, capture_serving  # noqa: PLC0415 - as above
-    from builder.capture.providers import routes  # noqa: PLC0415 - as above
-
-    folder, found = out or DEFAULT_FOLDER, routes(os.environ, upstream)
+    folder = out or DEFAULT_FOLDER
     if serve is not None:
+        from builder.capture.job import capture_serving  # noqa: PLC0415 - heavy
+        from builder.capture.providers import routes  # noqa: PLC0415 - as above
+
+        found = routes(os.environ, upstream)
 
         def show(port: int) -> None:
             for route in found:
@@ -63,10 +62,7 @@ def run_capture(
         writer = capture_serving(serve, folder, found, ready=show)
         _summary(writer, as_json=as_json, quiet=quiet)
         return 1 if writer.lost else 0
-    with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
-        code, writer = capture_command(
-            command, folder, found, adapt=partial(adapt, scratch=Path(scratch))
-        )
+    code, writer = capture_logs(command, folder, upstream=upstream)
     _summary(writer, as_json=as_json, quiet=quiet)
     return code
 
@@ -90,14 +86,7 @@ def _summary(writer: PairWriter, *, as_json: bool, quiet: bool) -> None:
 def _run_definitions(
     command: Sequence[str], out: Path, *, own_settings: bool, as_json: bool, quiet: bool
 ) -> int:
-    from builder.capture.definitions import capture_definitions  # noqa: PLC0415 - heavy
-
-    found = capture_definitions(command, own_settings=own_settings)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(found.to_json())
-    except OSError as error:
-        raise UsageError(f"-o {str(out)!r}: {error.strerror or error}") from None
+    found = capture_definitions(command, out, own_settings=own_settings)
     if as_json:
         print_json(
             {"path": str(out), "agent": found.agent, "version": found.version,

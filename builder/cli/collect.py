@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from builder.api import collect_logs
 from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
-from builder.collect.job import collect_logs
 from builder.paths import expand_home
 from builder.text import counted
 

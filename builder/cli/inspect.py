@@ -14,6 +14,7 @@ from builder.cli.terminal import RESET, TRAINED, colours, escaped, print_json
 from builder.config import Config, load_mapping
 from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
 from builder.normalize.captured import definitions_command
+from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.aside import write_whole
@@ -32,6 +33,8 @@ from builder.sources.source import Source
 from builder.text import counted
 from builder.verify.verifier import Verifier
 
+USABLE = 2
+"""The worth of a source whose first conversation can be shown as a sample."""
 FILES = 2000
 """Files of a folder that are examined: more would take minutes."""
 
@@ -60,11 +63,11 @@ def run_inspect(
 ) -> int:
     """Prints the format of a file and one conversation as `build` converts it; returns 0.
 
-    For a folder, prints the formats of its files, and shows the first one with a conversation.
+    For a folder, prints the formats of its files, and shows the first usable conversation.
     `mapping` is a mapping file for the log; `suggests` proposes one and writes it. Raises
     UsageError if no reader recognises anything.
     """
-    source, overview, unknown = _survey(path)
+    source, overview, unknown = _survey(path, config)
     with local_copy(source) as copy:
         if suggests:
             mapping = _suggested(copy, output)
@@ -114,10 +117,11 @@ def run_inspect(
     return 0
 
 
-def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
+def _survey(path: str, config: Config) -> tuple[Source, dict[str, int] | None, int]:
     """Returns the source to show, {reader: files}, and how many files no reader recognises.
 
-    For a folder, the source is the first recognised one with a conversation, else the first one.
+    For a folder, the source is the first recognised one with a conversation that is not rejected,
+    else the first with a conversation, else the first one.
     For a single file there are no counts, and the file may be unrecognised. Raises UsageError if
     there is nothing to show.
     """
@@ -128,7 +132,7 @@ def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
             raise UsageError(f"{path}: {found.detail if found else 'no file'}")
         return found, None, 0
     first: Source | None = None
-    has_conversation = False
+    worth = 0
     formats: Counter[str] = Counter()
     for source in sources:
         if isinstance(source, Problem):
@@ -139,16 +143,22 @@ def _survey(path: str) -> tuple[Source, dict[str, int] | None, int]:
                 continue
             (name,) = claims
             formats[name] += 1
-            if not has_conversation and _has_conversation(copy, readers()[name]):
-                has_conversation, first = True, source
+            if worth < USABLE and (one := _worth(copy, readers()[name], config)) > worth:
+                worth, first = one, source
         first = first or source
     if first is None:
         raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
     return first, dict(sorted(formats.items())), len(sources) - formats.total()
 
 
-def _has_conversation(source: Source, reader: Reader) -> bool:
-    return any(isinstance(event, Conversation) for event in read_events(reader, source))
+def _worth(source: Source, reader: Reader, config: Config) -> int:
+    """Returns USABLE if the first conversation can be normalised, 1 if not, 0 without one."""
+    events = read_events(reader, source)
+    first = next((event for event in events if isinstance(event, Conversation)), None)
+    if first is None:
+        return 0
+    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    return USABLE if normalise(first, options).dialogue is not None else 1
 
 
 def _format(source: Source, forced: str | None) -> tuple[str, str]:

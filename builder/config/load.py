@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -11,11 +11,11 @@ from builder.config.fields import REFUSED, FieldReader, places_of_keys
 from builder.config.sections import Config
 from builder.conversation import Json
 from builder.options import Preset
-from builder.problem import UsageError
+from builder.problem import UsageError, nearest
 from builder.readers.mapping.spec import MappingSpec
 
 
-def load_config(path: Path | None, preset: Preset | None = None) -> Config:
+def load_config(path: str | Path | None = None, preset: Preset | None = None) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
     The keys of the file override those of the preset. Raises UsageError with a line for each
@@ -24,11 +24,17 @@ def load_config(path: Path | None, preset: Preset | None = None) -> Config:
     base = _document(_preset_file(preset)) if preset is not None else None
     if path is None:
         return Config() if base is None else read_config(base, Path(), f"--preset {preset}")
+    path = Path(path)
     return read_config(_over(base, _document(path)), path.parent, str(path))
 
 
 def _preset_file(preset: Preset) -> Path:
-    """Returns the file of a preset: in the package, or in a clone next to it."""
+    """Returns the file of a preset: in the package, or in a clone next to it.
+
+    Raises UsageError if there is no such preset.
+    """
+    if preset not in get_args(Preset):
+        raise UsageError(f"preset {preset!r}: no such preset{nearest(preset, get_args(Preset))}")
     here = Path(__file__).parent
     folders = (here / "presets", here.parent.parent / "configs" / "presets")
     paths = (folder / f"{preset}.yaml" for folder in folders)

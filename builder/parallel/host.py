@@ -16,6 +16,7 @@ _QUIET = {
     "TRANSFORMERS_VERBOSITY": "error",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "false",
 }
 """Environment variables that silence transformers and the Hub client."""

@@ -17,6 +17,7 @@ from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
+from builder.text import counted
 from builder.verify.dataset import Summary, verify_dataset
 from builder.verify.verifier import Verifier
 
@@ -64,7 +65,9 @@ def refusals(
         if left:
             by_design = all(manifest.leaves_by_design(audit, item.code) for item in left)
             found = [
-                f"{_short(item.code)} {item.count} times in {item.samples} samples" for item in left
+                f"{_short(item.code)} {counted(item.count, 'time')} in"
+                f" {counted(item.samples, 'sample')}"
+                for item in left
             ]
             remedy = f"build with {AUDIT_OPTIONS[audit]}"
             if by_design:
@@ -76,8 +79,9 @@ def refusals(
     if runs:
         yield GateRefusal(
             EVALUATION_RUN,
-            f"{runs.total()} samples are runs of public benchmarks, and the dataset would be"
-            f" public: {benchmark_summary(runs)}; {AUDIT_OPTIONS[EVALUATION_RUN]} leaves them out",
+            f"{counted(runs.total(), 'sample')} from runs of public benchmarks, and the dataset"
+            f" would be public: {benchmark_summary(runs)};"
+            f" {AUDIT_OPTIONS[EVALUATION_RUN]} leaves them out",
         )
     unknown = _without_license(folder)
     if unknown:

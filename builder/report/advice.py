@@ -30,8 +30,11 @@ _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
     "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
-_SUPPLIED = {"system": "`inputs[].system`", "tools": "`inputs[].tools`"}
-"""What the user can supply of a context that the log lacks."""
+_SUPPLIED = {
+    "tools": "`--tools FILE` (`inputs[].tools`)",
+    "system": "`--system FILE` (`inputs[].system`)",
+}
+"""How the user can supply what the log lacks of a context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,31 +166,39 @@ def _captures(found: Survey) -> Iterator[str]:
 def _context(found: Survey) -> Iterator[Advice]:
     sources = found.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
-    if inferred:
-        commands = tuple(_captures(found))
-        yield Advice(
-            inferred / max(found.samples, 1),
-            f"{counted(inferred, 'sample')} with tool definitions inferred from the calls: they"
-            " name only the tools that will be called, unlike the definitions at inference.",
-            "the real definitions, with `--tools FILE` (`inputs[].tools`)"
-            + (", which this captures:" if commands else ""),
-            commands=commands,
-            training=True,
-        )
-    partial, turns = found.context["partial"], found.context.total()
+    turns = found.context.total()
     codes = [code for code, _ in found.missing.most_common() if not (inferred and code == "tools")]
-    if partial and codes:
+    texts, shares = [], []
+    if found.context["partial"] and codes:
         listed = ", ".join(
             f"{shorten(code, 30)} {number(found.missing[code])}" for code in codes[:4]
         )
-        supplied = [_SUPPLIED[code] for code in codes if code in _SUPPLIED]
-        yield Advice(
-            found.missing[codes[0]] / turns,
-            f"{number(partial)} of {number(turns)} trained turns whose context the log does not"
-            f" contain completely (missing: {listed}).",
-            " and ".join(supplied) or "`verify.context: logged` leaves them out",
-            training=True,
+        texts.append(
+            f"the log lacks a part of the context of {number(found.context['partial'])} of"
+            f" {number(turns)} trained turns ({listed})"
         )
+        shares.append(found.missing[codes[0]] / turns)
+    if inferred:
+        texts.append(
+            f"the tools of {counted(inferred, 'sample')} are inferred from the calls, so they are"
+            " only those that will be called, unlike at inference"
+        )
+        shares.append(inferred / max(found.samples, 1))
+    if not texts:
+        return
+    supplied = [name for name in _SUPPLIED if name in codes or (inferred and name == "tools")]
+    commands = tuple(_captures(found)) if inferred else ()
+    how = " and ".join(_SUPPLIED[name] for name in supplied)
+    text = "; ".join(texts)
+    yield Advice(
+        max(shares),
+        f"{text[0].upper()}{text[1:]}.",
+        f"supply them with {how}" + (", which this captures:" if commands else "")
+        if supplied
+        else "`verify.context: logged` leaves these turns out",
+        commands=commands,
+        training=True,
+    )
 
 
 def _thoughts(found: Survey) -> Iterator[Advice]:

@@ -79,3 +79,12 @@ def test_the_help_shows_whole_sentences(capsys):
         assert not printed.err
         shown = " ".join(printed.out.split())
         assert "Check a dataset of any origin against the chat template, line by line." in shown
+
+
+def test_a_folder_shows_the_first_conversation_that_is_usable(tmp_path, inspect):
+    only_user = {"messages": [{"role": "user", "content": "a"}]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(only_user) + "\n")
+    rows(tmp_path / "b.jsonl", "good")
+    found = inspect(tmp_path)
+    assert found["source"] == "b.jsonl"
+    assert found["conversation"]["rejected"] is None

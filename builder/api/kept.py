@@ -1,0 +1,89 @@
+"""Implements the functions of the API that keep logs: copies of them, and captured requests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from builder.problem import UsageError
+
+if TYPE_CHECKING:
+    from builder.capture.definitions import SentDefinitions
+    from builder.capture.pairs import PairWriter
+    from builder.collect.job import Collected
+
+
+def collect_logs(
+    out: str | Path,
+    inputs: str | Path | Sequence[str | Path] = (),
+    *,
+    dry_run: bool = False,
+    on_file: Callable[[str, str], None] = lambda kind, name: None,
+) -> Collected:
+    """Copies new and changed logs into a folder that keeps them (docs/collect.md).
+
+    No inputs: those of all agents on this machine. `on_file` is called with (new, grown or
+    rewritten, name) for each file. Raises UsageError if an input does not exist, the folder cannot
+    be written, or another run is writing to it.
+    """
+    from builder.collect.job import collect_logs as collect
+
+    given = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
+    names = [os.fspath(item) for item in given]
+    return collect(Path(out), names, dry_run=dry_run, on_file=on_file)
+
+
+def capture_definitions(
+    command: Sequence[str], out: str | Path | None = None, *, own_settings: bool = False
+) -> SentDefinitions:
+    """Runs an agent against a scripted provider on this machine; returns the prompt and tools sent.
+
+    `out` is the file for them, which builds read (docs/capture.md). Raises UsageError if the
+    command cannot be run or sends neither, or if the file cannot be written.
+    """
+    from builder.capture.definitions import capture_definitions as capture
+
+    _needs_capture()
+    found = capture(command, own_settings=own_settings)
+    if out is not None:
+        path = Path(out)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(found.to_json())
+        except OSError as error:
+            raise UsageError(f"-o {str(path)!r}: {error.strerror or error}") from None
+    return found
+
+
+def capture_logs(
+    command: Sequence[str], folder: str | Path = "captures", *, upstream: Sequence[str] = ()
+) -> tuple[int, PairWriter]:
+    """Runs an agent and keeps its requests and the provider's answers (docs/capture.md).
+
+    Returns the exit code of the command, and what was written. `upstream` has the values of the
+    option. Raises UsageError if the command cannot be run.
+    """
+    import tempfile
+    from functools import partial
+
+    from builder.capture.agents import adapt
+    from builder.capture.job import capture_command
+    from builder.capture.providers import routes
+
+    _needs_capture()
+    found = routes(os.environ, upstream)
+    with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
+        adapted = partial(adapt, scratch=Path(scratch))
+        return capture_command(command, Path(folder), found, adapt=adapted)
+
+
+def _needs_capture() -> None:
+    """Raises UsageError if the extra is not installed."""
+    from importlib.util import find_spec
+
+    from builder.distribution import install_line
+
+    if find_spec("aiohttp") is None:
+        raise UsageError(f"capture needs `{install_line('capture')}`")
