@@ -34,6 +34,8 @@ from builder.sources.source import Source
 NAME = "continue"
 _IDLE = frozenset({"generating", "generated", "calling"})
 """States of calls that have no result."""
+_KIRO = frozenset({"autonomyMode", "selectedModel", "sessionType"})
+"""Keys of sessions of Kiro's IDE, whose layout is otherwise the same."""
 
 
 def recognise(source: Source) -> str | None:
@@ -42,7 +44,10 @@ def recognise(source: Source) -> str | None:
         if not {"sessionId", "workspaceDirectory"} <= value.keys():
             continue
         history = value.get("history")
-        if isinstance(history, list) and all("message" in item for item in as_dicts(history[:3])):
+        items = as_dicts(history)
+        if value.keys() & _KIRO or any("executionId" in item for item in items):
+            continue
+        if isinstance(history, list) and all("message" in item for item in items[:3]):
             return "a session with workspaceDirectory and history"
         if "history" not in value and "dateCreated" in value:
             return "the index of the sessions"

@@ -1,8 +1,7 @@
 """Recognises and rejects the logs of agents that are known only from third-party descriptions.
 
-Source: docs/formats/vscode-copilot.md (exports of VS Code's chat debug view), docs/formats/kiro.md
-(chats of Kiro's IDE). Guessing at a format could produce samples that no model ever saw, so each
-record is a Problem `unverified_format`.
+Source: docs/formats/vscode-copilot.md (exports of VS Code's chat debug view). Guessing at a format
+could produce samples that no model ever saw, so each record is a Problem `unverified_format`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from builder.conversation import Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dicts, as_list, as_str
+from builder.readers.toolkit.narrow import as_dicts, as_list
 from builder.sources.source import Source
 
 _CODE = "unverified_format"
@@ -23,8 +22,6 @@ def recognise(source: Source) -> str | None:
     for item in source.peek.objects:
         if _is_replay(item):
             return "an export of VS Code's chat debug view (prompts with logs)"
-        if _is_kiro(item):
-            return "a chat of Kiro's IDE (executionId, chat)"
     return None
 
 
@@ -33,19 +30,10 @@ def _is_replay(item: dict[str, Json]) -> bool:
     return any(isinstance(prompt.get("logs"), list) for prompt in prompts)
 
 
-def _is_kiro(item: dict[str, Json]) -> bool:
-    roles = {as_str(message.get("role")) for message in as_dicts(item.get("chat"))}
-    return "executionId" in item and bool(roles & {"human", "bot"})
-
-
 def read(source: Source) -> Iterator[Event]:
     """Yields a Problem for each prompt or row of a conversation."""
     document = source.document() if source.peek.kind == "json" else None
     if isinstance(document, dict):
-        if _is_kiro(document):
-            for record in source.counted(as_list(document.get("chat")), "chat[{}]"):
-                yield Problem(_CODE, record.where, "a message of Kiro's IDE")
-            return
         for record in source.counted(as_list(document.get("prompts"))):
             yield Problem(_CODE, record.where, "a prompt of VS Code's debug view")
         return
@@ -56,10 +44,7 @@ def read(source: Source) -> Iterator[Event]:
 
 READER = Reader(
     name="unverified",
-    summary=(
-        "exports of VS Code's chat debug view, chats of Kiro's IDE: recognised, but rejected "
-        "(unverified_format)"
-    ),
+    summary=("exports of VS Code's chat debug view: recognised, but rejected (unverified_format)"),
     evidence=("inferred",),
     recognise=recognise,
     read=read,

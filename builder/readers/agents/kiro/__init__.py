@@ -1,0 +1,1 @@
+"""Kiro: its CLI, its IDE, and Amazon Q Developer's CLI."""
