@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from builder.audit.result import AuditFinding as AuditFinding
     from builder.capture.definitions import SentDefinitions as SentDefinitions
     from builder.capture.pairs import PairWriter as PairWriter
-    from builder.card.built import Built as Built
+    from builder.card.result import BuildResult as BuildResult
     from builder.collect.job import Collected as Collected
     from builder.config import Config as Config
     from builder.config import load_config as load_config
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from builder.conversation import Unparsed as Unparsed
     from builder.conversation import Used as Used
     from builder.export.outcome import Exported as Exported
-    from builder.finding import Finding as Finding
+    from builder.finding import CheckFinding as CheckFinding
     from builder.ledger import Ledger as Ledger
     from builder.ledger import LedgerFault as LedgerFault
     from builder.normalize.normalise import Normalised as Normalised
@@ -88,7 +88,7 @@ _ROOMS = {
     "audit.result": "Audit AuditFinding",
     "capture.definitions": "SentDefinitions",
     "capture.pairs": "PairWriter",
-    "card.built": "Built",
+    "card.result": "BuildResult",
     "collect.job": "Collected",
     "config": "Config load_config",
     "conversation": (
@@ -96,7 +96,7 @@ _ROOMS = {
         " ToolResult Unparsed Used"
     ),
     "export.outcome": "Exported",
-    "finding": "Finding",
+    "finding": "CheckFinding",
     "ledger": "Ledger LedgerFault",
     "normalize.normalise": "Normalised",
     "normalize.options": "NormalizeOptions",

@@ -9,7 +9,7 @@ CONTEXT = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One fault: the code of the check, a message, and the location.
 
     `turn` is the index of a message, `offset` counts code points; `expected` and `found` are the
@@ -24,13 +24,13 @@ class Finding:
     found: str | None = None
 
 
-def differ(code: str, message: str, expected: str, found: str) -> Finding:
+def differ(code: str, message: str, expected: str, found: str) -> CheckFinding:
     """Returns the finding for two texts that differ, with the text around the first difference."""
     offset = next(
         (at for at, (one, two) in enumerate(zip(expected, found, strict=False)) if one != two),
         min(len(expected), len(found)),
     )
-    return Finding(
+    return CheckFinding(
         code,
         message,
         offset=offset,

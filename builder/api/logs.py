@@ -21,7 +21,7 @@ from builder.given import InputsLike, Row, given_config, given_inputs, given_opt
 from builder.problem import Problem, UsageError, nearest
 
 if TYPE_CHECKING:
-    from builder.card.built import Built
+    from builder.card.result import BuildResult
     from builder.config import Config
     from builder.conversation import Conversation, Event
     from builder.normalize.normalise import Normalised
@@ -136,7 +136,7 @@ def build_dataset(
     fresh: bool = False,
     on_progress: OnProgress = ignore,
     on_message: OnMessage = ignore,
-) -> Built:
+) -> BuildResult:
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none ([]); they keep what it says of their
@@ -194,7 +194,7 @@ def merge_datasets(
     config: Config | Mapping[str, Any] | str | Path | None = None,
     workers: int = 1,
     on_progress: OnProgress = ignore,
-) -> Built:
+) -> BuildResult:
     """Combines built folders into one (docs/merge.md), without reading logs again.
 
     Raises UsageError if a folder was not made by build, if their options differ, or if `out` cannot

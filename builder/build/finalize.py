@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
-from builder.card.built import Built, Origin
+from builder.card.result import BuildResult, Origin
 from builder.config import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.meta import SampleMeta
@@ -59,7 +59,7 @@ def finalize(
     changed: Mapping[str, str] = MappingProxyType({}),
     *,
     beside: bool = False,
-) -> Built:
+) -> BuildResult:
     """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
     `weights` are the shares of the results' conversations to select; `review` are the decisions in
@@ -67,7 +67,7 @@ def finalize(
     `datasets` does not give them back, to what it changes.
     `beside`: messages may have `reasoning_content`.
     """
-    built = Built(writer, is_beside=beside)
+    built = BuildResult(writer, is_beside=beside)
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
@@ -95,7 +95,7 @@ def _table(
     weights: Sequence[float],
     options: ChoiceOptions,
     review: Review | None,
-    built: Built,
+    built: BuildResult,
 ) -> Iterator[ConversationRow]:
     """Yields a row for each conversation; reads the samples only if the options need them.
 
@@ -199,7 +199,7 @@ def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> 
 
 
 def _count_records(
-    built: Built, results: Sequence[ChunkResult], unreadable: Sequence[Problem]
+    built: BuildResult, results: Sequence[ChunkResult], unreadable: Sequence[Problem]
 ) -> None:
     ledger = built.ledger
     for result in results:
@@ -216,7 +216,7 @@ def _count_records(
         built.rejects += 1
 
 
-def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
+def _count_conversations(built: BuildResult, table: Table, choice: Choice) -> None:
     """Counts conversations and calls for the ledger, and origins and contexts for the card."""
     ledger = built.ledger
     calls = CallOutcomes()
@@ -235,7 +235,7 @@ def _count_conversations(built: Built, table: Table, choice: Choice) -> None:
     calls.count(ledger)
 
 
-def _count_written(built: Built, row: ConversationRow, codes: Sequence[str | None]) -> None:
+def _count_written(built: BuildResult, row: ConversationRow, codes: Sequence[str | None]) -> None:
     entries = row.entry.samples
     written = [item for item, code in zip(entries, codes, strict=True) if code is None]
     built.ledger.built += 1
@@ -286,7 +286,7 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
     return code
 
 
-def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -> None:
+def _count_pairs(built: BuildResult, table: Table, choice: Choice, matched: Matched) -> None:
     """Counts the preference pairs of the written samples; counts the others by code."""
     built.pairs_left_out.update(matched.left_out)
     built.pairs += sum(len(pairs) for pairs in matched.pairs.values())
@@ -300,7 +300,11 @@ def _count_pairs(built: Built, table: Table, choice: Choice, matched: Matched) -
 
 
 def _write(
-    results: Sequence[ChunkResult], choice: Choice, built: Built, config: Config, matched: Matched
+    results: Sequence[ChunkResult],
+    choice: Choice,
+    built: BuildResult,
+    config: Config,
+    matched: Matched,
 ) -> dict[int, str]:
     """Writes the selected samples; returns {number: id} of those kept in place of duplicates."""
     shard_bytes = config.output.shard_mb << 20

@@ -21,7 +21,7 @@ from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.remote_results import prune_results
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job
-from builder.card.built import Built
+from builder.card.result import BuildResult
 from builder.config import Config
 from builder.dataset.review import read_review
 from builder.normalize.joined import SeenAnswers, joined
@@ -51,7 +51,7 @@ def build(
     phase: Phase = no_phase,
     warn: Callable[[str], object] = no_warning,
     remote: RemoteOutput | None = None,
-) -> Built:
+) -> BuildResult:
     """Builds a dataset in the folder `out` and, for a store (`remote`), uploads it.
 
     `progress(tasks)` returns a callback for finished tasks. `phase(name, total)` announces each

@@ -18,7 +18,7 @@ from builder.audit.run import evaluation_sets
 from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.results import ChunkResult, ResultSummary, ResultWriter
-from builder.card.built import Built
+from builder.card.result import BuildResult
 from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Context, Json
 from builder.dataset.review import read_review
@@ -58,7 +58,7 @@ class BuiltFolder:
 
 def merge(
     datasets: Sequence[str], config: Config, out: Path, *, workers: int = 1, phase: Phase = no_phase
-) -> Built:
+) -> BuildResult:
     """Merges built folders into `out`.
 
     Name, split, mix, select, output and the audits are those of `config`; all other options are

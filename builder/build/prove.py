@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from builder.conversation import LEVELS, Context, Conversation, lowest
-from builder.finding import Finding
+from builder.finding import CheckFinding
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.normalize.units import TrainingExample, example, examples
@@ -106,7 +106,7 @@ def _proof(
     origins = [item.origins[at] for at in item.targets]
     contexts = tuple(normalised.contexts[origin] for origin in origins)
     models = dict.fromkeys(name for origin in origins for name in normalised.models[origin])
-    problem = finding_problem(verdict.findings[0]) if verdict.findings else None
+    problem = problem_of_check(verdict.findings[0]) if verdict.findings else None
     if problem is None and limits.max_tokens is not None and verdict.tokens > limits.max_tokens:
         detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {limits.max_tokens}"
         problem = Problem("max_tokens", "rendering", detail, records=0)
@@ -191,7 +191,7 @@ def _context_problem(contexts: Sequence[Context], required: str) -> Problem | No
     return Problem("context", "sample", detail, records=0)
 
 
-def finding_problem(finding: Finding) -> Problem:
+def problem_of_check(finding: CheckFinding) -> Problem:
     """Converts a finding of the verifier to a problem, with its location and both texts."""
     detail = finding.message
     if finding.expected is not None:

@@ -18,8 +18,8 @@ from builder.build.identity import versions
 from builder.build.preload import preloading
 from builder.build.reload import ROUNDS, can_load, changed_samples, sample_ids
 from builder.build.results import ChunkResult
-from builder.card.built import Built
 from builder.card.card import card, pictures
+from builder.card.result import BuildResult
 from builder.config import Config
 from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review
@@ -101,11 +101,11 @@ def publish(
     weights: Sequence[float],
     unreadable: Sequence[Problem],
     run: PublishContext,
-) -> tuple[Built, bool]:
+) -> tuple[BuildResult, bool]:
     """Makes the dataset; returns it, and whether it was published.
 
-    It is not published if there is no sample (`Built.reasons`). Samples that `datasets` does not
-    give back are left out, and the rest is written again (`builder.build.reload`). Raises
+    It is not published if there is no sample (`BuildResult.reasons`). Samples that `datasets` does
+    not give back are left out, and the rest is written again (`builder.build.reload`). Raises
     LedgerFault.
     """
     config, target = run.config, run.target
@@ -122,7 +122,7 @@ def publish(
         style = start(partial(_style, config.verify.target))
         start(import_loader)  # while the samples are selected and written
 
-        def write(changed: Mapping[str, str], work: Path) -> Built:
+        def write(changed: Mapping[str, str], work: Path) -> BuildResult:
             """Writes the other samples, and the part of the card that loaders need."""
             built = finalize(
                 results,
@@ -195,7 +195,7 @@ def publish(
     return built, True
 
 
-def _card(built: Built, run: PublishContext, style: Style, found: Audit | None) -> bytes:
+def _card(built: BuildResult, run: PublishContext, style: Style, found: Audit | None) -> bytes:
     made = _about(built, run).without_folders()
     text = card(
         run.config, built, run.config.normalize, run.target, style=style, made=made, found=found
@@ -204,9 +204,9 @@ def _card(built: Built, run: PublishContext, style: Style, found: Audit | None) 
 
 
 def _changed(
-    built: Built,
+    built: BuildResult,
     known: Mapping[str, str],
-    write: Callable[[Mapping[str, str], Path], Built],
+    write: Callable[[Mapping[str, str], Path], BuildResult],
     run: PublishContext,
 ) -> dict[str, str]:
     """Returns {id of a sample to leave out: what the loader does with it}; {} if none is to blame.
@@ -231,7 +231,7 @@ def _changed(
     return dict.fromkeys(culprits(ids, loads_only), message)
 
 
-def _about(built: Built, run: PublishContext) -> Manifest:
+def _about(built: BuildResult, run: PublishContext) -> Manifest:
     """Returns the part of the manifest that is known before the audits."""
     return replace(
         run.origin,
@@ -250,7 +250,7 @@ def _about(built: Built, run: PublishContext) -> Manifest:
     )
 
 
-def _manifest(about: Manifest, built: Built, run: PublishContext) -> Manifest:
+def _manifest(about: Manifest, built: BuildResult, run: PublishContext) -> Manifest:
     """Returns the manifest. Only its part `run` differs between equal runs."""
     return replace(
         about,
@@ -276,7 +276,7 @@ def _tokenizer(config: Config, target: Target) -> TokenizerEntry:
     )
 
 
-def _witnesses(built: Built, config: Config) -> Iterator[WitnessEntry]:
+def _witnesses(built: BuildResult, config: Config) -> Iterator[WitnessEntry]:
     for name, item in built.witnesses.items():
         yield WitnessEntry(
             name=name,
@@ -289,7 +289,7 @@ def _witnesses(built: Built, config: Config) -> Iterator[WitnessEntry]:
         )
 
 
-def _is_publishable(built: Built, out: Path) -> bool:
+def _is_publishable(built: BuildResult, out: Path) -> bool:
     """Returns whether there are samples, or only rejected conversations and no earlier dataset."""
     return bool(built.ledger.samples or (built.ledger.found and not has_dataset(out)))
 

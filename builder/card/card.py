@@ -12,10 +12,10 @@ import yaml
 
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction, Histogram
-from builder.card.built import Built
 from builder.card.context import context, parity, recorded, trained, witnesses
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
+from builder.card.result import BuildResult
 from builder.card.training import training
 from builder.config import Config
 from builder.conversation import Json
@@ -65,7 +65,7 @@ _GATES = {
 
 def card(
     config: Config,
-    built: Built,
+    built: BuildResult,
     options: NormalizeOptions,
     target: Target,
     *,
@@ -130,7 +130,7 @@ def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]
             yield "assets/behaviour.svg", item
 
 
-def _summary(built: Built, config: Config) -> str:
+def _summary(built: BuildResult, config: Config) -> str:
     ledger = built.ledger
     every = "every assistant turn" + (" of weight 1" if built.is_weighted else "")
     unit = {
@@ -195,7 +195,7 @@ def _non_default(item: Json) -> Json:
     return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
 
 
-def _proof(target: Target, config: Config, built: Built) -> str:
+def _proof(target: Target, config: Config, built: BuildResult) -> str:
     samples = number(built.ledger.samples)
     rows: list[tuple[Cell, ...]] = [
         ("samples verified", f"{samples} of {samples}"),
@@ -235,7 +235,7 @@ def _codes(counts: Counter[str]) -> str:
     return ", ".join(f"{code(name)} {number(n)}" for name, n in sorted(counts.items()) if n) or "0"
 
 
-def _sources(built: Built) -> str:
+def _sources(built: BuildResult) -> str:
     rows = [
         (Code(origin.format), Code(origin.model), Code(origin.license), count)
         for origin, count in sorted(built.origins.items(), key=lambda item: (-item[1], item[0]))
@@ -294,7 +294,7 @@ def _named(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
     return [Code(str(row[0])), *_shares(item, row)[1:]]
 
 
-def _targets(config: Config, built: Built) -> Targets:
+def _targets(config: Config, built: BuildResult) -> Targets:
     """Returns which assistant turns of a sample are trained."""
     if built.is_weighted:
         return "some"
@@ -302,7 +302,7 @@ def _targets(config: Config, built: Built) -> Targets:
     return targets[config.normalize.unit]
 
 
-def _limits(config: Config, built: Built, found: Audit | None) -> str:
+def _limits(config: Config, built: BuildResult, found: Audit | None) -> str:
     limits = [config.audit.scrub.summary, *_left(found), *parity(config.normalize.unit, found)]
     inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
     if inferred:

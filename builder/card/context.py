@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from builder.audit.result import Audit
-from builder.card.built import Built
 from builder.card.markdown import Cell, Code, plain, table
+from builder.card.result import BuildResult
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING
 from builder.dataset.meta import EQUAL
@@ -30,7 +30,7 @@ _LEVELS = {
 }
 
 
-def context(built: Built) -> Iterator[str]:
+def context(built: BuildResult) -> Iterator[str]:
     """Yields the section on how well the contexts of trained turns are known, if it is counted."""
     levels, missing = built.context_levels, ranked(built.context_missing)
     turns = levels.total()
@@ -70,7 +70,7 @@ def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
         )
 
 
-def recorded(built: Built) -> Iterator[str]:
+def recorded(built: BuildResult) -> Iterator[str]:
     """Yields a sentence on the samples that were compared with the tokens in their logs."""
     compared = built.tokens_recorded
     if not compared.total():
@@ -95,7 +95,7 @@ def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"
 
 
-def witnesses(built: Built, config: Config) -> Iterator[tuple[str, Cell]]:
+def witnesses(built: BuildResult, config: Config) -> Iterator[tuple[str, Cell]]:
     """Yields a table row for each engine that was asked about the samples."""
     share = config.verify.witnesses.witness_share
     drawn = f", asked about a share of {share:g}, seed {config.split.seed}" if share < 1 else ""

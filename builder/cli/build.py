@@ -14,7 +14,7 @@ from builder.api import EngineName, build_dataset
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
-from builder.card.built import Built
+from builder.card.result import BuildResult
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
 from builder.cli.terminal import (
@@ -85,7 +85,7 @@ def _ignore(_: str) -> None:
 
 
 def summarise(
-    built: Built, config: Config, out: str, here: Path, *, strict: bool, output: Output
+    built: BuildResult, config: Config, out: str, here: Path, *, strict: bool, output: Output
 ) -> int:
     """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger
@@ -138,7 +138,7 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
     return escaped(f"{names}: {what}")
 
 
-def _print(built: Built, out: str, config: Config, here: Path, output: Output) -> None:
+def _print(built: BuildResult, out: str, config: Config, here: Path, output: Output) -> None:
     """Prints what matters for training first, then the accounting; details with `-v`."""
     ledger = built.ledger
     if not ledger.samples:
@@ -162,7 +162,7 @@ def _print(built: Built, out: str, config: Config, here: Path, output: Output) -
     print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
 
 
-def _print_advice(built: Built) -> None:
+def _print_advice(built: BuildResult) -> None:
     """Prints what to do before training: that of the largest effect, with remedy and price."""
     found = [item for item in built.advice if item.training]
     chosen = found[:SHOWN_ADVICE]
@@ -244,7 +244,7 @@ def _print_rejects(ledger: Ledger, config: Config, *, verbose: bool) -> None:
             print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
 
 
-def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
+def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:
     """Yields facts about the dataset that the user should know, with remedies."""
     found = built.audit
     personal = []
@@ -280,7 +280,7 @@ def facts(built: Built, config: Config, *, verbose: bool) -> Iterator[str]:
         yield from _details(built)
 
 
-def _recorded(built: Built) -> Iterator[str]:
+def _recorded(built: BuildResult) -> Iterator[str]:
     compared = built.tokens_recorded
     if not compared.total():
         return
@@ -295,7 +295,7 @@ def _recorded(built: Built) -> Iterator[str]:
     yield text
 
 
-def _details(built: Built) -> Iterator[str]:
+def _details(built: BuildResult) -> Iterator[str]:
     if built.tools_sources["shared"]:
         samples = counted(built.tools_sources["shared"], "sample")
         yield f"tool definitions of other sessions of the same agent and version in {samples}"

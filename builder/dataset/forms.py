@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from builder.conversation import Conversation, Json
 from builder.dataset.samples import is_encoded, read_sample
-from builder.finding import Finding
+from builder.finding import CheckFinding
 from builder.jsonio import dumps
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import NormalizeOptions
@@ -59,7 +59,7 @@ class RowReading:
     changes   {code: count} of changes by the conversion
     """
 
-    sample: Sample | tuple[Finding, ...]
+    sample: Sample | tuple[CheckFinding, ...]
     form: str = ""
     reader: str | None = None
     code: str = ""
@@ -98,7 +98,7 @@ def read_any(
 
 
 def no_sample(
-    *findings: Finding, form: str = "", reader: str | None = None, code: str = ""
+    *findings: CheckFinding, form: str = "", reader: str | None = None, code: str = ""
 ) -> RowReading:
     """Returns the reading of a row without a sample; `code` defaults to that of a finding."""
     return RowReading(findings, form, reader, code or findings[0].code)
@@ -208,7 +208,7 @@ def _completion(row: dict[str, Json], style: Style) -> RowReading:
         return _rendered(prompt + ended, prompt, "prompt-completion-text", style)
     if not isinstance(prompt, list) or not isinstance(completion, list):
         message = "prompt and completion: are neither two texts nor two lists of messages"
-        return no_sample(Finding("format", message))
+        return no_sample(CheckFinding("format", message))
     before = [as_dict(item) for item in prompt]
     weighted = any(item.get("role") == "assistant" for item in before)
     messages: list[Json] = [_weighed(item, 0) if weighted else item for item in before]
@@ -230,7 +230,7 @@ def _rendered(text: str, prompt: str, form: str, style: Style) -> RowReading:
         sample = parse(text, style)
     except ParseFault as fault:
         message = f"{form}: is not a rendering of the chat template: {fault.detail}"
-        return no_sample(Finding("format", message, offset=fault.offset), form=form)
+        return no_sample(CheckFinding("format", message, offset=fault.offset), form=form)
     context = _answers_in(prompt, style)
     if context:
         answers = 0
@@ -293,7 +293,7 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
     fit = [item for item in conversations if not item.problems]
     if len(fit) > 1:
         message = f"{form}: the row contains {len(fit)} conversations: `builder build` reads it"
-        return no_sample(Finding("format", message), form=form, reader=reader)
+        return no_sample(CheckFinding("format", message), form=form, reader=reader)
     if not fit:
         problems += [problem for item in conversations for problem in item.problems]
         found = (
@@ -327,5 +327,5 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
 
 
 def _unconverted(problem: Problem, form: str, reader: str) -> RowReading:
-    finding = Finding("format", f"{form}: {problem.code}: {problem.detail}")
+    finding = CheckFinding("format", f"{form}: {problem.code}: {problem.detail}")
     return no_sample(finding, form=form, reader=reader, code=problem.code)

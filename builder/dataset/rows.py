@@ -15,7 +15,7 @@ from builder.dataset.files import DataFile, dataset_files
 from builder.dataset.forms import RowReading, no_sample, read_any, reader_for, reader_of_rows
 from builder.dataset.meta import NO_META, SampleMeta
 from builder.dataset.samples import read_sample, targets
-from builder.finding import Finding
+from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
 from builder.qwen3.style import SPECIFIED, Style
@@ -81,7 +81,7 @@ class DatasetRow:
     def reading(self) -> RowReading:
         """Returns its sample, and the form that the sample was converted from."""
         if isinstance(self.decoded, Problem):
-            finding = Finding("format", f"{self.decoded.code}: {self.decoded.detail}")
+            finding = CheckFinding("format", f"{self.decoded.code}: {self.decoded.detail}")
             return no_sample(finding, code=self.decoded.code)
         encoded_tools = self.line is None
         if self.foreign:
@@ -99,7 +99,7 @@ class DatasetRow:
         return self.sample.record
 
     @property
-    def sample(self) -> Sample | tuple[Finding, ...]:
+    def sample(self) -> Sample | tuple[CheckFinding, ...]:
         """Returns its sample, or every reason why it has none."""
         return self.reading.sample
 

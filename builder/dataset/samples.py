@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from builder.conversation import Json
-from builder.finding import Finding
+from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, loads, loads_text
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
 
 
-def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Finding]:
+def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[CheckFinding]:
     """Returns the sample in a decoded row, or every reason why there is none.
 
     `tools` may be missing, null, or a list. With `encoded_tools` the list, or any of its elements,
@@ -19,33 +19,35 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
     thought beside the text. Other columns are ignored.
     """
     if not isinstance(value, dict):
-        return [Finding("format", "the line is not a JSON object")]
-    findings: list[Finding] = []
+        return [CheckFinding("format", "the line is not a JSON object")]
+    findings: list[CheckFinding] = []
     raw = value.get("messages")
     messages: list[tuple[str, str]] = []
     weights: list[int | None] = []
     thoughts: list[str] = []
     if not isinstance(raw, list):
-        findings.append(Finding("format", "messages: is not a list"))
+        findings.append(CheckFinding("format", "messages: is not a list"))
         raw = []
     for index, item in enumerate(map(as_dict, raw)):
         role, content, weight = item.get("role"), item.get("content"), item.get("weight")
         if not isinstance(role, str):
-            findings.append(Finding("format", f"messages[{index}].role: is not a string", index))
+            findings.append(
+                CheckFinding("format", f"messages[{index}].role: is not a string", index)
+            )
         elif not isinstance(content, str):
             what = "is not a string (the template renders lists as nothing)"
             message = f"messages[{index}].content: {what}"
-            findings.append(Finding("format", message, index))
+            findings.append(CheckFinding("format", message, index))
         elif extra := item.keys() - {"role", "content", "weight", "reasoning_content"}:
             keys = ", ".join(sorted(extra))
             message = f"messages[{index}]: unknown keys {keys}: not the flat form"
-            findings.append(Finding("format", message, index))
+            findings.append(CheckFinding("format", message, index))
         elif not _is_thought(item.get("reasoning_content"), role):
             message = f"messages[{index}].reasoning_content: is not text of an assistant message"
-            findings.append(Finding("format", message, index))
+            findings.append(CheckFinding("format", message, index))
         elif not _is_weight(weight, role):
             message = f"messages[{index}].weight: is not 0 or 1 of an assistant message"
-            findings.append(Finding("format", message, index))
+            findings.append(CheckFinding("format", message, index))
         else:
             messages.append((role, content))
             weights.append(weight if isinstance(weight, int) else None)
@@ -56,15 +58,15 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Fin
             "tools: JSON text, which the loader leaves as text and the chat template refuses:"
             " decode it, or declare the feature as JSON"
         )
-        findings.append(Finding("format", message))
+        findings.append(CheckFinding("format", message))
     if isinstance(tools, str):
         try:
             tools = loads(tools)
         except JsonFault as fault:
-            findings.append(Finding("format", f"tools: text that is not JSON: {fault.detail}"))
+            findings.append(CheckFinding("format", f"tools: text that is not JSON: {fault.detail}"))
             tools = None
     if tools is not None and not isinstance(tools, list):
-        findings.append(Finding("format", "tools: is not a list"))
+        findings.append(CheckFinding("format", "tools: is not a list"))
     if findings:
         return findings
     listed = tools if isinstance(tools, list) else []

@@ -19,7 +19,7 @@ from builder.credentials import reason
 from builder.dataset.files import NOT_A_FILE, DataFile, data_files, is_special
 from builder.dataset.rows import file_rows, plain_row
 from builder.dataset.samples import read_sample
-from builder.finding import Finding, differ
+from builder.finding import CheckFinding, differ
 from builder.jsonio import JsonFault, dumps, loads
 from builder.parallel.host import quiet_datasets
 from builder.problem import Problem, UsageError
@@ -53,7 +53,7 @@ def as_loaded(dataset: Path, target: Target, scratch: Path | None = None) -> Ite
     `dataset` is a file or a folder; `scratch` is the folder for the loader's temporary cache.
     """
     for path in filter(is_special, data_files(dataset)):  # the loader would wait for it forever
-        yield LineReport(path.name, 0, (Finding(CODE, NOT_A_FILE),))
+        yield LineReport(path.name, 0, (CheckFinding(CODE, NOT_A_FILE),))
         return
     with quiet_datasets(), tempfile.TemporaryDirectory(dir=scratch) as cache:
         advice = _ADVICE
@@ -134,11 +134,11 @@ def _caught(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any] | Excepti
         yield error
 
 
-def _unloadable(error: Exception, advice: str) -> Finding:
+def _unloadable(error: Exception, advice: str) -> CheckFinding:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    return Finding(CODE, f"the loader fails: {reason(cause)}{advice}")
+    return CheckFinding(CODE, f"the loader fails: {reason(cause)}{advice}")
 
 
 def _split(
@@ -163,11 +163,11 @@ def _split(
             yield LineReport(dataset.name, 0, (_unloadable(row, advice),))
             return
         if item is None:
-            yield LineReport(dataset.name, 0, (Finding(CODE, "the loader gives more rows"),))
+            yield LineReport(dataset.name, 0, (CheckFinding(CODE, "the loader gives more rows"),))
             return
         name, number, line = item
         if row is None:
-            yield LineReport(name, number, (Finding(CODE, "the loader gives fewer rows"),))
+            yield LineReport(name, number, (CheckFinding(CODE, "the loader gives fewer rows"),))
             return
         if line == _line(row):
             continue  # the usual case for files from `build`
@@ -204,7 +204,9 @@ def _decoded(line: bytes | Problem) -> Json:
         return None
 
 
-def _changed(sample: Sample, row: dict[str, Any], target: Target, advice: str) -> Finding | None:
+def _changed(
+    sample: Sample, row: dict[str, Any], target: Target, advice: str
+) -> CheckFinding | None:
     """Returns the finding if the loader has changed what the model would see, else None."""
     found = {"messages": row.get("messages"), "tools": row.get("tools")}
     if _is_same(sample, found["messages"], found["tools"]):
@@ -212,12 +214,12 @@ def _changed(sample: Sample, row: dict[str, Any], target: Target, advice: str) -
     why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
     loaded = read_sample(plain_row(found))
     if not isinstance(loaded, Sample):
-        return Finding(CODE, f"the loader no longer gives a sample ({why}){advice}")
+        return CheckFinding(CODE, f"the loader no longer gives a sample ({why}){advice}")
     _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row
     try:
         texts = [target.render_sample(item) for item in (sample, loaded)]
     except Exception as error:  # any exception of a template is a finding about the row
-        return Finding(CODE, f"as loaded it does not render: {error}"[:200])
+        return CheckFinding(CODE, f"as loaded it does not render: {error}"[:200])
     if texts[0] == texts[1]:
         return None
     return differ(CODE, f"the loader changes it ({why}){advice}", *texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from builder.finding import Finding, context
+from builder.finding import CheckFinding, context
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.json_calls import UNFIT_NAME, breaks_json
 from builder.qwen3.parse import known_tools, read_turn, split_responses
@@ -13,26 +13,28 @@ from builder.sample import Call, Dialogue, Sample, Turn
 from builder.verify.schemas import BrokenSchemaFault, violations
 
 
-def well_formed(sample: Sample) -> Iterator[Finding]:
+def well_formed(sample: Sample) -> Iterator[CheckFinding]:
     """Yields findings that prevent rendering."""
     if not sample.messages:
-        yield Finding("order", "no messages")
+        yield CheckFinding("order", "no messages")
     if sample.weights and not sample.targets:
-        yield Finding("weight", "every assistant message has weight 0: nothing is trained")
+        yield CheckFinding("weight", "every assistant message has weight 0: nothing is trained")
     for index, (role, content) in enumerate(sample.messages):
         if role not in ("system", "user", "assistant"):
-            yield Finding("order", f"unknown role {role[:40]!r}: the template skips it", index)
+            yield CheckFinding("order", f"unknown role {role[:40]!r}: the template skips it", index)
         if not _encodable(content):
-            yield Finding("format", "a lone surrogate cannot be written as UTF-8", index)
+            yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8", index)
     for index, tool in enumerate(sample.tools):
         function = tool.get("function") if isinstance(tool, dict) else None
         name = function.get("name") if isinstance(function, dict) else None
         named = isinstance(name, str) and name
         if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
             message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
-            yield Finding("tools", message)
+            yield CheckFinding("tools", message)
         elif not _encodable(sample.definitions[index]):
-            yield Finding("format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8")
+            yield CheckFinding(
+                "format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
+            )
 
 
 def _encodable(text: str) -> bool:
@@ -43,11 +45,11 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[Finding]]:
+def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[CheckFinding]]:
     """Returns (structured form of a sample, []), or (None, findings) if it has none."""
     known = known_tools(sample, style)
     turns: list[Turn] = []
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     weights = sample.weights or (None,) * len(sample.messages)
     thoughts = sample.thoughts or ("",) * len(sample.messages)
     rows = zip(sample.messages, weights, thoughts, strict=True)
@@ -56,16 +58,18 @@ def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, 
             turn = read_turn(role, content, weight, thought, style, known)
         except ParseFault as fault:
             excerpt = context(content, fault.offset)
-            findings.append(Finding(fault.code, fault.detail, index, fault.offset, found=excerpt))
+            findings.append(
+                CheckFinding(fault.code, fault.detail, index, fault.offset, found=excerpt)
+            )
             continue
         if turn.role == "user" and "<tool_response>" in content:
             message = "<tool_response> markup in a turn that is not made of its blocks alone"
-            findings.append(Finding("pairing", message, index, found=context(content, 0)))
+            findings.append(CheckFinding("pairing", message, index, found=context(content, 0)))
         turns.append(turn)
     return (None if findings else Dialogue(tuple(turns), sample.tools)), findings
 
 
-def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
+def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[CheckFinding]:
     """Checks that our own sample parses back into the dialogue that it was made from.
 
     No comparison of renderings detects logged text that looks like calls or tool responses.
@@ -74,12 +78,12 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[Finding]:
         return
     pairs = zip(read.turns, intended.turns, strict=False)
     index = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
-    yield Finding("inverse", "the flat form reads back as a different dialogue", index)
+    yield CheckFinding("inverse", "the flat form reads back as a different dialogue", index)
 
 
 def order(
     sample: Sample, style: Style = SPECIFIED, *, late_system: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Checks that roles alternate as verification.md ("order") requires, and that no turn is empty.
 
     `late_system` allows system messages after the first turn (`normalize.late_system: keep`, or a
@@ -91,24 +95,24 @@ def order(
     for index, (role, content) in enumerate(sample.messages):
         is_answer = role == "user" and split_responses(content, style) is not None
         if role == "system" and index and not late_system:
-            yield Finding("order", "a system message that is not the first", index)
+            yield CheckFinding("order", "a system message that is not the first", index)
         if role == "assistant" and not asked:
-            yield Finding("order", "an assistant turn before any user turn", index)
+            yield CheckFinding("order", "an assistant turn before any user turn", index)
         if before == role == "assistant":
-            yield Finding("order", "two assistant turns in a row", index)
+            yield CheckFinding("order", "two assistant turns in a row", index)
         if role == "user" and (before == "user" or (before == "responses" and is_answer)):
-            yield Finding("order", "two user turns in a row", index)
+            yield CheckFinding("order", "two user turns in a row", index)
         if not content.strip():
-            yield Finding("order", "an empty turn", index)
+            yield CheckFinding("order", "an empty turn", index)
         asked = asked or role == "user"
         before = "responses" if is_answer else role
     if before != "assistant":
-        yield Finding("order", "does not end with an assistant turn", len(sample.messages) - 1)
+        yield CheckFinding("order", "does not end with an assistant turn", len(sample.messages) - 1)
 
 
 def calls(
     sample: Sample, meant: Dialogue, read: Dialogue | None, style: Style = SPECIFIED
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Checks that the dialect's pattern finds the intended calls and no others.
 
     The pattern also searches thoughts. `read` is the dialogue parsed from the text, or None.
@@ -122,7 +126,7 @@ def calls(
         (index, text) for index, (role, text) in enumerate(sample.messages) if role == "assistant"
     ]
     if len(turns) != len(texts):
-        yield Finding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
+        yield CheckFinding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
         return
     for (index, content), intended in zip(texts, turns, strict=True):
         found: list[Call] = []
@@ -130,12 +134,12 @@ def calls(
             calls_in = style.dialect.find(content, 0)
             found += [style.dialect.read(text, content, known) for text in calls_in]
         except ParseFault as fault:
-            yield Finding(fault.code, fault.detail, index, fault.offset)
+            yield CheckFinding(fault.code, fault.detail, index, fault.offset)
             continue
         want = [(call.name, call.plain) for call in intended]
         have = [(call.name, call.plain) for call in found]
         if want != have:
-            yield Finding(
+            yield CheckFinding(
                 "calls",
                 "the calls found are not those intended",
                 index,
@@ -144,24 +148,24 @@ def calls(
             )
 
 
-def pairing(meant: Dialogue) -> Iterator[Finding]:
+def pairing(meant: Dialogue) -> Iterator[CheckFinding]:
     """Checks that each call has a response, except the calls of the last turn."""
     open_calls = 0
     for index, turn in enumerate(meant.turns):
         if turn.role == "tool":
             if len(turn.responses) != open_calls:
                 message = f"{len(turn.responses)} tool responses answer {open_calls} calls"
-                yield Finding("pairing", message, index)
+                yield CheckFinding("pairing", message, index)
             open_calls = 0
             continue
         if open_calls:
-            yield Finding("pairing", f"{open_calls} calls without a response", index - 1)
+            yield CheckFinding("pairing", f"{open_calls} calls without a response", index - 1)
         open_calls = len(turn.calls)
 
 
 def losses(
     sample: Sample, meant: Dialogue, targets: Collection[int], style: Style
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Checks that a server's parser gives back each call of the target turns, types included."""
     if style.dialect.plain:
         return
@@ -173,25 +177,27 @@ def losses(
             continue
         for call in turn.calls:
             if (loss := style.dialect.loss(call.name, call.arguments, known)) is not None:
-                yield Finding(loss.code, loss.reason, index)
+                yield CheckFinding(loss.code, loss.reason, index)
 
 
 _CLOSE = "</tool_call>"
 
 
-def breaking(meant: Dialogue) -> Iterator[Finding]:
+def breaking(meant: Dialogue) -> Iterator[CheckFinding]:
     """Yields a finding for each call at whose argument inference engines end the call too early."""
     for index, turn in enumerate(meant.turns):
         for call in turn.calls:
             if _CLOSE in call.plain:
                 message = f"{call.name[:80]}: an argument contains {_CLOSE}"
-                yield Finding("engine_breaks_call", message, index)
+                yield CheckFinding("engine_breaks_call", message, index)
 
 
-def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], list[Finding]]:
+def tools(
+    sample: Sample, meant: Dialogue, schema: str
+) -> tuple[list[CheckFinding], list[CheckFinding]]:
     """Returns (findings, warnings) for the called names and their arguments."""
-    hard: list[Finding] = []
-    soft: list[Finding] = []
+    hard: list[CheckFinding] = []
+    soft: list[CheckFinding] = []
     known: dict[str, str | None] = {}
     for tool, text in zip(sample.tools, sample.definitions, strict=True):
         assert isinstance(tool, dict), "checked before"
@@ -203,18 +209,20 @@ def tools(sample: Sample, meant: Dialogue, schema: str) -> tuple[list[Finding], 
     for index, turn in enumerate(meant.turns):
         for call in turn.calls:
             if breaks_json(call.name):
-                hard.append(Finding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
+                hard.append(CheckFinding("tools", f"{call.name[:80]!r}: {UNFIT_NAME}", index))
             elif call.name not in known:
                 if not turn.trained:
                     continue  # the model called a tool that was not offered: context only
                 hard.append(
-                    Finding("tools", f"{call.name[:80]!r} is called but not defined", index)
+                    CheckFinding("tools", f"{call.name[:80]!r} is called but not defined", index)
                 )
             elif (definition := known[call.name]) is not None:
                 try:
                     found = violations(definition, call.arguments)
                 except BrokenSchemaFault as fault:
-                    soft.append(Finding(fault.code, f"{call.name[:80]}: {fault}", index))
+                    soft.append(CheckFinding(fault.code, f"{call.name[:80]}: {fault}", index))
                     continue
-                breaks += [Finding("schema", f"{call.name[:80]}: {text}", index) for text in found]
+                breaks += [
+                    CheckFinding("schema", f"{call.name[:80]}: {text}", index) for text in found
+                ]
     return hard, soft

@@ -25,7 +25,7 @@ from builder.dataset.files import (
 )
 from builder.dataset.forms import RowReading
 from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows, file_rows
-from builder.finding import Finding, differ
+from builder.finding import CheckFinding, differ
 from builder.jsonio import JsonFault, loads
 from builder.normalize.units import UNITS
 from builder.output.manifest import MANIFEST, Manifest
@@ -63,8 +63,8 @@ class LineReport:
 
     file: str
     line: int
-    findings: tuple[Finding, ...]
-    warnings: tuple[Finding, ...] = ()
+    findings: tuple[CheckFinding, ...]
+    warnings: tuple[CheckFinding, ...] = ()
     tokens: int = 0
     parity: tuple[frozenset[str], ...] = ()
     form: str = ""
@@ -126,7 +126,7 @@ class _Manifest:
     files: dict[str, str]
     template: str = ""
     mode: str = ""
-    fault: Finding | None = None
+    fault: CheckFinding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def check_row(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | N
         found = differ(AS_WRITTEN, "the template gives different text", verdict.text, reading.text)
         return replace(verdict, findings=(*verdict.findings, found))
     if reading.messages and _rendered(reading, verifier) != verdict.text:
-        found = Finding(AS_WRITTEN, _DIFFERS.format(reading.form))
+        found = CheckFinding(AS_WRITTEN, _DIFFERS.format(reading.form))
         if reading.exact:
             return replace(verdict, findings=(*verdict.findings, found))
         return replace(verdict, warnings=(*verdict.warnings, found))
@@ -234,9 +234,10 @@ def _report(
         masks = examine(sample, verdict.text, verdict.spans, verifier.target)
     findings, warnings = verdict.findings, verdict.warnings
     if item.manifest is not None:
-        findings += tuple(_differences(row, verdict, verifier, item.manifest))
+        incorrect = _differences(row, verdict, verifier, item.manifest)
+        findings += tuple(CheckFinding("changed", message) for message in incorrect)
     if item.repeats is not None:
-        again = Finding("repeated", f"the same row as {item.repeats}")
+        again = CheckFinding("repeated", f"the same row as {item.repeats}")
         if item.manifest is not None:  # in other datasets a repetition may be intended
             findings += (again,)
         else:
@@ -270,13 +271,12 @@ def _tasks(dataset: str, unit: str | None) -> Iterator[LineReport | _Task]:
 
 def _plain_folder(folder: Path, unit: str) -> Iterator[LineReport | _Task]:
     """Yields all rows of all data files below a folder."""
-    found = data_files(folder)
-    if not found:
+    if not (files := data_files(folder)):
         raise UsageError(f"dataset {str(folder)!r}: no manifest.json and no data files")
-    for path in found:
+    for path in files:
         name = path.relative_to(folder).as_posix()
         if is_special(path):
-            yield LineReport(name, 0, (Finding("format", NOT_A_FILE),))
+            yield LineReport(name, 0, (CheckFinding("format", NOT_A_FILE),))
         else:
             yield from _file(data_file(folder, name), unit)
 
@@ -287,11 +287,11 @@ def _file(
     try:
         for row in file_rows(file):
             if row.fault is not None and row.fault.code == NO_ROW:
-                yield LineReport(file.name, row.number, (Finding("changed", row.fault.detail),))
+                yield _changed(file.name, row.fault.detail, row.number)
             else:
                 yield _Task(row, unit, manifest)
     except OSError as error:
-        yield LineReport(file.name, 0, (Finding("format", str(error)[:200]),))
+        yield LineReport(file.name, 0, (CheckFinding("format", str(error)[:200]),))
 
 
 def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task]:
@@ -303,18 +303,18 @@ def _built_folder(folder: Path, unit: str | None) -> Iterator[LineReport | _Task
     present = _files_below(folder, "data") | _files_below(folder, "meta")
     for name in sorted(present | listed.keys()):
         if name not in present and file_inside(folder, name) is None:
-            yield LineReport(name, 0, (Finding("changed", "listed in the manifest but missing"),))
+            yield _changed(name, "listed in the manifest but missing")
             continue
         if name not in listed:
-            yield LineReport(name, 0, (Finding("changed", "not listed in the manifest"),))
+            yield _changed(name, "not listed in the manifest")
         elif _sha256(folder / name) != listed[name]:
-            yield LineReport(name, 0, (Finding("changed", "differs from the manifest"),))
+            yield _changed(name, "differs from the manifest")
         if name.startswith("data/"):
             yield from _file(data_file(folder, name), unit, manifest)
         elif name.startswith("meta/"):
             stem = name.replace("meta/", "data/", 1).removesuffix("jsonl")
             if not present & {f"{stem}{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")}:
-                yield LineReport(name, 0, (Finding("changed", "data/ has no such file"),))
+                yield _changed(name, "data/ has no such file")
 
 
 def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task]:
@@ -339,22 +339,25 @@ def _repeats(tasks: Iterator[LineReport | _Task]) -> Iterator[LineReport | _Task
             yield item
 
 
+def _changed(file: str, message: str, line: int = 0) -> LineReport:
+    return LineReport(file, line, (CheckFinding("changed", message),))
+
+
 def _differences(
     row: DatasetRow, verdict: Verdict, verifier: Verifier, manifest: _Manifest
-) -> Iterator[Finding]:
-    """Yields a finding for each incorrect value in the row's meta line."""
+) -> Iterator[str]:
+    """Yields what is incorrect in the row's meta line."""
     if row.meta_line is None:
-        yield Finding("changed", "meta/ has no line for it")
+        yield "meta/ has no line for it"
         return
-    meta = row.meta
-    written = row.written
+    meta, written = row.meta, row.written
     if isinstance(written, bytes) and hashlib.sha256(written).hexdigest() != meta.id:
-        yield Finding("changed", "the line is not the one that was built: meta/ has a different id")
+        yield "the line is not the one that was built: meta/ has a different id"
         return
     for name in meta.faults(row.meta_values):
-        yield Finding("changed", f"meta/ has an impossible {name}")
+        yield f"meta/ has an impossible {name}"
     if row.unit not in UNITS:
-        yield Finding("changed", f"meta/ names an unknown unit: {row.unit!r}"[:120])
+        yield f"meta/ names an unknown unit: {row.unit!r}"[:120]
     if manifest.template != verifier.target.template_sha256 or not verdict.text:
         return  # the other values describe a rendering by another template
     measured = replace(
@@ -369,12 +372,12 @@ def _differences(
     )
     for name in measured.differences(meta):
         if name in row.meta_values:  # earlier versions wrote fewer keys
-            yield Finding("changed", f"meta/ has a different {name}")
+            yield f"meta/ has a different {name}"
 
 
 def _files_below(folder: Path, part: str) -> set[str]:
-    below = (folder / part).rglob("*")
-    return {path.relative_to(folder).as_posix() for path in below if path.is_file()}
+    files = filter(Path.is_file, (folder / part).rglob("*"))
+    return {path.relative_to(folder).as_posix() for path in files}
 
 
 def _manifest(path: Path) -> _Manifest:
@@ -382,10 +385,10 @@ def _manifest(path: Path) -> _Manifest:
         decoded = loads(path.read_bytes())
     except (OSError, JsonFault) as error:
         detail = error.strerror if isinstance(error, OSError) else str(error)
-        return _Manifest({}, fault=Finding("changed", f"no readable manifest: {detail}"[:200]))
+        return _Manifest({}, fault=CheckFinding("changed", f"no readable manifest: {detail}"[:200]))
     manifest = Manifest.read(decoded)
     files = {item.path: item.sha256 for item in manifest.files}
-    fault = None if files else Finding("changed", "the manifest lists no files")
+    fault = None if files else CheckFinding("changed", "the manifest lists no files")
     return _Manifest(files, manifest.tokenizer.template_sha256, manifest.mode, fault)
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from builder.conversation import Json
-from builder.finding import Finding, context, differ
+from builder.finding import CheckFinding, context, differ
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import structured
 from builder.qwen3.json_calls import is_canonical
@@ -47,8 +47,8 @@ class Verdict:
     with those in the log; None if it has none.
     """
 
-    findings: tuple[Finding, ...]
-    warnings: tuple[Finding, ...] = ()
+    findings: tuple[CheckFinding, ...]
+    warnings: tuple[CheckFinding, ...] = ()
     text: str = ""
     spans: Spans = ()
     parity: tuple[frozenset[str], ...] = ()
@@ -96,7 +96,7 @@ class Verifier:
             findings += checks.misread(read, dialogue)
         meant = dialogue or read
         findings += checks.order(sample, style, late_system=late_system)
-        warnings: list[Finding] = []
+        warnings: list[CheckFinding] = []
         if meant is not None:
             findings += checks.calls(sample, meant, read, style)
             findings += checks.pairing(meant)
@@ -111,7 +111,7 @@ class Verifier:
             return Verdict((*findings, _failure("render", text)), tuple(warnings))
         if len(text) > MAX_CHARS:
             message = f"{len(text)} code points, more than {MAX_CHARS} cannot be verified"
-            return Verdict((*findings, Finding("too_long", message)), tuple(warnings))
+            return Verdict((*findings, CheckFinding("too_long", message)), tuple(warnings))
         rendering = render_sample(sample, style)
         findings += _disagreements(text, rendering.text, served, weighted)
         findings += self._inverse(sample, text, own=dialogue is not None)
@@ -168,7 +168,7 @@ class Verifier:
         digest: str,
         modes: Sequence[frozenset[str]],
         targets: Sequence[int],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[CheckFinding]:
         """Applies `verify.parity`, and checks one turn of every sixteenth sample by rendering."""
         turns = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
         mode = self.options.mode
@@ -176,7 +176,7 @@ class Verifier:
             for ordinal in targets:
                 if mode not in modes[ordinal]:
                     message = f"a server in {mode} mode renders different bytes before this turn"
-                    yield Finding("parity", message, turns[ordinal])
+                    yield CheckFinding("parity", message, turns[ordinal])
         if not turns or not turns[0] or digest[0] != "0":
             return  # the template takes no empty list of messages
         chosen = int(digest[1:9], 16) % len(turns)
@@ -190,7 +190,7 @@ class Verifier:
             )
             if text.startswith(prompt) != (name in modes[chosen]):
                 message = f"the template's own generation prompt ({name}) disagrees"
-                yield Finding("parity", message, turns[chosen])
+                yield CheckFinding("parity", message, turns[chosen])
 
     def _rendered(
         self, sample: Sample, meant: Dialogue | None
@@ -238,7 +238,7 @@ class Verifier:
 
     def _tokens(
         self, rendering: Rendering, text: str
-    ) -> tuple[list[Finding], TokenSequence | None]:
+    ) -> tuple[list[CheckFinding], TokenSequence | None]:
         if not unicodedata.is_normalized("NFC", text):
             message = "the rendering is not NFC: the tokenizer changes it"
             return [differ("nfc", message, unicodedata.normalize("NFC", text), text)], None
@@ -253,31 +253,33 @@ class Verifier:
                 message = (
                     f"control token {token} occurs in the text where the structure does not put it"
                 )
-            findings.append(Finding("tokens", message, offset=offset, found=context(text, offset)))
+            findings.append(
+                CheckFinding("tokens", message, offset=offset, found=context(text, offset))
+            )
         if not tokens.are_exact:
             decoded = tokens.decode()
             findings.append(differ("tokens", "the ids decode to different text", text, decoded))
         return findings, tokens
 
-    def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[Finding]:
+    def _inverse(self, sample: Sample, text: str, *, own: bool) -> Iterator[CheckFinding]:
         try:
             back = parse(text, self.target.style)
         except ParseFault as fault:
             excerpt = context(text, fault.offset)
-            yield Finding("inverse", fault.detail, offset=fault.offset, found=excerpt)
+            yield CheckFinding("inverse", fault.detail, offset=fault.offset, found=excerpt)
             return
         exact = self.target.style.tools.exact
         if exact and back.definitions != sample.definitions:
-            yield Finding("inverse", "the tools read back from the rendering differ")
+            yield CheckFinding("inverse", "the tools read back from the rendering differ")
         back = _with_system(back, sample, self.target.style)
         if len(back.messages) != len(sample.messages):
             message = f"{len(back.messages)} turns read back, {len(sample.messages)} written"
-            yield Finding("inverse", message)
+            yield CheckFinding("inverse", message)
             return
         none = ("",) * len(sample.messages)
         if (sample.thoughts or none) != (back.thoughts or none):
             code = "inverse" if own else "lossy"
-            yield Finding(code, "a thought beside the text is lost or rewritten")
+            yield CheckFinding(code, "a thought beside the text is lost or rewritten")
         for index, (was, now) in enumerate(zip(sample.messages, back.messages, strict=True)):
             if was == now:
                 continue
@@ -291,7 +293,7 @@ class Verifier:
 
 def _disagreements(
     text: str, specified: str, served: Rendered, weighted: Rendered
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """Yields a finding for each rendering that is not the template's rendering of the sample."""
     if specified != text:
         yield differ("spec", "the specification gives different bytes", text, specified)
@@ -305,10 +307,10 @@ def _disagreements(
         yield differ("weight", "with weights it renders differently", text, weighted)
 
 
-def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[Finding]:
+def _borders(trained: Spans, tokens: TokenSequence) -> Iterator[CheckFinding]:
     """Yields a finding for each boundary of a trained turn that is inside a token."""
     for border in tokens.across([border for span in trained for border in span]):
-        yield Finding("border", "a token crosses the border of a turn", offset=border)
+        yield CheckFinding("border", "a token crosses the border of a turn", offset=border)
 
 
 def _with_system(back: Sample, sample: Sample, style: Style) -> Sample:
@@ -356,8 +358,8 @@ def _is_loss(was: str, now: str) -> bool:
     return same and "</think>" not in rest
 
 
-def _failure(code: str, error: Exception) -> Finding:
-    return Finding(code, f"{type(error).__name__}: {error}"[:200])
+def _failure(code: str, error: Exception) -> CheckFinding:
+    return CheckFinding(code, f"{type(error).__name__}: {error}"[:200])
 
 
 @cache

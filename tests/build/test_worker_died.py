@@ -16,7 +16,7 @@ from support.runs.builds import build, files, lines
 
 from builder.build import publish as building
 from builder.verify.dataset import LineReport
-from builder.verify.verifier import Finding
+from builder.verify.verifier import CheckFinding
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +109,7 @@ def test_a_log_that_killed_a_worker_once_gives_the_same_bytes(run, whole, tmp_pa
 def loads_in_the_driver(folder, tokenizer):
     if multiprocessing.parent_process() is not None:
         os.kill(os.getpid(), signal.SIGKILL)
-    return [LineReport(folder.name, 0, (Finding("as-loaded", tokenizer),))]
+    return [LineReport(folder.name, 0, (CheckFinding("as-loaded", tokenizer),))]
 
 
 def test_a_loader_that_is_killed_is_run_again(tmp_path, monkeypatch, pooled, capsys):

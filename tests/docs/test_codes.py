@@ -17,7 +17,7 @@ from builder.normalize.targets import FOREIGN
 from builder.report.codes import explained
 from builder.report.html import EMPTY
 
-FAULTS = {"Problem", "JsonFault", "Finding"}
+FAULTS = {"Problem", "JsonFault", "CheckFinding"}
 
 
 def values(node, names):
@@ -71,7 +71,7 @@ def test_every_code_of_the_source_is_explained():
 
 
 def test_codes_are_found_in_constants_and_conditions():
-    source = 'Problem(A if x else "b", 1); Finding(x or "c"); JsonFault("d"); Problem(f"{x}")'
+    source = 'Problem(A if x else "b", 1); CheckFinding(x or "c"); JsonFault("d"); Problem(f"{x}")'
     assert sorted(codes_of_faults(ast.parse(source), {"A": "a"})) == ["a", "b", "c", "d"]
 
 

@@ -25,7 +25,7 @@ class Origin:
 
 
 @dataclass(slots=True)
-class Built:
+class BuildResult:
     """The ledger of a build, and other counts that the card and the summary show.
 
     judged           samples that were compared with the conditions of `select.where`
