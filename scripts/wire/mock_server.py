@@ -49,7 +49,7 @@ _NAMES = {
              "run_command"),
     "edit": ("Edit", "edit", "replace", "edit_file", "StrReplaceFile", "apply_patch",
              "str_replace"),
-    "write": ("Write", "write", "write_file", "WriteFile"),
+    "write": ("Write", "write", "write_file", "WriteFile", "create"),
     "skill": ("Skill", "skill", "activate_skill"),
     "agent": ("Agent", "Task", "task", "agent", "spawn_agent"),
 }  # fmt: skip
@@ -183,7 +183,8 @@ def _arguments(tool: Tool, wanted: Body) -> Body:
     for key, value in wanted.items():
         name = next((name for name in _ALIASES.get(key, (key,)) if name in properties), None)
         if name is None and key not in _ALIASES:
-            found[key] = value
+            if key in properties or schema.get("additionalProperties") is not False:
+                found[key] = value
         elif name is not None:
             is_list = key == "command" and properties[name].get("type") == "array"
             found[name] = ["bash", "-lc", value] if is_list else value

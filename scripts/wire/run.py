@@ -95,6 +95,7 @@ def run(agent: Agent, version: str, scenario: str, *, proxied: bool = False) -> 
         "LANG": "C.UTF-8",
         "HOME": str(home),
         "WORKDIR": str(work),
+        "SUBAGENT": agent.subagent,
         "PORT": str(_PORT),
         "PROXIED": str(_PROXY_PORT) if proxied else "",
         "CHECKOUT": str(HARNESS.parents[1]),

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 WORK = os.environ.get("WORKDIR", ".")
+_SUBAGENT = os.environ.get("SUBAGENT", "general-purpose")
 
 
 def use(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -38,6 +39,6 @@ def agent(name: str, *, background: bool) -> dict[str, Any]:
         description="Count lines",
         prompt=task,
         message=task,
-        subagent_type="general-purpose",
+        subagent_type=_SUBAGENT,
         run_in_background=background,
     )

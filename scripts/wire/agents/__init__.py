@@ -31,6 +31,7 @@ class Agent:
     limits     seconds for scenarios that need more than the default
     python     the Python that its packages need ("3.12"), found as `python3.12` on the PATH; None:
                the one that runs the harness
+    subagent   the type of sub-agent that the scripted model asks for
     """
 
     name: str
@@ -41,6 +42,7 @@ class Agent:
     logs: tuple[str, ...]
     limits: Mapping[str, int]
     python: str | None = None
+    subagent: str = "general-purpose"
 
 
 def agents() -> dict[str, Agent]:

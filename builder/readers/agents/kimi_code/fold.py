@@ -5,9 +5,10 @@ Source: docs/formats/kimi-code.md, "How the history is rebuilt".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from builder.conversation import Json, Message, Part, Text, ToolCall, ToolResult
+from builder.conversation import Json, Message, Part, Text, ToolCall
 from builder.readers.agents.kimi_code.results import (
     INTERRUPTED,
     answer_part,
@@ -30,6 +31,8 @@ _CONTINUE = (
 
 _SUMMARY = "compaction_summary"
 _ADDED = "compaction_continuation"
+_REMINDERS = frozenset({"injection", "swarm_mode"})
+"""Kinds of messages that the program inserted as reminders."""
 
 
 _KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "durationMs", "note"}
@@ -52,6 +55,9 @@ class Fold:
 
     `has_gap`: the log lacks messages of the later requests. `counted` are the messages counted so
     far: the history, the number of its entries, that of messages, whether the next can be joined.
+    `prompts`: the id of each prompt, and of the prompt to which a reminder belongs.
+    `steered`: messages of the user to a turn that was running, which an undo does not count.
+    `keeps_reminders`: the next undo keeps those that belong to no prompt (2.1).
     """
 
     history: SessionHistory
@@ -60,16 +66,24 @@ class Fold:
     deferred: list[HistoryEntry] = field(default_factory=list)
     has_gap: bool = False
     counted: tuple[list[HistoryEntry], int, int, bool] | None = None
+    prompts: dict[HistoryEntry, str] = field(default_factory=dict)
+    steered: set[HistoryEntry] = field(default_factory=set)
+    keeps_reminders: bool = False
 
     # -- messages ----------------------------------------------------------------------------
 
     def append_message(self, value: dict[str, Json], where: str, request: RequestHead) -> None:
         """Appends a message; while calls are pending, it waits for their results."""
-        kind = _kind(as_dict(value.get("origin")))
+        origin = as_dict(value.get("origin"))
+        kind = _kind(origin)
         message = noted([_message(value, kind)], value, _KEYS)[0]
         entry = HistoryEntry(
             message, where, request if message.role == "assistant" else None, kind=kind
         )
+        owner = origin.get("ownerPromptId") if kind in _REMINDERS else value.get("id")
+        self.prompts[entry] = as_str(owner)
+        if origin.get("inTurn") is True:
+            self.steered.add(entry)
         if self.pending:
             self.deferred.append(entry)
         else:
@@ -132,7 +146,8 @@ class Fold:
         if step is None:
             return
         for call_id, name in self.pending.items():
-            result = ToolResult((Text(INTERRUPTED),), call_id, name, is_interrupted=True)
+            result = sent_result(call_id, name, {"output": INTERRUPTED, "isError": True})
+            result = replace(result, is_error=False, is_interrupted=True)
             self.history.append(Message("tool", (result,)), where, changes=("result_supplied",))
         self.pending.clear()
         self._release()
@@ -160,16 +175,36 @@ class Fold:
     def undo(self, count: int) -> None:
         """Takes back the last `count` prompts with all that followed, unless there are fewer."""
         entries = self.history.entries
+        keeps_reminders, self.keeps_reminders = self.keeps_reminders, False
         cut, left = len(entries), count
         for at in reversed(range(len(entries))):
             if left == 0 or entries[at].kind == _SUMMARY:
                 break
-            if _is_prompt(entries[at]):
+            if _is_prompt(entries[at]) and entries[at] not in self.steered:
                 left -= 1
                 cut = at
-        if left == 0 and count > 0:
-            self._reset()
-            self.history.rewind(cut)
+        if left or count <= 0:
+            return
+        while cut > 0 and self._belongs(entries[cut - 1], entries[cut : cut + 1]):
+            cut -= 1
+        left_over = [
+            entry
+            for entry in entries[cut:]
+            if entry.kind in _REMINDERS and self._belongs(entry, entries[:cut], or_to_none=True)
+        ]
+        self._reset()
+        self.history.rewind(cut)
+        if keeps_reminders:
+            self.history.entries += left_over
+
+    def _belongs(
+        self, entry: HistoryEntry, prompts: Sequence[HistoryEntry], *, or_to_none: bool = False
+    ) -> bool:
+        """Returns whether a reminder belongs to one of the prompts."""
+        owner = self.prompts.get(entry, "")
+        if entry.kind not in _REMINDERS or not owner:
+            return or_to_none
+        return any(_is_prompt(item) and self.prompts.get(item) == owner for item in prompts)
 
     def clear(self) -> None:
         """Empties the history."""

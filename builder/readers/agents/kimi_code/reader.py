@@ -41,7 +41,7 @@ _INTERNAL = ("ctitle-", "sklsum-", "dvlt-")
 _HISTORY = frozenset({
     "context.append_message", "context.append_loop_event", "context.undo", "context.clear",
     "context.apply_compaction", "config.update", "profile.bind", "llm.request",
-    "llm.tools_snapshot", "swarm_mode.exit",
+    "llm.tools_snapshot", "swarm_mode.exit", "agent.switched",
 })  # fmt: skip
 _REPEATS = frozenset({"agent.message.appended", "turn.prompt", "turn.steer"})
 _STATE = (
@@ -147,6 +147,8 @@ class _Agent:
             case "context.undo":
                 count = value.get("count")
                 fold.undo(count if isinstance(count, int) else 0)
+            case "agent.switched":  # precedes the undo
+                fold.keeps_reminders = True
             case "context.clear":
                 fold.clear()
             case "context.apply_compaction":
