@@ -6,7 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 
 from builder.audit import calls, duplicates, turns
 from builder.audit.benchmarks import EVALUATION_RUN, BenchmarkAudit
@@ -53,13 +53,26 @@ CODES: dict[str, tuple[str, ...]] = {
 Step = Callable[[int], object]
 
 
-@cache
 def evaluation_sets(names: tuple[str, ...]) -> EvaluationSets | None:
-    """Returns the evaluation sets, read once per process; None if none are named.
+    """Returns the evaluation sets, read once per process and state; None if none are named.
 
     Raises UsageError if one cannot be read.
     """
-    return EvaluationSets(names) if names else None
+    return _sets(names, tuple(map(_state, names))) if names else None
+
+
+@lru_cache(maxsize=1)
+def _sets(names: tuple[str, ...], _: tuple[tuple[int, int] | None, ...]) -> EvaluationSets:
+    return EvaluationSets(names)
+
+
+def _state(name: str) -> tuple[int, int] | None:
+    """Returns what changes when a local file does; None if there is none of the name."""
+    try:
+        found = expand_home(name).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 class Audits:

@@ -143,6 +143,8 @@ def test_the_commands_run_as_written(shell, name, monkeypatch):
         for written, stand_in in STAND_INS.items():
             command = command.replace(written, stand_in.format(here=here))
         arguments = shlex.split(command, comments=True)[1:]
+        for path in read_by(arguments, here):
+            missing_is_named(client, arguments, path)
         if arguments[0] == "view" and "--review-csv" not in arguments:
             assert viewed(here, arguments, monkeypatch).startswith("<!doctype html>")
             continue
@@ -150,6 +152,35 @@ def test_the_commands_run_as_written(shell, name, monkeypatch):
         assert ran.code == expected(arguments), (line, ran)
     if name == "From logs to the Hub":
         assert "9 of 9 samples verified" in ran.out
+
+
+def read_by(arguments, here):
+    """Yields the files and folders that a command reads: those it names, and its configuration."""
+    outputs = {at + 1 for at, word in enumerate(arguments) if word in ("-o", "--out")}
+    for at, word in enumerate(arguments):
+        if word == "--":
+            return
+        if at in outputs or not (here / word).exists():
+            continue
+        yield here / word
+        if "-c" in arguments[at - 1 : at]:
+            named = re.findall(r"[\w./-]+", re.sub("#.*", "", (here / word).read_text()))
+            yield from (here / name for name in named if (here / name).is_file())
+
+
+def missing_is_named(client, arguments, path):
+    """Runs a command without one of its files: one line names it, and nothing is written."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    try:
+        ran = client.run(*arguments, token=WRITER)
+    finally:
+        aside.rename(path)
+    assert ran.code == 2, (arguments, path, ran)
+    assert ran.out == ""
+    (line,) = ran.err.splitlines()
+    assert line.startswith("builder: "), line
+    assert path.name in line, (line, path)
 
 
 def expected(arguments):
