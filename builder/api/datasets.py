@@ -267,12 +267,12 @@ def _tokenizer(manifest: Manifest, tokenizer: str | Path | None) -> str:
     """Returns the requested tokenizer, or else the embedded one.
 
     A manifest may come from anywhere, so no other tokenizer is loaded just because it names it.
-    Raises UsageError if the dataset was proven against another one and none is requested.
+    Raises UsageError if the dataset was verified against another one and none is requested.
     """
     from builder.qwen3.reference import EMBEDDED, with_template
 
     named = manifest.tokenizer.name
     if tokenizer is None and named not in ("", EMBEDDED):
-        raise UsageError(f"the dataset was proven against {named!r}: name it with --tokenizer")
+        raise UsageError(f"the dataset was verified against {named!r}: name it with --tokenizer")
     name = os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
     return with_template(name, None, manifest.tokenizer.template_options)

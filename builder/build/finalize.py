@@ -121,7 +121,7 @@ def _values(line: bytes, meta: bytes, select: SelectOptions) -> dict[str, Json]:
     values: dict[str, Json] = _decoded(meta)
     if TOOLS in select.fields:
         sample = read_sample(_decoded(line))
-        assert isinstance(sample, Sample), "it was proven"
+        assert isinstance(sample, Sample), "it was verified"
         turns = to_dialogue(sample, written_style(sample)).turns
         names = {call.name for turn in turns for call in turn.calls}
         values[TOOLS] = [*sorted(names)]

@@ -158,7 +158,7 @@ def _difference(section: str, first: Json, second: Json) -> str:
 def _check(folder: BuiltFolder, target: Target) -> None:
     """Raises UsageError unless the files match the manifest and were proven against the target."""
     if folder.manifest.tokenizer.template_sha256 != target.template_sha256:
-        raise UsageError(f"dataset {folder.name!r}: was proven against another chat template")
+        raise UsageError(f"dataset {folder.name!r}: was verified against another chat template")
     for item in folder.manifest.files:
         path = folder.path / item.path
         if not item.path.startswith(("data/", "meta/")):

@@ -189,7 +189,7 @@ def _successors(
     """Yields the assistant turns of a sample. `is_last`: it is the last of its conversation."""
     row, meta = cast("Any", loads(line)), SampleMeta.read(loads(meta_line))
     sample = read_sample(row)
-    assert isinstance(sample, Sample), "it was proven"
+    assert isinstance(sample, Sample), "it was verified"
     dialogue = to_dialogue(sample, written_style(sample))
     answers = answers_of(dialogue)
     trained = targets(sample, meta.unit, meta.assistant_turns)

@@ -18,7 +18,7 @@ from builder.verify.witnesses.count import result
 _SHOWN = 50
 """Rows of the table of codes: inputs that are datasets may contain any codes."""
 _CONTEXT = (
-    "The checks above prove the form of a sample. Only the log can show whether its system prompt,"
+    "The checks above verify the form of a sample. Only the log can show whether its system prompt,"
     " tools and messages are those that the model had when it answered. `meta.context` has the"
     " level of each sample:"
 )

@@ -13,7 +13,7 @@ PHASES = ("read", "write", "audit", "report")
 """The phases of a build, in the order in which `builder.build.job` reports them."""
 
 _TITLES = {
-    "read": "reading and proving",
+    "read": "reading and verifying",
     "write": "choosing and writing samples",
     "audit": "auditing, loading again",
     "report": "writing card and report",

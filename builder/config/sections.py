@@ -146,7 +146,7 @@ class Config:
             yield f"limits.too_long: {lengths.too_long} needs limits.max_tokens"
         if lengths.too_long == "split" and self.normalize.untrained_turns == "reject":
             yield (
-                "limits.too_long: split repeats turns in its windows: it needs"
+                "limits.too_long: split writes turns again in its windows: it needs"
                 " normalize.untrained_turns: split or weight"
             )
         masked = [key for key in self.train.masked if key != "rewound"]

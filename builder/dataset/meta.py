@@ -104,7 +104,7 @@ class SampleMeta:
     conversation: str = key(TEXT, "id of the conversation or session in the log")
     model: str | None = key(TEXT_OR_NULL, "the model that answered; null: not in the log")
     license: str | None = key(TEXT_OR_NULL, "licence of the input or in the log; null: unknown")
-    context: Context | None = key(CONTEXT, "the context of the targets (docs/context.md)")
+    context: Context | None = key(CONTEXT, "the context of the trained turns (docs/context.md)")
     outcome: Mapping[str, Json] | None = key(OBJECT_OR_NULL, "how the run ended, as logged")
     unit: str = key(TEXT, "`normalize.unit`: conversation, query or turn")
     tools_source: str = key(TEXT, "where the tool definitions come from (docs/context.md)")
@@ -113,13 +113,17 @@ class SampleMeta:
     pattern: str = key(TEXT, "behaviour: direct_answer, single_call, chain, …")
     schema_violations: int = key(COUNT, "calls whose arguments violate the tool's schema")
     calls: int = key(COUNT, "tool calls")
-    assistant_turns: int = key(COUNT, "assistant turns that the sample trains, its targets")
-    parity: Mapping[str, int] = key(COUNTS, "targets in parity, by mode of inference")
+    assistant_turns: int = key(COUNT, "assistant turns that the sample trains")
+    parity: Mapping[str, int] = key(COUNTS, "trained turns that match inference, by its mode")
     chars: int = key(COUNT, "code points of the rendering")
     tokens: int = key(COUNT, "tokens of the rendering")
     render_sha256: str = key(TEXT, "sha256 of the rendering in UTF-8")
-    spans: tuple[tuple[int, int], ...] = key(SPANS, "code points of the targets in the rendering")
-    models: tuple[str | None, ...] = key(MODELS, "models of the targets, if several", optional=True)
+    spans: tuple[tuple[int, int], ...] = key(
+        SPANS, "code points of the trained turns in the rendering"
+    )
+    models: tuple[str | None, ...] = key(
+        MODELS, "models of the trained turns, if several", optional=True
+    )
     preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)
     tokens_recorded: str = key(
         TEXT, "the tokens in the log: `equal` or `differ at N`; none: not in the log", optional=True

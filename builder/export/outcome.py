@@ -91,7 +91,7 @@ class Exported:
         """Describes the samples with context-only turns, and the options that caused them."""
         samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
         return (
-            f"{samples} assistant turns that are context, not targets"
+            f"{samples} assistant turns that are context and not trained"
             f" ({', '.join(sorted(self.policies))})"
         )
 

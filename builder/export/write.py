@@ -127,7 +127,7 @@ def _misfit(variant: Variant, exported: Exported, target: Target) -> str:
     titles = " and ".join(item.title for item in variant.trainers)
     which = " and ".join(sorted(exported.policies))
     return (
-        f"{titles} cannot train just their targets ({which});"
+        f"{titles} cannot train only the right turns ({which});"
         f" {_elsewhere(variant, exported, target)} can express them"
     )
 
@@ -256,7 +256,7 @@ def _companions(
     body = (
         f"---\n{text}---\n\n# {variant.name}\n\n{variant.summary}.\n\n"
         f"{_amount(variant, exported)}, the longest {exported.longest} tokens. Written by `builder"
-        f" export --to {variant.name}`; every row was loaded again and gives the proven text.\n\n"
+        f" export --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
     for title, why in exported.silent.items():

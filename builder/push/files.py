@@ -44,7 +44,7 @@ def read_manifest(folder: Path) -> Manifest:
     if not path.is_file():
         raise UsageError(
             f"dataset {str(folder)!r}: not a folder made by build (it has no {MANIFEST}); push"
-            " accepts only those, so that exactly the proven files are pushed"
+            " accepts only those, so that exactly the verified files are pushed"
         )
     try:
         manifest = loads(path.read_bytes())

@@ -109,7 +109,7 @@ def _unproven(folder: Path, manifest: Manifest, target: Target) -> Iterator[Gate
     if manifest.tokenizer.template_sha256 != target.template_sha256:
         yield GateRefusal(
             "verify",
-            f"it was proven against another chat template than that of {target.name}",
+            f"it was verified against another chat template than that of {target.name}",
             by_name=False,
         )
         return
@@ -119,7 +119,7 @@ def _unproven(folder: Path, manifest: Manifest, target: Target) -> Iterator[Gate
         summary.add(report)
         bad += [f"{report.file}:{report.line} {item.code}" for item in report.findings[:1]]
     if summary.codes or not summary.samples:
-        proven = f"{summary.proven} of {summary.samples} samples are proven"
+        proven = f"{summary.proven} of {summary.samples} samples are verified"
         yield GateRefusal("verify", f"{proven}; {_some(bad)}", by_name=False)
 
 

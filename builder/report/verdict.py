@@ -110,7 +110,7 @@ def _shares(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     levels = with_contexts(found, manifest).context
     if levels.total():
         known = levels["proven"] + levels["rendered"]
-        label = "of the trained turns have the context that the model saw (proven or rendered)"
+        label = "of the trained turns have the context that the model saw (proven, rendered)"
         tiles.append((label, percent(known / levels.total())))
     if found.calls:
         tiles.append(("tool calls", number(found.calls)))

@@ -113,7 +113,7 @@ LLAMA_FACTORY = Trainer(
     default_length=_LENGTH,
     masks={
         "llama-factory": MaskRule(
-            "template qwen3 (qwen3_nothink for targets without thoughts): assistant turns",
+            "template qwen3 (qwen3_nothink for samples without thoughts): assistant turns",
             _mask,
             _LENGTH,
             keep_pairs,

@@ -68,7 +68,7 @@ MS_SWIFT = Trainer(
     difference=_difference,
     masks={
         "ms-swift": MaskRule(
-            "template qwen3 (qwen3_nothinking for targets without thoughts): assistant turns", _mask
+            "template qwen3 (qwen3_nothinking for samples without thoughts): assistant turns", _mask
         )
     },
 )

@@ -157,7 +157,7 @@ class Trainer:
             return None
         if target.options:
             names = ", ".join(target.options)
-            return f"{self.title} renders the rows without the target's options ({names})"
+            return f"{self.title} renders the rows without the template's options ({names})"
         if not target.style.is_specified and self.own_text:
             return f"{self.title} writes calls by rules of its own, not as {target.template_name}"
         is_masked = variant not in ("prompt-completion", "preference")

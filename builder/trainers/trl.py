@@ -95,7 +95,7 @@ _KNOWN_TEMPLATES = (
 def _assistant_only(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
     """Renders like TRL's training template: a think block in every turn, trained to the newline."""
     if target.template_name not in _KNOWN_TEMPLATES:
-        return MaskRefusal("it has no training template for this target (ValueError)")
+        return MaskRefusal("it has no training template for this model (ValueError)")
     if target.style.thoughts is not Thoughts.hybrid:
         answers = render_sample(sample, target.style).answers
         before = 1 if target.template_name == "Qwen2.5" else 0  # the newline after the header too

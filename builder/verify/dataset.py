@@ -43,7 +43,7 @@ AS_WRITTEN = "as-written"
 """The code of a row in another form whose rendering differs from that of the converted row."""
 
 _DIFFERS = (
-    "read as {}, the row is proven once converted; as written the template renders it differently"
+    "read as {}, the row passes once converted; as written the template renders it differently"
     " or refuses it"
 )
 

@@ -218,7 +218,7 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
         ("limits: {too_long: split}", "limits.too_long: split needs limits.max_tokens"),
         (
             "limits: {too_long: split, max_tokens: 9}\nnormalize: {untrained_turns: reject}",
-            "limits.too_long: split repeats turns in its windows",
+            "limits.too_long: split writes turns again in its windows",
         ),
         ("train: {errors: mask}", "train.errors: mask needs normalize.untrained_turns: weight"),
         ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),

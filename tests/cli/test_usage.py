@@ -273,7 +273,7 @@ def test_each_phase_of_a_build_has_a_bar_of_its_own(monkeypatch):
     show.close()
     titles = re.findall(r"\[(\d/\d\] [a-z, ]+)", terminal.getvalue())
     assert list(dict.fromkeys(map(str.strip, titles))) == [
-        "1/4] reading and proving",
+        "1/4] reading and verifying",
         "3/4] auditing, loading again",
     ]
 

@@ -80,7 +80,7 @@ def test_every_variant_expresses_the_targets_or_refuses(export, name):
     if name not in ABLE:
         assert (code, len(err.splitlines())) == (2, 1)
         assert f"export --to {name}: " in err
-        assert "context, not targets (normalize.unit)" in err
+        assert "context and not trained (normalize.unit)" in err
         assert "tokenized" in err
         assert not out.exists()
         return
@@ -243,4 +243,4 @@ def test_a_trainer_without_a_template_for_the_target_is_named_with_this_reason(t
     assert cli.main(command) == 0
     visible = capsys.readouterr().out
     assert "no configuration for TRL: TRL has no training template for Qwen3-Coder" in visible
-    assert "context, not targets" not in visible
+    assert "context and not trained" not in visible

@@ -162,7 +162,7 @@ def test_the_page_of_differences(verifier, name, case):
 def test_a_target_that_trl_does_not_know_is_refused():
     target = with_template(TEMPLATE + "{# other #}")
     found = rule("trl-assistant-only", PLAIN, target)
-    assert found == MaskRefusal("it has no training template for this target (ValueError)")
+    assert found == MaskRefusal("it has no training template for this model (ValueError)")
     assert isinstance(rule("trl", PLAIN, target), Mask)
 
 

@@ -248,7 +248,7 @@ def test_verl_trains_every_turn_so_samples_with_context_are_not_exported(
     err = capsys.readouterr().err
     if name == "last":
         assert code == 2
-        assert "context, not targets (normalize.untrained_turns)" in err
+        assert "context and not trained (normalize.untrained_turns)" in err
     else:
         assert (code, len(rows)) == (0, 1)
-        assert "1 sample left out: verl cannot train just their targets" in err
+        assert "1 sample left out: verl cannot train only the right turns" in err
