@@ -227,7 +227,7 @@ def _conversation(
     code: str | None = None
     terms = license_of(conversation, task.license, scrubber)
     abandoned: Alternative | None = None
-    pairs = Corrected()
+    pairs = Corrected(verifier.target.style)
     try:
         normalised, without_secrets = prepare(
             conversation, task.options, task.lengths, verifier.target, scrubber

@@ -29,6 +29,7 @@ from builder.ledger import CallOutcomes, Ledger
 from builder.output.folder import SplitWriter, Writer
 from builder.problem import Problem
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.style import SPECIFIED, Style
 from builder.qwen3.written import written_style
 from builder.sample import Sample
 from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
@@ -58,16 +59,16 @@ def finalize(
     review: Review | None = None,
     changed: Mapping[str, str] = MappingProxyType({}),
     *,
-    beside: bool = False,
+    style: Style = SPECIFIED,
 ) -> BuildResult:
     """Writes data/, meta/ and rejects.jsonl and counts every outcome. Raises LedgerFault.
 
     `weights` are the shares of the results' conversations to select; `review` are the decisions in
     the file named by `select.review`. `changed` maps the ids of samples that are left out, since
     `datasets` does not give them back, to what it changes.
-    `beside`: messages may have `reasoning_content`.
+    `style` is that of the target's template.
     """
-    built = BuildResult(writer, is_beside=beside)
+    built = BuildResult(writer, is_beside=style.beside)
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
@@ -80,7 +81,7 @@ def finalize(
     _count_records(built, results, unreadable)
     _count_conversations(built, table, choice)
     built.ledger.check()
-    matched = match(table, choice, _samples(results))
+    matched = match(table, choice, _samples(results), style)
     _count_pairs(built, table, choice, matched)
     ids = _write(results, choice, built, config, matched)
     built.without_secrets = _without_secrets(table, choice)

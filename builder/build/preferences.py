@@ -21,8 +21,8 @@ from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
-from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import (
@@ -72,7 +72,7 @@ def alternative(
         for turn, context in zip(turns, normalised.contexts, strict=True)
     ]
     digest = _digest(dialogue, normalised.tools_source, options.tools)
-    return alternative_of(reason, record, dialogue, digest, usable)
+    return alternative_of(reason, record, dialogue, digest, usable, target.style)
 
 
 def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes:
@@ -83,8 +83,12 @@ def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes
 
 @dataclass(slots=True)
 class Corrected:
-    """Finds the pairs within one conversation, each once; `left_out` counts the uncertain ones."""
+    """Finds the pairs within one conversation, each once; `left_out` counts the uncertain ones.
 
+    `style` is that of the target's template.
+    """
+
+    style: Style
     left_out: Counter[str] = field(default_factory=Counter)
     _done: set[int] = field(default_factory=set)
 
@@ -111,11 +115,10 @@ class Corrected:
                 self.left_out[item.fault] += 1
                 continue
             rejected = dialogue.turns[answers[item.rejected]]
-            style = written_style(proof.sample)
             bare = None
             if rejected.reasoning:
-                bare = flat_turn(replace(rejected, reasoning=""), style)[1]
-            chosen = flat_turn(dialogue.turns[answers[item.chosen]], style)[1]
+                bare = flat_turn(replace(rejected, reasoning=""), self.style)[1]
+            chosen = flat_turn(dialogue.turns[answers[item.chosen]], self.style)[1]
             pair = Preference(
                 reason=item.reason, turn=item.rejected, chosen=chosen, rejected=bare, record=record
             )
@@ -139,11 +142,13 @@ class Matched:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) -> Matched:
+def match(
+    table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]], style: Style
+) -> Matched:
     """Finds the replacement of each abandoned conversation among the selected samples.
 
     `samples` are (line, meta line) of each sample of the table, in order; they are read only if
-    there is an abandoned conversation.
+    there is an abandoned conversation. `style` is that of the target's template.
     """
     matched = Matched()
     abandoned = [(row, left) for row in table if (left := row.entry.alternative) is not None]
@@ -159,7 +164,7 @@ def match(table: Table, choice: Choice, samples: Iterable[tuple[bytes, bytes]]) 
             number, (line, meta) = next(numbered)
             if searched and choice.splits[number] is not None:
                 is_last = sample is row.samples[-1]
-                for successor in _successors(number, line, meta, is_last=is_last):
+                for successor in _successors(number, line, meta, style, is_last=is_last):
                     for successors in searched:
                         successors.add(successor)
     seen: set[tuple[int, int, str]] = set()
@@ -184,14 +189,14 @@ def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
 
 
 def _successors(
-    number: int, line: bytes, meta_line: bytes, *, is_last: bool
+    number: int, line: bytes, meta_line: bytes, style: Style, *, is_last: bool
 ) -> Iterator[Successor]:
     """Yields the assistant turns of a sample. `is_last`: it is the last of its conversation."""
     row, meta = cast("Any", loads(line)), SampleMeta.read(loads(meta_line))
     sample = read_sample(row)
     assert isinstance(sample, Sample), "it was verified"
-    dialogue = to_dialogue(sample, written_style(sample))
-    answers = answers_of(dialogue)
+    dialogue = to_dialogue(sample, style)
+    answers = answers_of(dialogue, style)
     trained = targets(sample, meta.unit, meta.assistant_turns)
     digest = _digest(sample, meta.tools_source, "all")
     names = frozenset(tool["function"]["name"] for tool in row["tools"])

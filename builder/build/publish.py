@@ -132,7 +132,7 @@ def publish(
                 Writer(work),
                 run.review,
                 changed,
-                beside=target.style.beside,
+                style=target.style,
             )
             if built.data_files:  # that part does not depend on the findings of audits
                 text = _card(built, run, style(), None)

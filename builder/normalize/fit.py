@@ -22,22 +22,28 @@ def lost_calls(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Marks turns with calls that a server's parser would not give back as they were made.
 
     The turn is context, not a target (`xml_types`, `xml_markup`); its calls become what is read
-    back, which renders to the same bytes. If nothing can be read back (a value that contains the
+    back, which renders to the same bytes. The same applies to turns in whose text it would find a
+    call. If nothing can be read back (a value that contains the
     tags of the dialect, or a control token), the turn cannot be written at all.
     """
     dialect = options.style.dialect
-    if dialect.plain or not any(block.calls for block in draft.blocks):
+    if dialect.plain:
         return draft
-    listed = tools(draft, options)
-    if isinstance(listed, Problem):
-        return draft  # the step `tools` reports it
-    known = signatures(tuple(map(dumps, listed.tools or ())))
-    blocks = [_marked(block, dialect, known) if block.calls else block for block in draft.blocks]
+    known: Signatures = {}
+    if any(block.calls for block in draft.blocks):
+        listed = tools(draft, options)
+        if isinstance(listed, Problem):
+            return draft  # the step `tools` reports it
+        known = signatures(tuple(map(dumps, listed.tools or ())))
+    blocks = [
+        _marked(block, dialect, known) if block.role == "assistant" else block
+        for block in draft.blocks
+    ]
     return draft.having(blocks)
 
 
 def _marked(block: Block, dialect: Dialect, known: Signatures) -> Block:
-    codes = []
+    codes = [loss.code for loss in map(dialect.stray, block.texts) if loss is not None]
     calls = []
     for call in block.calls:
         loss = None

@@ -60,6 +60,7 @@ class Dialect:
     find      yields the calls in a text from an offset on, in linear time
     read      returns the call at a match of `find`, types included. Raises ParseFault
     loss      returns why a server's parser would not give a call back, or None
+    stray     returns why a server's parser would find a call in a text beside calls, or None
     served    returns the arguments as a server passes them to the template
     plain     whether `read` ignores the signatures, because the text has the types
     """
@@ -69,6 +70,7 @@ class Dialect:
     find: Callable[[str, int], Iterator[CallText]]
     read: Callable[[CallText, str, Signatures], Call]
     loss: Callable[[str, Mapping[str, Json], Signatures], LostCall | None]
+    stray: Callable[[str], LostCall | None]
     served: Callable[[Call], Json]
     plain: bool = True
 

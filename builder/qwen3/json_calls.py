@@ -104,4 +104,8 @@ def _loss(name: str, arguments: Mapping[str, Json], _: Signatures) -> None:
     """Returns None: JSON gives back every value."""
 
 
-JSON = Dialect("JSON", call_text, find_calls, read_call, _loss, _served)
+def _stray(_: str) -> None:
+    """Returns None: a call begins with a control token, which no trained text contains."""
+
+
+JSON = Dialect("JSON", call_text, find_calls, read_call, _loss, _stray, _served)

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from math import isfinite
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
@@ -33,7 +34,8 @@ _KEY = re.compile(r"[^<>\n]+")
 _PARAMETER = re.compile(r"<parameter=([^<>\n]+)>\n")
 _PARAMETER_END = "\n</parameter>\n"
 _MARKUP = re.compile(
-    r"</?tool_call>|</?function[=>]|</?parameter[=>]|</?think>|</?tool_response>|<\|"
+    r"</?tool_call>|</?function[=>]|<\s*(?:/\s*)?parameter\s*[=>]"
+    r"|</?think>|</?tool_response>|<\|"
 )
 """What a value must not contain: no parser finds its end, or it is a control token."""
 
@@ -157,7 +159,7 @@ def _is_allowed(value: Json, types: frozenset[str]) -> bool:
 
 
 def _by_first_type(text: str, schema: Json) -> Json:
-    """Returns what the parsers of vLLM and SGLang make of a text: they convert to one type.
+    """Returns what SGLang's parser, and earlier ones of vLLM, make of a text: they use one type.
 
     They differ in unions: `_loss` asks only where both use the same type.
     """
@@ -187,6 +189,51 @@ def _by_first_type(text: str, schema: Json) -> Json:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return value
+
+
+def _by_rank(text: str, schema: Json) -> Json:
+    """Returns what vLLM's parser makes of a text: it tries the types of the schema by rank."""
+    types = _stated_types(schema)
+    if types == _STRING:
+        return text
+    if "null" in types and text.lower() == "null":
+        return None
+    if types & {"integer", "number"}:
+        with suppress(ValueError):
+            return int(text)
+    if "number" in types:
+        with suppress(ValueError):
+            if isfinite(number := float(text)):
+                return int(number) if number.is_integer() else number
+    if "boolean" in types and (word := text.lower().strip()) in _BOOLEANS:
+        return _BOOLEANS[word]
+    if "string" in types and not types & {"object", "array"}:
+        return text
+    try:
+        return loads(text)
+    except JsonFault:
+        return text
+
+
+_BOOLEANS: dict[str, Json] = {"true": True, "1": True, "false": False, "0": False}
+_STRING = frozenset({"string"})
+_NAMES = {**dict.fromkeys(_TEXT, "string"), "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def _stated_types(schema: Json) -> frozenset[str]:
+    """Returns the types by which vLLM's parser reads: "string" for a part that states none."""
+    if not isinstance(schema, dict):
+        return _STRING
+    stated, values = schema.get("type"), schema.get("enum")
+    names = stated if isinstance(stated, list) else [stated]
+    found = {item.strip().lower() for item in names if isinstance(item, str)}
+    types = {_NAMES.get(name, name) for name in found}
+    types.update(map(_kind, values if isinstance(values, list) else ()))
+    for key in ("anyOf", "oneOf", "allOf"):
+        parts = schema.get(key)
+        for part in parts if isinstance(parts, list) else ():
+            types |= _stated_types(part)
+    return frozenset(types) or _STRING
 
 
 _LITERAL = 1 << 12
@@ -231,6 +278,8 @@ def _survives(value: Json, text: str, schema: Json) -> bool:
     """Returns whether every parser reads the text as the value."""
     if not _is_same(value, read_value(text, schema)):
         return False
+    if not _is_same(value, _by_rank(text, schema)):
+        return False
     return _is_union(schema) or _is_same(value, _by_first_type(text, schema))
 
 
@@ -249,6 +298,13 @@ def _is_same(one: Json, two: Json) -> bool:
     return False
 
 
+def _stray(text: str) -> LostCall | None:
+    """Returns why a text is read as a call: vLLM and llama.cpp need no `<tool_call>` before it."""
+    if "<function=" not in text:
+        return None
+    return LostCall("xml_markup", "the text contains <function=, at which engines begin a call")
+
+
 def _served(call: Call) -> Json:
     return call.arguments
 
@@ -260,6 +316,7 @@ def _dialect(spelling: Spelling) -> Dialect:
         find_calls,
         _read,
         partial(_loss, spelling=spelling),
+        _stray,
         _served,
         plain=False,
     )

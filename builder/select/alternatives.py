@@ -15,6 +15,7 @@ from typing import Any
 
 from builder.dataset.meta import Preference
 from builder.qwen3.flatten import flat_turn
+from builder.qwen3.style import Style
 from builder.sample import Dialogue, Turn
 
 _DIGEST_BYTES = 16
@@ -88,15 +89,19 @@ class Alternative:
         )
 
 
-def answers_of(dialogue: Dialogue) -> tuple[Answer, ...]:
-    """Returns the assistant turns of a dialogue, each with the digest of its context."""
+def answers_of(dialogue: Dialogue, style: Style) -> tuple[Answer, ...]:
+    """Returns the assistant turns of a dialogue, each with the digest of its context.
+
+    They are written in the style of the target's template. Where that reads thoughts beside the
+    text, they are left out, since a pair has texts only.
+    """
     digest = bytes(_DIGEST_BYTES)
     found = []
     for turn in dialogue.turns:
         bare = replace(turn, reasoning="")
-        role, content = flat_turn(bare)
+        role, content = flat_turn(bare, style)
         if turn.role == "assistant":
-            thought = flat_turn(turn)[1] if turn.reasoning else ""
+            thought = flat_turn(turn, style)[1] if turn.reasoning and not style.beside else ""
             found.append(Answer(digest, content, thought, calls_of(turn)))
         text = f"{role}\n{content}".encode()
         digest = hashlib.blake2b(digest + text, digest_size=_DIGEST_BYTES).digest()
@@ -117,13 +122,18 @@ def tools_digest(definitions: Sequence[str] | None) -> bytes:
 
 
 def alternative_of(
-    reason: str, record: str, dialogue: Dialogue, tools: bytes, usable: Sequence[bool]
+    reason: str,
+    record: str,
+    dialogue: Dialogue,
+    tools: bytes,
+    usable: Sequence[bool],
+    style: Style,
 ) -> Alternative:
     """Returns the alternative made from an abandoned conversation.
 
     `usable` says for each of its assistant turns whether it answers exactly its context.
     """
-    answers = zip(answers_of(dialogue), usable, strict=True)
+    answers = zip(answers_of(dialogue, style), usable, strict=True)
     return Alternative(reason, record, "", tools, tuple(item for item, fits in answers if fits))
 
 

@@ -166,7 +166,10 @@ def pairing(meant: Dialogue) -> Iterator[CheckFinding]:
 def losses(
     sample: Sample, meant: Dialogue, targets: Collection[int], style: Style
 ) -> Iterator[CheckFinding]:
-    """Checks that a server's parser gives back each call of the target turns, types included."""
+    """Checks that a server's parser gives back each call of the target turns, types included.
+
+    It must find no other call in their texts.
+    """
     if style.dialect.plain:
         return
     known = known_tools(sample, style)
@@ -175,8 +178,9 @@ def losses(
         ordinal += turn.role == "assistant"
         if turn.role != "assistant" or ordinal not in targets:
             continue
-        for call in turn.calls:
-            if (loss := style.dialect.loss(call.name, call.arguments, known)) is not None:
+        found = [style.dialect.loss(call.name, call.arguments, known) for call in turn.calls]
+        for loss in (*found, style.dialect.stray(turn.content)):
+            if loss is not None:
                 yield CheckFinding(loss.code, loss.reason, index)
 
 

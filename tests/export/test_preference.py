@@ -17,6 +17,8 @@ from support.logs.preference import (
 )
 from support.runs.builds import build, files, lines
 from support.sensitive.rule_examples import expand
+from support.templates.published import text_of
+from support.templates.targets import tokenizer_folder
 
 from builder import cli
 
@@ -110,6 +112,31 @@ def assert_trl_sees_one_prompt(row, target):
         whole = target.render([*row["prompt"], *row[side]], row["tools"] or None)
         assert whole.startswith(prompt)
         assert whole.endswith("<|im_end|>\n")
+
+
+SAID = [*text("I change it."), *EDIT]
+XML_PAIRS = {
+    "rewound": rewound(SAID, [*text("I run it."), *call("Edit", "t2", replace_all=True)]),
+    "corrected": corrected(EDIT, EDIT_AGAIN),
+}
+
+
+@pytest.mark.parametrize("name", ["Qwen3.5", "Qwen3.8", "Qwen3-Coder"])
+def test_pairs_of_a_target_with_xml_calls_are_proven(name, tmp_path, capsys):
+    tokenizer = tokenizer_folder(tmp_path / "tokenizer", text_of(name))
+    config = {"verify": {"tokenizer": tokenizer}, "normalize": {"missing_tools": "infer"}}
+    out, counts = built(tmp_path, *XML_PAIRS.values(), config=config)
+    assert counts == {"pairs": 2, "left_out": {}}
+    to = tmp_path / "pairs"
+    command = ["export", str(out), "--to", "preference", "-o", str(to), "--tokenizer", tokenizer]
+    assert cli.main(command) == 0
+    assert "left out" not in capsys.readouterr().out
+    rows = lines(to / "data" / "train-00000-of-00001.jsonl")
+    assert len(rows) == 2
+    for row in rows:
+        for side in (row["chosen"], row["rejected"]):
+            assert "<tool_call>\n<function=Edit>\n" in side[0]["content"]
+    assert rows[0]["rejected"][0]["content"].startswith("I change it.\n")
 
 
 LEFT_OUT = {

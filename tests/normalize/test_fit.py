@@ -54,6 +54,16 @@ def test_a_value_with_a_newline_at_its_end_stays_as_it_is_in_context():
     assert answers[0].calls[0].arguments == {"s": "x\n"}
 
 
+def test_a_turn_in_whose_text_an_engine_finds_a_call_is_context():
+    found = normalise(conversation({"n": 3}, "Use <function=f>."), NormalizeOptions(style=QWEN3_6))
+    answers = [turn for turn in found.dialogue.turns if turn.role == "assistant"]
+    assert [turn.trained for turn in answers] == [False, True]
+    other = normalise(
+        conversation({"n": 3}, "Use <function=f>."), NormalizeOptions(style=SPECIFIED)
+    )
+    assert all(turn.trained for turn in other.dialogue.turns)
+
+
 def test_a_lost_call_is_rejected_if_context_is_not_wanted():
     assert result({"n": "3"}, untrained_turns="reject").problem.code == "xml_types"
 

@@ -16,13 +16,16 @@ from builder.sample import Call
 TEXT, WHOLE, NUMBER, FLAG = ({"type": name} for name in ("string", "integer", "number", "boolean"))
 MAYBE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 EITHER = {"type": ["string", "null"]}
+MIXED = {"type": ["integer", "string"]}
 THINGS = {"type": "object"}
 KEPT = [
     ("plain", TEXT), ("123", TEXT), ("true", TEXT), ("  indented", TEXT), ("a\nb", TEXT),
     ("<html>\n</html>", TEXT), ("", TEXT), (5, WHOLE), (-7, WHOLE), (1.5, NUMBER), (3, NUMBER),
-    (True, FLAG), (False, FLAG), (None, MAYBE), (5, MAYBE), ("a", EITHER), (None, EITHER),
+    (True, FLAG), (False, FLAG), (5, MAYBE), ("a", EITHER),
     ({"a": [1, "2", None, True]}, THINGS), ([1, "b"], {"type": "array"}), ("free text", {}),
-    ("x", None), ("not a number", WHOLE), ([], {"type": "array"}), ("b", {"enum": ["a", "b"]}),
+    ("x", None), ("1", {"type": "string", "enum": ["1", "2"]}), ("not a number", WHOLE),
+    ({"a": 1}, {"type": ["object", "null"]}), ("x", {"anyOf": [{"$ref": "#"}, {"type": "null"}]}),
+    ([], {"type": "array"}), ("b", {"enum": ["a", "b"]}),
 ]  # fmt: skip
 LOST = [
     ("123", WHOLE, "xml_types"), ("123", {}, "xml_types"), ("123", None, "xml_types"),
@@ -30,6 +33,10 @@ LOST = [
     (None, TEXT, "xml_types"), ("true", FLAG, "xml_types"), ("yes", FLAG, "xml_types"),
     (5, {}, "xml_types"), (5, None, "xml_types"), ("5", MAYBE, "xml_types"),
     ('{"a": 1}', THINGS, "xml_types"), (2**53 + 1, NUMBER, "xml_types"),
+    ("1", {"type": ["boolean", "string"]}, "xml_types"), ("1_000", MIXED, "xml_types"),
+    (" 12", MIXED, "xml_types"), ("TRUE", {"type": ["boolean", "string"]}, "xml_types"),
+    ({"a": 1}, {"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "xml_types"),
+    ("< / parameter >", TEXT, "xml_markup"), ("a < parameter = b", TEXT, "xml_markup"),
     ("a\n", TEXT, "xml_markup"), ("\na", TEXT, "xml_markup"),
     ("</parameter>", TEXT, "xml_markup"), ("x </function> y", TEXT, "xml_markup"),
     ("<parameter=a>", TEXT, "xml_markup"), ("</tool_call>", TEXT, "xml_markup"),
@@ -61,6 +68,13 @@ def test_a_value_that_is_read_back(dialect, value, schema):
 @pytest.mark.parametrize(("value", "schema", "code"), LOST)
 def test_a_value_that_a_parser_loses(dialect, value, schema, code):
     assert dialect.loss("f", {"a": value}, known(schema)).code == code
+
+
+@pytest.mark.parametrize("schema", [MAYBE, EITHER])
+def test_no_parser_but_sglang_reads_none_as_null(schema):
+    """Coder and Qwen3.5 write Python's None, which vLLM takes for text."""
+    assert XML_JSON.loss("f", {"a": None}, known(schema)) is None
+    assert XML_PYTHON.loss("f", {"a": None}, known(schema)).code == "xml_types"
 
 
 def test_spellings():

@@ -21,13 +21,17 @@ def _before_first_tag(turn: Turn, style: Style) -> str:
     return turn.content + style.before_call if turn.content else ""
 
 
-def _stripped(turn: Turn, style: Style) -> str:
+def _of_vllm(turn: Turn, style: Style) -> str:
+    return _before_first_tag(turn, style) if style.dialect.plain else turn.content.strip()
+
+
+def _of_sglang(turn: Turn, style: Style) -> str:
     return turn.content.strip() if style.dialect.plain else _before_first_tag(turn, style)
 
 
 SERVERS: Mapping[str, Callable[[Turn, Style], str]] = {
-    "vllm": _before_first_tag,  # its parsers `hermes` and `qwen3_coder`
-    "sglang": _stripped,  # its parsers `qwen25`, which strips the text, and `qwen3_coder`
+    "vllm": _of_vllm,  # its parsers `hermes`, and `qwen3_coder`, which strips the text
+    "sglang": _of_sglang,  # its parsers `qwen25`, which strips the text, and `qwen3_coder`
 }
 """{server: the content that its parser makes of a turn with calls}."""
 

