@@ -1,4 +1,4 @@
-"""Reads VS Code's Copilot chat: chat sessions, agent-traces.db and transcripts.
+"""Reads VS Code's Copilot chat: chat sessions, agent-traces.db, transcripts and replay exports.
 
 Source: docs/formats/vscode-copilot.md. A chat session is a JSON object with `requests`, or the
 patch log of that object. `agent-traces.db` has the requests themselves, with system prompt and
@@ -19,6 +19,7 @@ from builder.readers.agents.copilot import patch_log
 from builder.readers.agents.copilot.chat_session import ChatSession
 from builder.readers.agents.copilot.cli import is_by_vscode, is_event_log
 from builder.readers.agents.copilot.events import EventLog
+from builder.readers.agents.copilot.replay import is_replay, read_replay
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.history import SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -44,6 +45,8 @@ def recognise(source: Source) -> str | None:
     for value in source.peek.objects:
         if _is_chat(value):
             return "a chat session (requests)"
+        if is_replay(value):
+            return "an export of the chat debug view (prompts with logs)"
         if value.get("kind") == 0 and _is_chat(as_dict(value.get("v"))):
             return "the patch log of a chat session (kind, v)"
     return None
@@ -86,6 +89,9 @@ def _read_document(source: Source, name: str) -> Iterator[Event]:
             item if isinstance(item, Problem) else Problem("not_object", item.where, "no session")
             for item in source.records()
         )
+        return
+    if is_replay(document):
+        yield from read_replay(source, document, _HELPERS)
         return
     session = _session(source, name, document)
     records = 0
@@ -181,7 +187,7 @@ READER = Reader(
     name=NAME,
     summary=(
         "VS Code's Copilot chat: chat sessions (JSON with requests, or the patch log of it), "
-        "agent-traces.db, transcripts"
+        "agent-traces.db, transcripts, exports of the chat debug view (.chatreplay.json)"
     ),
     evidence=("source", "files"),
     recognise=recognise,
