@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,17 @@ STARTS_WORKERS = {"pooled", "pooled_tasks"}
 
 
 def pytest_collection_modifyitems(items):
+    cases = defaultdict(list)
     for item in items:
         if not STARTS_WORKERS.isdisjoint(item.fixturenames):
             item.add_marker("slow")
+        elif mark := item.get_closest_marker("quick"):
+            cases[item.parent, item.originalname, mark.args[0]].append(item)
+    for (*_, count), found in cases.items():
+        quick = {number * len(found) // count for number in range(count)}
+        for number, item in enumerate(found):
+            if number not in quick:
+                item.add_marker("slow")
 
 
 def pytest_collection_finish():

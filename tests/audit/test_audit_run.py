@@ -373,6 +373,7 @@ def test_texts_without_secrets_are_not_searched_again(tmp_path):
     assert found(known)["mail"] == found(run(path))["mail"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("options", ["", "normalize: {unit: turn}", "audit: {secrets: report}"])
 def test_a_build_finds_what_an_audit_of_its_folder_finds(tmp_path, options):
     """Only conversations in which redaction found nothing are not searched again."""

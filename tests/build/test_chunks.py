@@ -132,6 +132,7 @@ def test_a_database_is_read_again_after_a_change_in_its_write_ahead_log(tmp_path
     assert files(out) == files(tmp_path / "rebuilt")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("make", [jsonl, parquet, goose])
 def test_a_file_that_changed_after_it_was_split_is_a_reject(tmp_path, small, monkeypatch, make):
     path = make(tmp_path, 40)

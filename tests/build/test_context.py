@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from support.templates.targets import TEMPLATE, small_tokenizer_folder
 
 from builder import cli
@@ -50,6 +51,7 @@ def test_targets_are_counted_by_level(tmp_path):
     assert not built.is_weighted
 
 
+@pytest.mark.slow
 def test_a_late_system_message_needs_a_template_that_renders_it(tmp_path, capsys):
     without = TEMPLATE.replace('(message.role == "system" and not loop.first)', "false")
     assert without != TEMPLATE

@@ -43,6 +43,7 @@ def test_the_estimate_skips_unreadable_inputs(tmp_path):
     assert cost("turn", tmp_path / "x", tmp_path / "absent") is None
 
 
+@pytest.mark.slow
 def test_a_large_factor_is_reported_and_approximately_right(tmp_path, capsys):
     log = chat(tmp_path / "a.jsonl", TURNS, 2)
     tokens = {}

@@ -72,6 +72,7 @@ def ledger(out):
     return json.loads((out / "manifest.json").read_bytes())["ledger"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", ["conversation", "turn"])
 def test_the_merge_of_two_datasets_has_the_samples_of_one_build_over_both(logs, unit, capsys):
     options = {"normalize": {"unit": unit}}
@@ -112,6 +113,7 @@ def test_selecting_from_one_dataset_again(logs):
     assert "# n\n" in (out / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_merged_dataset_is_merged_again(logs):
     code, out = merged(logs, built(logs, "a"), built(logs, "b"))
     again = logs / "again"

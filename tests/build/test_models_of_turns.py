@@ -115,6 +115,7 @@ def vercel_ai_sdk():
 FORMS = [claude_code, codex, pi, gemini_cli, atif, openai_capture, langchain, vercel_ai_sdk]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("log", FORMS, ids=lambda log: log.__name__)
 def test_a_sample_names_every_model_that_gave_a_trained_turn(log, tmp_path):
     source, out = tmp_path / "log.jsonl", tmp_path / "out"

@@ -66,6 +66,7 @@ def plant(monkeypatch):
     return planted
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("fault", [changes, drops, fails])
 def test_the_samples_of_a_planted_fault_are_left_out_and_counted(tmp_path, plant, fault, capsys):
     plant(fault)

@@ -71,6 +71,7 @@ def test_new_changed_and_removed_inputs_update_the_output(logs, tmp_path, done):
     assert files(out) == files(again)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "change",
     [
@@ -164,6 +165,7 @@ def test_a_corrupt_result_is_converted_again(copied, done):
     assert files(out) == before
 
 
+@pytest.mark.slow
 def test_a_large_file_of_rows_is_split_and_gives_the_same_samples(tmp_path, monkeypatch, done):
     text = "".join(row(number, 1 + number % 3) for number in range(120)) + "\n{broken\n" + row("e")
     path = tmp_path / "rows.jsonl"

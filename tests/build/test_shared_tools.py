@@ -104,6 +104,7 @@ def test_file_names_and_workers_have_no_effect(logs, tmp_path):
     assert definitions(other) == {"Read": [READ]}
 
 
+@pytest.mark.slow
 def test_a_new_session_changes_the_definitions_of_the_others(logs, tmp_path):
     out, fresh = tmp_path / "out", tmp_path / "fresh"
     assert build(out, inputs=[logs]) == 0

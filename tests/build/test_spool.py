@@ -23,6 +23,7 @@ from builder.verify.options import VerifyOptions
 AGENTS = sorted(name for name, reader in readers().items() if reader.is_agent)
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("name", AGENTS)
 def test_events_are_replayed_as_they_were_read(tmp_path, name):
     reader = readers()[name]

@@ -140,6 +140,7 @@ def test_compressed_bodies_pass_as_they_are_and_are_kept_in_clear(tmp_path, codi
     assert found["request"]["body"] == REQUEST
 
 
+@pytest.mark.slow
 def test_a_large_answer_passes_and_a_slow_agent_slows_the_provider(tmp_path):
     block = os.urandom(1 << 16).hex().encode()  # 128 KB
     sent = 0

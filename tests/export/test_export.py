@@ -57,6 +57,7 @@ def meta(built):
     return [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_rows_load_with_no_further_configuration_and_give_the_proven_text(built, exported, name):
     out, splits = exported(name)
@@ -86,6 +87,7 @@ TRAINERS = {
 """{trainer: (its file in configs/, the text in it that names the data)}."""
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_each_trainer_of_a_variant_has_a_configuration_of_this_dataset(
     built, exported, tmp_path, monkeypatch, name

@@ -74,6 +74,7 @@ FILES = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", OF_SAMPLES)
 def test_every_variant_expresses_the_targets_or_refuses(export, name):
     code, out, err = export(name)
@@ -100,6 +101,7 @@ MIXED = {
 """Of `mixed`: {variant: (samples that it expresses, their targets)}."""
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", MIXED)
 def test_samples_that_no_trainer_of_a_variant_could_train_are_left_out(name, tmp_path, capsys):
     """Also where other samples train every turn: one sample does not refuse the others."""

@@ -204,6 +204,7 @@ def test_the_common_beginning_of_two_conversations_is_trained_once(tmp_path):
     assert ledger["conversations"]["built"] == 2
 
 
+@pytest.mark.slow
 def test_all_samples_of_conversations_that_begin_alike_are_in_one_split(tmp_path):
     logs = {}
     for number in range(30):

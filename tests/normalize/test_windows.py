@@ -141,6 +141,7 @@ def answers(row):
     return [message for message in row["messages"] if message["role"] == "assistant"]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("policy", ["split", "weight"])
 @pytest.mark.parametrize("unit", ["conversation", "query", "turn"])
 def test_windows_of_a_long_conversation(tmp_path, policy, unit):

@@ -41,6 +41,7 @@ def die_elsewhere(driver, number):
     return number
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be forked there")
 @pytest.mark.parametrize("arguments", [["script.py"], ["-m", "script"]])
 def test_workers_do_not_run_the_script_again(arguments, tmp_path):

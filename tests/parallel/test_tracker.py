@@ -48,6 +48,7 @@ print(first + list(found) == [2 * number for number in range(400)])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for its processes")
 def test_work_continues_with_a_warning_after_the_tracker_is_killed():
     done = subprocess.run(

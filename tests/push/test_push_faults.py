@@ -70,6 +70,7 @@ class Messages(list):
         return Retries(self.append, self.slept.append)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("lost", [None, 0, 1, 2])
 def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatch, lost):
     from huggingface_hub import HfApi

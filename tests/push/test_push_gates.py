@@ -15,6 +15,7 @@ def out(tmp_path):
     return build(tmp_path, ["a", "b"])
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("audit", "codes"),
     [
@@ -72,6 +73,7 @@ def for_another_template(out):
     edit_manifest(out, tokenizer={**tokenizer, "template_sha256": "0" * 64})
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("harm", "code"),
     [

@@ -77,11 +77,19 @@ def target(request, tmp_path_factory):
     return target_of(request.param, tmp_path_factory.getbasetemp())
 
 
-each = pytest.mark.parametrize("target", KNOWN, indirect=True)
+QUICK = {"Qwen3 revised", "Qwen3-Coder", "Qwen2.5"}
+"""What --quick runs: both dialects of calls, with thoughts and without."""
+
+each = pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in KNOWN],
+    indirect=True,
+)
 
 
 def test_every_known_template_has_a_place():
     assert {item.name for item in TEMPLATES.values()} == set(KNOWN)
+    assert set(KNOWN) > QUICK
 
 
 @each

@@ -61,6 +61,7 @@ def test_a_long_text_is_in_several_pieces_none_of_which_cuts_an_added_token(back
     assert sum(piece.count("<|im_start|>") for piece in pieces) == text.count("<|im_start|>")
 
 
+@pytest.mark.slow
 def test_another_kind_of_tokenizer_gets_the_whole_text(backend):
     other = Tokenizer.from_str(backend.to_str())
     other.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -77,6 +78,7 @@ def test_ids_that_decode_to_another_text_are_not_exact(backend, table):
         assert found.decode() == backend.decode(wrong.tolist())
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("change", ["a plain token above the added ones", "an id without a token"])
 def test_a_vocabulary_in_another_order_is_refused(change):
     definition = json.loads(target_for("qwen3").tokenizer.backend_tokenizer.to_str())

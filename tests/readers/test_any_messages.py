@@ -100,6 +100,7 @@ def changed(value, pick):
     return value
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_records_with_foreign_values_are_accounted_for(reader):
     pick = random.Random(0)

@@ -88,6 +88,7 @@ LONG = "".join(f"{number:09}\n" for number in range(6_000))
 SENT = LONG[:24_944] + NOTICE.format("") + LONG[-24_943:]
 
 
+@pytest.mark.slow
 def test_a_long_text_of_any_tool_is_sent_without_its_middle(tmp_path):
     observation = {"kind": "GrepObservation", "content": [text(LONG), text("x")], "is_error": True}
     found = built_result(tmp_path, observation, extended_content=[text(LONG)])
@@ -96,6 +97,7 @@ def test_a_long_text_of_any_tool_is_sent_without_its_middle(tmp_path):
     assert len(SENT) == 50_000
 
 
+@pytest.mark.slow
 def test_a_page_of_the_browser_is_one_text_with_its_screenshot(tmp_path):
     page = {"kind": "BrowserObservation", "content": [text(LONG[:30_000]), text(LONG[30_000:])]}
     assert built_result(tmp_path, {**page, "full_output_save_dir": None}) == SENT

@@ -127,6 +127,7 @@ RESULT = {"type": "function_call_output", "call_id": "c", "output": "r"}
 SPANS = [{"type": "human", "data": {"content": "q"}}, LC]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "log",
     [

@@ -23,6 +23,7 @@ def conversations(lines):
     return sorted(visible, key=repr)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "case",
     [

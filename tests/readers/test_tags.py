@@ -74,6 +74,7 @@ def test_text_without_tags_has_no_definitions(text):
     assert not changes
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "text",
     [

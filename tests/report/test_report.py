@@ -251,6 +251,7 @@ def test_rows_that_are_not_samples_are_shown_as_they_are(tmp_path, verifier, row
     check_closed(report_page(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "value", [None, 5, "x", [], {"records": 5}, {"records": {"read": "x", "rejected": [1]}}]
 )

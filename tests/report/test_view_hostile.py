@@ -50,6 +50,7 @@ def server(tmp_path_factory):
         yield running
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("number", range(len(ODD)))
 def test_odd_meta_gets_a_page(server, capsys, number):
     for page in (f"row?at=0.{number}", f"raw?at=0.{number}", f"?at=0.{number}"):

@@ -69,6 +69,7 @@ def test_lines_are_enough(parts):
     check_lines(aligned.find_in_aligned, aligned.LINES, "".join(parts))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("piece", ["a  secret  \n", "a  b  password\n1  2  3\n"])
 def test_a_hostile_text_takes_linear_time(piece):
     begin = process_time()

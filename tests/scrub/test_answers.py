@@ -94,6 +94,7 @@ def test_other_lines_of_a_session_stay(session):
     assert find_secrets(session) == ()
 
 
+@pytest.mark.slow
 def test_a_hostile_session_takes_linear_time():
     for piece in (
         "$ pwgen\n",
@@ -117,6 +118,7 @@ def test_text_typed_into_a_password_field_is_redacted():
     assert scrubber().dialogue(called(named, "ok")).dialogue == called(named, "ok")
 
 
+@pytest.mark.slow
 def test_a_hostile_call_takes_linear_time():
     for piece in ("cat secrets/a", "az a ", "token: x1y2 ", "a/b\\", '"value": "x1'):
         text = piece * (100_000 // len(piece))

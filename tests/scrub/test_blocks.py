@@ -58,6 +58,7 @@ def test_other_cookies_are_kept(form):
     assert found(form.format(VALUE)) == []
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("columns", ["password", "password, b"])
 def test_a_text_full_of_statements_takes_linear_time(columns):
     text = f"COPY t ({columns}) FROM stdin;\n" * 3000

@@ -54,6 +54,7 @@ def test_lines_are_enough(parts):
     check_lines(phrases.find_phrases, phrases.LINES, "".join(parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [
     "passphrase is abcd ", "password: abcd abcd abcd abcd ",
 ])  # fmt: skip

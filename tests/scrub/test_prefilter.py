@@ -226,6 +226,7 @@ def check_together(texts):
             assert find_in(texts) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(hostile, min_size=1, max_size=4))
 def test_the_hits_in_several_texts_are_those_in_each(texts):
     check_together(texts)

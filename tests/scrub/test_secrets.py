@@ -299,6 +299,7 @@ def test_recall_on_the_invented_set(capsys, monkeypatch):
     assert "162 hard negatives: 0 false positives" in out
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "piece",
     ["kind: Secret\ndata:\n", "kind: Secret\\ndata:\\n  a: b\\n", 'kind: Secret\ndata: {"a": "'],

@@ -94,6 +94,7 @@ def test_lines_are_enough(parts):
     check_lines(strong.find_strong, strong.LINES, "".join(parts))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("piece", [
     "Aa1!bC2@x csrf token " * 95 + "\n", "Aa1!bC2@x " * 190 + "csrf token\n",
     "token ", "token\n", "Aa1!", "Aa1!bC2@ ", f"{TOKEN} ", "x=", "pass:1a1=", "a-1", "token 1a1\n",

@@ -105,6 +105,7 @@ def test_samples_that_fail_a_condition_are_counted_in_the_ledger(tmp_path, logs)
     assert ledger["samples"] == 10
 
 
+@pytest.mark.slow
 def test_tokens_are_bounded_as_meta_counts_them(tmp_path, logs):
     everything, _, _ = selected(tmp_path, logs, {})
     counts = sorted(line["tokens"] for line in everything)
@@ -134,6 +135,7 @@ def test_a_token_budget_holds_and_the_same_seed_gives_the_same_rows(tmp_path, lo
     assert files(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_calls_of_samples_that_are_left_out_are_dropped(tmp_path, logs):
     """With the unit `turn`, the answers after the call are the longer samples, which go."""
     where = {"pattern": {"not": ["direct_answer"]}, "assistant_turns": {"max": 1}}

@@ -63,6 +63,7 @@ def test_sessions_that_are_left_out_make_nothing_a_duplicate(tmp_path):
     assert text(out) == ["begun", "equal"]
 
 
+@pytest.mark.slow
 def test_a_larger_share_contains_the_smaller_one(tmp_path):
     logs(tmp_path / "many", [f"m{number}" for number in range(40)])
     shares = [set(text(build(tmp_path, {"many": weight})[1])) for weight in (0.3, 0.6, 1.0)]

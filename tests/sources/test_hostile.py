@@ -83,6 +83,7 @@ HARMLESS = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_odd_but_readable_records_are_built(tmp_path, name):
     (tmp_path / "in").mkdir()
@@ -138,6 +139,7 @@ def test_files_that_cannot_be_read_do_not_stop_the_others(tmp_path):
     assert ledger["records"]["ignored"]["empty_file"] == 1
 
 
+@pytest.mark.slow
 def test_a_truncated_stream_is_a_reject_and_its_whole_lines_are_built(tmp_path):
     (tmp_path / "in").mkdir()
     rows = b"".join(row(str(n).encode()) + b"\n" for n in range(600))

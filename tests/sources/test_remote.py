@@ -97,6 +97,7 @@ def test_a_name_that_is_too_long_for_a_disk_is_read(store, tmp_path):
     assert {row["source"] for row in lines(shard)} == {name}
 
 
+@pytest.mark.slow
 def test_finished_downloads_are_not_repeated(store, tmp_path, monkeypatch):
     store.put(str(DATA), "memory://logs", recursive=True)
     fetched = []
@@ -117,6 +118,7 @@ def test_finished_downloads_are_not_repeated(store, tmp_path, monkeypatch):
     assert [url.rpartition("/")[2] for url in fetched] == ["new.json"]
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_stops_the_run_and_the_next_goes_on(
     store, tmp_path, monkeypatch, capsys
 ):

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from support.logs.stores import stored
 from support.runs.builds import build, files
 
@@ -35,6 +36,7 @@ def test_the_manifest_goes_first_and_comes_last(store, cache, tmp_path, monkeypa
     assert not store.exists("/out/data/train-00000-of-00001.jsonl")
 
 
+@pytest.mark.slow
 def test_an_interrupted_upload_leaves_no_manifest_and_resumes(
     store, cache, tmp_path, monkeypatch, capsys
 ):
@@ -62,6 +64,7 @@ def test_a_store_folder_of_another_program_is_left_alone(store, cache, capsys):
     assert store.find("/out") == ["/out/thesis.txt"]
 
 
+@pytest.mark.slow
 def test_a_manifest_in_a_store_removes_no_other_files(store, cache):
     assert build("memory://out", "--workers", "1") == 0
     names = ["../thesis.txt", "/thesis.txt", ".state/made-by-builder", "kept.txt/../../thesis.txt"]

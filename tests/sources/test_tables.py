@@ -97,6 +97,7 @@ def as_json(rows):
     return datasets.Dataset.from_list(rows, features=features)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("tools", ["text", "json"])
 @pytest.mark.parametrize("kind", ["parquet", "save_to_disk", "arrow"])
 def test_rows_of_a_table_are_those_of_the_jsonl(tmp_path, lines, tools, kind):
@@ -179,6 +180,7 @@ def test_rows_after_a_group_that_cannot_be_read_are_read(tmp_path, kind):
     assert read == [(f"row {at + 1}", texts[at]) for at in (0, 1, 4, 5, 6, 7)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("formats", ["[jsonl]", "[parquet]", "[jsonl, parquet]"])
 def test_an_output_folder_built_again_is_itself(tmp_path, formats):
     source = DATA

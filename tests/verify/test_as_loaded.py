@@ -140,7 +140,7 @@ def test_a_later_chunk_that_does_not_fit_the_first_is_explained(verifier, tmp_pa
         pytest.param(["jsonl", "parquet"], 60_000, 1, marks=pytest.mark.slow),
         pytest.param(["jsonl.zst"], 60_000, 1, marks=pytest.mark.slow),
         pytest.param(["jsonl"], 280_000, 64, marks=pytest.mark.slow),
-        (["jsonl.zst", "parquet"], 99, 1),
+        pytest.param(["jsonl.zst", "parquet"], 99, 1, marks=pytest.mark.slow),
         (["parquet"], 99, 1),
     ],
 )

@@ -94,6 +94,7 @@ def test_its_name_and_style_are_known(target, request):
     assert TEMPLATES[hashlib.sha256(text_of(name).encode()).hexdigest()].name == name
 
 
+@pytest.mark.quick(3)
 @each_target
 def test_samples_without_thoughts_are_proven(target):
     for name, sample in PLAIN_SAMPLES.items():

@@ -72,6 +72,7 @@ def test_preference_pairs_are_one_line(tmp_path):
         list(dataset_rows(str(tmp_path / "rows.jsonl")))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("variant", FORMS)
 def test_an_export_is_proven_and_its_form_named(built, variant, capsys):
     samples = [line for path in sorted((built / "data").iterdir()) for line in lines(path)]
@@ -240,6 +241,7 @@ def test_rows_of_no_known_form_name_their_columns(tmp_path):
         list(dataset_rows(str(tmp_path / "rows.jsonl")))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("variant", ["openai", "tools-in-system", "prompt-completion-text"])
 def test_thoughts_and_escaped_tokens_survive(tmp_path, variant, capsys):
     (tmp_path / "c.yaml").write_text(CONFIG)

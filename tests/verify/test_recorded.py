@@ -120,6 +120,7 @@ def test_without_the_stop_token_and_the_prompt(tmp_path, tokenizer):
     assert meta["tokens_recorded"] == "equal"
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("changed", "cause"),
     [
@@ -183,6 +184,7 @@ def test_a_redacted_secret_is_not_shown(tmp_path, tokenizer):
     assert meta["tokens_difference"]["recorded"] == ""
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("bad", [[1, "2"], "12", [True], [-1], [1 << 40], {}, [None]])
 def test_ids_that_are_none_are_not_recorded(tmp_path, tokenizer, bad):
     rows = capture(tokenizer)

@@ -280,6 +280,7 @@ def test_logged_text_that_imitates_structure_is_detected_in_our_own_samples(veri
     assert "inverse" in {f.code for f in verifier.check(flatten(dialogue), dialogue).findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["<tool_call>{", "<tool_call>\n{}", "<tool_call>\n{} "])
 def test_many_unclosed_tags_get_a_verdict(verifier, text):
     """In less than quadratic time, as otherwise this test would not end."""

@@ -342,6 +342,7 @@ STATED = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", STATED)
 def test_every_number_that_meta_states_is_recomputed(tmp_path, verifier, name):
     """Even if the manifest was adjusted to the edit."""

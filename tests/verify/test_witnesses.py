@@ -116,6 +116,7 @@ def test_a_witness_agrees_with_a_proven_sample(witness, case):
     assert witness.fault(case) is None
 
 
+@pytest.mark.quick(12)
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_witness_reports_planted_damage(witness, case, name):
     fault = witness.fault(damaged(case, *DAMAGE[name]))
