@@ -10,7 +10,7 @@ from builder.conversation import LEVELS, Context, Conversation, lowest
 from builder.finding import CheckFinding
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import LengthOptions, NormalizeOptions
-from builder.normalize.units import TrainingExample, example, examples
+from builder.normalize.units import TrainingExample, example, examples, with_history
 from builder.normalize.windows import Window, plan_windows, shorten_responses
 from builder.problem import Problem
 from builder.qwen3.flatten import flatten
@@ -82,6 +82,7 @@ def prove(
         if not is_long or limits.max_tokens is None or limits.too_long == "reject":
             yield proof
             continue
+        proof = replace(proof, example=whole)
         fitting, left_out = _shorter(proof, options, limits.max_tokens, limits.too_long, verifier)
         for item in fitting:
             yield _proof(item, normalised, options, limits, verifier)
@@ -100,6 +101,8 @@ def _proof(
     limits: LengthOptions,
     verifier: Verifier,
 ) -> VerifiedExample:
+    if options.history != "logged":
+        item = with_history(item, options.history, verifier.target.style)
     sample = flatten(item.dialogue, verifier.target.style)
     late_system = options.late_system == "keep"
     verdict = verifier.check(sample, item.dialogue, item.targets, late_system=late_system)

@@ -149,6 +149,17 @@ class Config:
                 "limits.too_long: split writes turns again in its windows: it needs"
                 " normalize.untrained_turns: split or weight"
             )
+        history, unit = self.normalize.history, self.normalize.unit
+        if (
+            history != "logged"
+            and unit == "conversation"
+            and self.normalize.untrained_turns != "weight"
+        ):
+            yield (
+                f"normalize.history: {history} writes earlier turns that are not trained, of which"
+                " there are none: it needs normalize.unit: query or turn, or"
+                " normalize.untrained_turns: weight"
+            )
         masked = [key for key in self.train.masked if key != "rewound"]
         if masked and self.normalize.untrained_turns == "split":
             yield (

@@ -77,6 +77,7 @@ class NormalizeOptions:
     late_system: Literal["user", "keep", "reject"] = "user"
     harness: Literal["keep", "drop"] = "keep"
     reasoning: Literal["drop", "keep"] = "drop"
+    history: Literal["logged", "vllm", "sglang"] = "logged"
     end: Literal["call", "answer"] = "call"
     unanswered_calls: Literal["trim", "reject"] = "trim"
     untrained_turns: Literal["split", "weight", "reject"] = "split"

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
+from operator import is_not
 
+from builder.qwen3.sent_back import sent_back
 from builder.qwen3.style import SPECIFIED, Style, Thoughts
 from builder.sample import Dialogue, Turn
 
@@ -77,6 +80,29 @@ def example(
         tuple(ordinal for ordinal, at in enumerate(answers) if at in targets),
         tuple(ordinals[at] for at in answers),
         {"reasoning_dropped": dropped} if dropped else {},
+    )
+
+
+def with_history(item: TrainingExample, server: str, style: Style) -> TrainingExample:
+    """Returns the example with its context as a server renders it; counts `history_sent_back`.
+
+    Turns that are trained stay as the model writes them.
+    """
+    targets = set(item.targets)
+    ordinals = count()
+    turns = tuple(
+        sent_back(server, turn, style)
+        if turn.role == "assistant" and next(ordinals) not in targets
+        else turn
+        for turn in item.dialogue.turns
+    )
+    changed = sum(map(is_not, turns, item.dialogue.turns))
+    if not changed:
+        return item
+    return replace(
+        item,
+        dialogue=replace(item.dialogue, turns=turns),
+        changes={**item.changes, "history_sent_back": changed},
     )
 
 

@@ -1,39 +1,19 @@
 """Finds turns that drift: sent back by a client, they are not the text that was trained.
 
-A server parses the model's text into content and calls, a client sends both back with the next
-request, and the template renders them as history. docs/parity.md has measured figures.
+`builder.qwen3.sent_back` has the rules of the servers, docs/parity.md the measured figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from builder.problem import UsageError, nearest
 from builder.qwen3.flatten import flat_turn
+from builder.qwen3.sent_back import SERVERS, sent_back
 from builder.qwen3.style import Style
 from builder.sample import Call, Turn
 from builder.verify.witnesses.case import Case
-
-
-def _before_first_tag(turn: Turn, style: Style) -> str:
-    """Returns everything before `<tool_call>`: what separates text and call stays in the text."""
-    return turn.content + style.before_call if turn.content else ""
-
-
-def _of_vllm(turn: Turn, style: Style) -> str:
-    return _before_first_tag(turn, style) if style.dialect.plain else turn.content.strip()
-
-
-def _of_sglang(turn: Turn, style: Style) -> str:
-    return turn.content.strip() if style.dialect.plain else _before_first_tag(turn, style)
-
-
-SERVERS: Mapping[str, Callable[[Turn, Style], str]] = {
-    "vllm": _of_vllm,  # its parsers `hermes`, and `qwen3_coder`, which strips the text
-    "sglang": _of_sglang,  # its parsers `qwen25`, which strips the text, and `qwen3_coder`
-}
-"""{server: the content that its parser makes of a turn with calls}."""
 
 
 @dataclass(slots=True)
@@ -64,11 +44,8 @@ def replayed(server: str, turn: Turn, style: Style) -> Turn:
     """Returns a turn as the template renders it after it has been parsed and sent back."""
     if not turn.calls:
         return turn
-    content = SERVERS[server](turn, style)
-    if style.trims != "none":
-        content = content.strip()
     calls = tuple(Call.of(call.name, call.arguments) for call in turn.calls)
-    return replace(turn, content=content, calls=calls)
+    return replace(sent_back(server, turn, style), calls=calls)
 
 
 def drift(server: str, case: Case) -> Drift:
