@@ -17,10 +17,10 @@ from builder.conversation import Json
 from builder.credentials import reason
 from builder.jsonio import dumps, loads
 from builder.parallel.garbage import keep_loaded
-from builder.parallel.host import quiet_transformers
 from builder.problem import UsageError
 from builder.qwen3.constants import STRUCTURE_TOKENS
 from builder.qwen3.parity import MODES
+from builder.qwen3.pretrained import pretrained
 from builder.qwen3.probe import UnsupportedTemplate, dialect_name, style_of
 from builder.qwen3.reference import EMBEDDED, Reference, reference
 from builder.qwen3.style import CHATML, Style
@@ -297,11 +297,9 @@ def _embedded() -> Target:
 
 
 def _open() -> PreTrainedTokenizerBase:
-    # AutoTokenizer takes half a second longer, because it imports all model configurations. Its
-    # tokenizer is a fifth faster, which matters only if fastokens is not installed.
-    by = "PreTrainedTokenizerFast" if fastokens() else "AutoTokenizer"
     with as_file(_ASSETS) as folder:
-        return _pretrained(EMBEDDED, folder, by)
+        # Fast enough if fastokens encodes.
+        return pretrained(EMBEDDED, folder, plain=fastokens() is not None)
 
 
 def _open_fast() -> Any:
@@ -311,7 +309,7 @@ def _open_fast() -> Any:
 
 def _load(ref: str, wanted: Reference, folder: Path) -> Target:
     name = wanted.tokenizer
-    tokenizer = _pretrained(name, folder)
+    tokenizer = pretrained(name, folder)
     own = tokenizer.chat_template
     texts = list(own.values()) if isinstance(own, dict) else [own]
     template = own.get("default") if isinstance(own, dict) else own
@@ -371,20 +369,6 @@ def _check(target: Target) -> None:
     missing = [token for token in style.markers.tokens if token not in shown]
     if missing:
         raise UsageError(f"tokenizer {name!r}: no {', '.join(missing)} in its tokens")
-
-
-def _pretrained(name: str, folder: Path, by: str = "AutoTokenizer") -> PreTrainedTokenizerBase:
-    try:
-        with quiet_transformers():
-            import transformers  # noqa: PLC0415 - a second, only when needed
-
-            loaded = getattr(transformers, by).from_pretrained(
-                str(folder), trust_remote_code=False, local_files_only=True
-            )
-    except Exception as error:  # a broken installation, or corrupt files
-        raise UsageError(f"tokenizer {name!r}: cannot be loaded: {reason(error)}") from None
-    tokenizer: PreTrainedTokenizerBase = loaded
-    return tokenizer
 
 
 def _hashes(folder: Path) -> dict[str, str]:
