@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from builder.api import OnProgress as OnProgress
     from builder.api import Progress as Progress
     from builder.api import audit_dataset as audit_dataset
+    from builder.api import available_formats as available_formats
     from builder.api import build_dataset as build_dataset
     from builder.api import capture_definitions as capture_definitions
     from builder.api import capture_logs as capture_logs
@@ -19,18 +20,26 @@ if TYPE_CHECKING:
     from builder.api import diff_datasets as diff_datasets
     from builder.api import export_dataset as export_dataset
     from builder.api import find_sources as find_sources
+    from builder.api import inspect_log as inspect_log
+    from builder.api import installed_logs as installed_logs
     from builder.api import merge_datasets as merge_datasets
     from builder.api import normalise as normalise
     from builder.api import push_dataset as push_dataset
     from builder.api import read as read
     from builder.api import recognise as recognise
+    from builder.api import recognise_all as recognise_all
     from builder.api import report_dataset as report_dataset
+    from builder.api import serve_capture as serve_capture
+    from builder.api import suggest_mapping as suggest_mapping
     from builder.api import verify_dataset as verify_dataset
     from builder.api import verify_sample as verify_sample
     from builder.api import view_dataset as view_dataset
     from builder.audit.options import AuditOptions as AuditOptions
     from builder.audit.result import Audit as Audit
     from builder.audit.result import AuditFinding as AuditFinding
+    from builder.build.inspection import InspectedConversation as InspectedConversation
+    from builder.build.inspection import Inspection as Inspection
+    from builder.build.inspection import SuggestedMapping as SuggestedMapping
     from builder.capture.definitions import SentDefinitions as SentDefinitions
     from builder.capture.pairs import PairWriter as PairWriter
     from builder.card.result import BuildResult as BuildResult
@@ -80,12 +89,15 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "api": (
-        "OnProgress Progress audit_dataset build_dataset capture_definitions capture_logs"
-        " collect_logs diff_datasets export_dataset find_sources merge_datasets normalise"
-        " push_dataset read recognise report_dataset verify_dataset verify_sample view_dataset"
+        "OnProgress Progress audit_dataset available_formats build_dataset capture_definitions"
+        " capture_logs collect_logs diff_datasets export_dataset find_sources inspect_log"
+        " installed_logs merge_datasets normalise push_dataset read recognise recognise_all"
+        " report_dataset serve_capture suggest_mapping verify_dataset verify_sample"
+        " view_dataset"
     ),
     "audit.options": "AuditOptions",
     "audit.result": "Audit AuditFinding",
+    "build.inspection": "InspectedConversation Inspection SuggestedMapping",
     "capture.definitions": "SentDefinitions",
     "capture.pairs": "PairWriter",
     "card.result": "BuildResult",

@@ -12,9 +12,15 @@ from builder.api.datasets import report_dataset as report_dataset
 from builder.api.datasets import verify_dataset as verify_dataset
 from builder.api.datasets import verify_sample as verify_sample
 from builder.api.datasets import view_dataset as view_dataset
+from builder.api.formats import available_formats as available_formats
+from builder.api.formats import inspect_log as inspect_log
+from builder.api.formats import installed_logs as installed_logs
+from builder.api.formats import recognise_all as recognise_all
+from builder.api.formats import suggest_mapping as suggest_mapping
 from builder.api.kept import capture_definitions as capture_definitions
 from builder.api.kept import capture_logs as capture_logs
 from builder.api.kept import collect_logs as collect_logs
+from builder.api.kept import serve_capture as serve_capture
 from builder.api.logs import EngineName as EngineName
 from builder.api.logs import build_dataset as build_dataset
 from builder.api.logs import find_sources as find_sources

@@ -50,6 +50,7 @@ def verify_dataset(
     dataset: DatasetLike,
     *,
     tokenizer: str | Path = "qwen3",
+    chat_template: str | Path | None = None,
     options: VerifyOptions | Mapping[str, Any] | None = None,
     unit: str | None = None,
     as_loaded: bool = False,
@@ -62,7 +63,8 @@ def verify_dataset(
 ) -> Summary:
     """Verifies every row of a file, a built folder, a Hub dataset or a list, and returns counts.
 
-    `unit` None: the one in meta/, else conversation. `as_loaded` also compares the rows that
+    `chat_template` is the file or the sha256 of another template than the tokenizer's. `unit` None:
+    the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
     `summary.masks`; `witnesses` names engines that are asked about each proven sample, or about a
     `witness_share` of them, `replay` servers whose parsers may change a turn before it is history
@@ -88,10 +90,12 @@ def verify_dataset(
     if engines or servers:
         examine = Examination(engines, servers, examine, witness_share)
     summary = Summary()
+    template = None if chat_template is None else os.fspath(chat_template)
     chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:
         stated = Manifest.of(expand_home(path)).tokenizer.template_options
-        verifier = verifier_for(with_template(os.fspath(tokenizer), None, stated), chosen)
+        named = with_template(os.fspath(tokenizer), template, stated)
+        verifier = verifier_for(named, chosen)
         for name in engines:
             _ = witness_for(name, verifier.target.reference)  # if it is missing, says so at once
         for report in verify_dataset(path, verifier, unit, workers, examine):
@@ -154,12 +158,14 @@ def export_dataset(
     out: str | Path,
     *,
     tokenizer: str | Path | None = None,
+    chat_template: str | Path | None = None,
     fresh: bool = False,
 ) -> Exported:
     """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
-    `tokenizer` None: that of the dataset, if it is the embedded one, and its inference mode always.
-    `fresh` replaces an earlier export in `out`. Raises UsageError if there is no such dataset,
+    `tokenizer` None: that of the dataset, if it is the embedded one, and its inference mode always;
+    `chat_template` is the file or the sha256 of another template. `fresh` replaces an earlier
+    export in `out`. Raises UsageError if there is no such dataset,
     variant or tokenizer, or if the output folder is not empty.
     """
     from builder.export.trace import TRACES, export_traces
@@ -175,7 +181,8 @@ def export_dataset(
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(
-            _tokenizer(manifest, tokenizer), VerifyOptions(mode=mode_named(manifest.mode))
+            _tokenizer(manifest, tokenizer, chat_template),
+            VerifyOptions(mode=mode_named(manifest.mode)),
         )
         if to in TRACES:
             return export_traces(path, to, Path(out), verifier, fresh=fresh)
@@ -263,8 +270,10 @@ def push_dataset(
     return report
 
 
-def _tokenizer(manifest: Manifest, tokenizer: str | Path | None) -> str:
-    """Returns the requested tokenizer, or else the embedded one.
+def _tokenizer(
+    manifest: Manifest, tokenizer: str | Path | None, chat_template: str | Path | None = None
+) -> str:
+    """Returns the requested tokenizer and template, or else the embedded ones.
 
     A manifest may come from anywhere, so no other tokenizer is loaded just because it names it.
     Raises UsageError if the dataset was verified against another one and none is requested.
@@ -272,7 +281,8 @@ def _tokenizer(manifest: Manifest, tokenizer: str | Path | None) -> str:
     from builder.qwen3.reference import EMBEDDED, with_template
 
     named = manifest.tokenizer.name
-    if tokenizer is None and named not in ("", EMBEDDED):
+    if tokenizer is None and chat_template is None and named not in ("", EMBEDDED):
         raise UsageError(f"the dataset was verified against {named!r}: name it with --tokenizer")
     name = os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
-    return with_template(name, None, manifest.tokenizer.template_options)
+    template = None if chat_template is None else os.fspath(chat_template)
+    return with_template(name, template, manifest.tokenizer.template_options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,6 +77,30 @@ def capture_logs(
     with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
         adapted = partial(adapt, scratch=Path(scratch))
         return capture_command(command, Path(folder), found, adapt=adapted)
+
+
+def serve_capture(
+    port: int,
+    folder: str | Path = "captures",
+    *,
+    upstream: Sequence[str] = (),
+    on_ready: Callable[[Mapping[str, str]], object] = lambda addresses: None,
+) -> PairWriter:
+    """Passes requests through and keeps them until Ctrl-C; returns what was written.
+
+    `port` 0: any that is free. `on_ready` gets {environment variable: address for agents} when
+    requests are accepted. Raises UsageError if the port is taken.
+    """
+    from builder.capture.job import capture_serving
+    from builder.capture.providers import routes
+
+    _needs_capture()
+    served = routes(os.environ, upstream)
+
+    def ready(bound: int) -> None:
+        on_ready({route.variable: route.local(bound) for route in served})
+
+    return capture_serving(port, Path(folder), served, ready=ready)
 
 
 def _needs_capture() -> None:

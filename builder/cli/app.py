@@ -156,7 +156,6 @@ def inspect(
     """Show the format of a file or folder, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect
     from builder.config import load_config
-    from builder.qwen3.reference import with_template
 
     del quiet  # its output was explicitly requested
     chosen = load_config(config).with_evaluation() if allow_eval else load_config(config)
@@ -167,7 +166,8 @@ def inspect(
         mapping=mapping,
         suggests=suggest_mapping,
         config=chosen,
-        tokenizer=with_template(tokenizer or chosen.verify.target, chat_template),
+        tokenizer=tokenizer,
+        chat_template=chat_template,
         output=Output(as_json),
     )
 
@@ -346,8 +346,7 @@ def capture(
         definitions=definitions,
         own_settings=own_settings,
         upstream=upstream or (),
-        as_json=as_json,
-        quiet=quiet,
+        output=Output(as_json, quiet),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from textwrap import wrap
 
-from builder.api import EngineName, build_dataset
+from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
@@ -39,7 +39,6 @@ from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
-from builder.readers import installed_logs
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.report.advice import worst
 from builder.sources.store import is_url, local_path

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder.api import capture_definitions, capture_logs
+from builder.api import capture_definitions, capture_logs, serve_capture
+from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
 from builder.distribution import install_line
 from builder.problem import UsageError
@@ -30,8 +30,7 @@ def run_capture(
     definitions: bool,
     own_settings: bool,
     upstream: Sequence[str],
-    as_json: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Captures; returns the exit code, which is the command's own. Raises UsageError."""
     if find_spec("aiohttp") is None:
@@ -41,58 +40,52 @@ def run_capture(
     if definitions:
         if serve is not None or out is None:
             raise UsageError("--definitions needs -o FILE and a command after `--`")
-        return _run_definitions(
-            command, out, own_settings=own_settings, as_json=as_json, quiet=quiet
-        )
+        return _run_definitions(command, out, own_settings=own_settings, output=output)
     if own_settings:
         raise UsageError("--own-settings: only for --definitions")
     folder = out or DEFAULT_FOLDER
     if serve is not None:
-        from builder.capture.job import capture_serving  # noqa: PLC0415 - heavy
-        from builder.capture.providers import routes  # noqa: PLC0415 - as above
 
-        found = routes(os.environ, upstream)
-
-        def show(port: int) -> None:
-            for route in found:
-                print(f"export {route.variable}={shlex.quote(route.local(port))}")
+        def show(addresses: Mapping[str, str]) -> None:
+            for variable, address in addresses.items():
+                print(f"export {variable}={shlex.quote(address)}")
             print(f"# capturing to {escaped(str(folder))}; Ctrl-C ends", file=sys.stderr)
             sys.stdout.flush()
 
-        writer = capture_serving(serve, folder, found, ready=show)
-        _summary(writer, as_json=as_json, quiet=quiet)
+        writer = serve_capture(serve, folder, upstream=upstream, on_ready=show)
+        _summary(writer, output)
         return 1 if writer.lost else 0
     code, writer = capture_logs(command, folder, upstream=upstream)
-    _summary(writer, as_json=as_json, quiet=quiet)
+    _summary(writer, output)
     return code
 
 
-def _summary(writer: PairWriter, *, as_json: bool, quiet: bool) -> None:
+def _summary(writer: PairWriter, output: Output) -> None:
     """Prints on stderr, since stdout is the command's."""
     if writer.lost:
         warn(f"capture: {counted(writer.lost, 'exchange')} not written: {writer.fault}")
-    if as_json:
+    if output.as_json:
         path = str(writer.path) if writer.path is not None else None
         print_json({"path": path, "exchanges": writer.written, "lost": writer.lost})
-    elif not quiet and writer.path is not None:
+    elif not output.quiet and writer.path is not None:
         what = f"{writer.path}: {counted(writer.written, 'exchange')}"
         where = shlex.quote(str(writer.folder))
         print(escaped(f"{what}; builder build {where} -o OUT"), file=sys.stderr)
-    elif not quiet and not writer.lost:
+    elif not output.quiet and not writer.lost:
         detail = "no request came through: does the command take its address from the environment?"
         print(f"capture: {detail} (docs/capture.md)", file=sys.stderr)
 
 
 def _run_definitions(
-    command: Sequence[str], out: Path, *, own_settings: bool, as_json: bool, quiet: bool
+    command: Sequence[str], out: Path, *, own_settings: bool, output: Output
 ) -> int:
     found = capture_definitions(command, out, own_settings=own_settings)
-    if as_json:
+    if output.as_json:
         print_json(
             {"path": str(out), "agent": found.agent, "version": found.version,
              "tools": found.count, "system_characters": len(found.system)}
         )  # fmt: skip
-    elif not quiet:
+    elif not output.quiet:
         name = f"{found.agent} {found.version}".strip()
         what = f"{counted(found.count, 'tool')} and {len(found.system):,} characters of prompt"
         path = shlex.quote(str(out))

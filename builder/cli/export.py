@@ -11,7 +11,6 @@ from builder.export.outcome import TARGETS, Exported, left_out_line, result
 from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
-from builder.qwen3.reference import EMBEDDED, with_template
 
 
 def run_export(
@@ -25,9 +24,9 @@ def run_export(
     output: Output,
 ) -> int:
     """Exports and prints; returns 0 if rows were put in place. Raises UsageError."""
-    if chat_template is not None:
-        tokenizer = with_template(tokenizer or EMBEDDED, chat_template)
-    exported = export_dataset(dataset, to, out, tokenizer=tokenizer, fresh=fresh)
+    exported = export_dataset(
+        dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh
+    )
     if output.as_json:
         print_json({**result(exported), "variant": to})
     elif not output.quiet:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from builder.api import available_formats, recognise_all
 from builder.cli.output import Output
 from builder.cli.terminal import aligned, escaped, print_json, warn
-from builder.readers import Reader, readers, recognise
-from builder.readers.discovery import find_sources
-from builder.sources.copies import local_copy
-from builder.sources.source import Source
+from builder.problem import Problem
+from builder.readers import Reader
 
 
 def list_formats(*, output: Output) -> int:
     """Prints the readers: the format of each, its evidence, and the version it was checked with."""
-    found = readers()
+    readers = available_formats()
     if output.as_json:
         print_json(
             {
@@ -21,12 +22,12 @@ def list_formats(*, output: Output) -> int:
                     "evidence": [*reader.evidence],
                     "checked": reader.checked,
                 }
-                for name, reader in found.items()
+                for name, reader in readers.items()
             }
         )
     elif not output.quiet:
-        width = max(map(len, found), default=0)
-        for name, reader in found.items():
+        width = max(map(len, readers), default=0)
+        for name, reader in readers.items():
             print(f"{name:{width}}  {reader.summary}{_basis(reader)}")
     return 0
 
@@ -40,23 +41,22 @@ def _basis(reader: Reader) -> str:
 
 def explain(path: str, *, output: Output) -> int:
     """Prints which readers claim each source of a path, and why. Raises UsageError."""
-    found: dict[str, dict[str, str]] = {}
-    for source in find_sources(path):
-        if isinstance(source, Source):
-            with local_copy(source) as copy:
-                found[source.name] = dict(recognise(copy))
+    claims_of: dict[str, dict[str, str]] = {}
+    for item in recognise_all(path):
+        if isinstance(item, Problem):
+            warn(f"{item.where}: {item.code}: {item.detail}")
         else:
-            warn(f"{source.where}: {source.code}: {source.detail}")
+            claims_of[item[0]] = item[1]
     if output.as_json:
-        print_json(found)
+        print_json(claims_of)
     elif not output.quiet:
-        for name, claims in found.items():
+        for name, claims in claims_of.items():
             text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
             print(escaped(f"{name}: {text or 'no reader recognises it'}"))
     return 0
 
 
-def print_overview(name: str, formats: dict[str, int], unknown: int) -> None:
+def print_overview(name: str, formats: Mapping[str, int], unknown: int) -> None:
     """Prints how many files of a folder each reader recognises, and how many none does."""
     print(escaped(f"{name}: {sum(formats.values()) + unknown:,} files"))
     rows = [(reader, f"{count:,}") for reader, count in formats.items()]

@@ -20,7 +20,7 @@ OWN = {
     "audit/calls.py": "counts by name", "audit/lengths.py": "sizes by part",
     "audit/origins.py": "counts by name", "audit/turns.py": "counts by name",
     "audit/pattern.py": "a word in a text", "build/results.py": "the counts of a result",
-    "cli/inspect.py": "its own result", "cli/verify.py": "its own result",
+    "cli/verify.py": "its own result",
     "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
     "push/gates.py": "the card's front matter",
     "report/advice.py": "counts by name", "view/review_file.py": "numbers of the viewer",

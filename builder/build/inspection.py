@@ -1,0 +1,318 @@
+"""Inspects a log: its format, its contents, and one conversation as a build converts it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from builder.build.prove import prepare, prove
+from builder.config import Config, load_mapping
+from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
+from builder.normalize.captured import definitions_command
+from builder.normalize.normalise import normalise
+from builder.normalize.options import NormalizeOptions
+from builder.normalize.remedies import remedy
+from builder.problem import Problem, UsageError, nearest
+from builder.qwen3.parity import counts
+from builder.qwen3.tokenizer import target_for
+from builder.readers import Reader, read_events, readers, recognise, unrecognised
+from builder.readers.discovery import find_sources
+from builder.readers.mapping.check import check_mapping
+from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.suggest import suggest
+from builder.scrub.redact import Scrubber, derive_key
+from builder.sources.copies import local_copy
+from builder.sources.source import Source
+from builder.text import counted
+from builder.verify.verifier import Verdict, Verifier
+
+USABLE = 2
+"""The worth of a source whose first conversation can be shown as a sample."""
+INFERRED = ("inferred", "mixed")
+"""Sources of tools of which some are not in the log."""
+FILES = 2000
+"""Files of a folder that are examined: more would take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedConversation:
+    """A conversation as a build converts it.
+
+    id, record, model   as in the log
+    changes, tools_source  those of `Normalised`
+    samples  the number of its verified samples
+    problem  why it, or one of its samples, is rejected; `remedy` is the option that keeps it
+    definitions_command  the command that captures the tools; None: they are known, or it is not
+    verdict  that on its last sample, which contains the text of those before it; None: no sample
+    """
+
+    id: str
+    record: str
+    model: str | None
+    changes: Mapping[str, int]
+    tools_source: str
+    samples: int
+    problem: Problem | None = None
+    remedy: str | None = None
+    definitions_command: str | None = None
+    verdict: Verdict | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Returns the conversation as `builder inspect --json` prints it."""
+        result: dict[str, Json] = {
+            "id": self.id,
+            "record": self.record,
+            "model": self.model,
+            "changes": {**self.changes},
+            "tools_source": self.tools_source,
+            "samples": self.samples,
+            "rejected": None,
+        }
+        if self.problem is not None:
+            result["rejected"] = {
+                "code": self.problem.code,
+                "message": self.problem.detail,
+                "remedy": self.remedy,
+            }
+        if self.verdict is not None:
+            result |= {
+                "text": self.verdict.text,
+                "spans": [list(span) for span in self.verdict.spans],
+                "parity": {**counts(self.verdict.parity)},
+                "tokens": self.verdict.tokens,
+            }
+        if self.tools_source in INFERRED:
+            result |= {"capture": self.definitions_command}
+        return result
+
+
+@dataclass(slots=True)
+class Inspection:
+    """The format and the contents of a source, and one of its conversations.
+
+    source   its name; `reason` says why it is of this format
+    calls    the number of calls in its conversations
+    ignored  the records that are ignored by design, by code
+    formats  of a folder: the number of files of each format; None: it is a file
+    unknown  of a folder: the number of files that no reader recognises
+    conversation  the one that was asked for; None: the source has none
+    """
+
+    source: str
+    format: str
+    reason: str
+    records: int = 0
+    conversations: int = 0
+    calls: int = 0
+    ignored: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    formats: Mapping[str, int] | None = None
+    unknown: int = 0
+    conversation: InspectedConversation | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Returns the inspection as `builder inspect --json` prints it."""
+        result: dict[str, Json] = {
+            "source": self.source,
+            "format": self.format,
+            "reason": self.reason,
+            "records": self.records,
+            "conversations": self.conversations,
+            "calls": self.calls,
+            "ignored": dict(sorted(self.ignored.items())),
+            "problems": [
+                {"code": item.code, "where": item.where, "message": item.detail}
+                for item in self.problems
+            ],
+        }
+        if self.formats is not None:
+            result |= {"files": {"formats": {**self.formats}, "unknown": self.unknown}}
+        if self.conversation is not None:
+            result |= {"conversation": self.conversation.to_json()}
+        return result
+
+
+class SuggestedMapping(NamedTuple):
+    """A proposed mapping for a source: the YAML of a mapping file."""
+
+    source: str
+    text: str
+
+
+def inspect_log(
+    path: str,
+    config: Config,
+    tokenizer: str,
+    *,
+    index: int = 0,
+    format: str | None = None,  # noqa: A002 - the option's name
+    mapping: Path | None = None,
+) -> Inspection:
+    """Inspects a file, or the first usable one of a folder.
+
+    `index` is the number of the conversation to show, `format` names a reader, `mapping` is the
+    mapping file of the log. Raises UsageError if no reader recognises anything, or if there is no
+    such conversation, reader or mapping.
+    """
+    with _chosen(path, config) as (source, formats, unknown):
+        if mapping is not None:
+            spec = load_mapping(mapping)
+            check_mapping(str(mapping), spec, [source])
+            reader, reason = mapped_reader(spec), f"mapped by {mapping}"
+        else:
+            name, reason = _format(source, format)
+            reader = readers()[name]
+        inspected = Inspection(source.name, reader.name, reason, formats=formats, unknown=unknown)
+        chosen = _read(source, reader, index, inspected, named=format is not None)
+        inspected.records = source.records_read
+        key = derive_key([source]) if config.audit.scrub.needs_key else b""
+    if chosen is not None:
+        verifier = Verifier(target_for(tokenizer))
+        inspected.conversation = _conversation(chosen, config, verifier, key, reader.name)
+    elif inspected.conversations:
+        raise UsageError(
+            f"--index {index}: there {'is' if inspected.conversations == 1 else 'are'}"
+            f" {counted(inspected.conversations, 'conversation')}, numbered from 0"
+        )
+    return inspected
+
+
+def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
+    """Proposes a mapping for the source that `inspect_log` shows.
+
+    Raises UsageError if there is none, or if nothing in it is like a conversation.
+    """
+    with _chosen(path, config) as (source, _, _):
+        text = suggest(source)
+        if text is None:
+            how = "docs/mapping.md shows how to write a mapping"
+            raise UsageError(f"{source.name}: no conversation found: {how}")
+        return SuggestedMapping(source.name, text)
+
+
+@contextmanager
+def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] | None, int]]:
+    """Yields a local copy of the source to show, {reader: files}, and how many none recognises.
+
+    For a folder, the source is the first recognised one with a conversation that is not rejected,
+    else the first with a conversation, else the first one.
+    For a single file there are no counts, and the file may be unrecognised. Raises UsageError if
+    there is nothing to show.
+    """
+    sources = list(islice(find_sources(path), FILES))
+    if len(sources) < 2:
+        only = sources[0] if sources else None
+        if not isinstance(only, Source):
+            raise UsageError(f"{path}: {only.detail if only else 'no file'}")
+        with local_copy(only) as copy:
+            yield copy, None, 0
+        return
+    first: Source | None = None
+    worth = 0
+    formats: Counter[str] = Counter()
+    for source in sources:
+        if isinstance(source, Problem):
+            continue
+        with local_copy(source) as copy:
+            claims = recognise(copy)
+            if len(claims) != 1:
+                continue
+            (name,) = claims
+            formats[name] += 1
+            if worth < USABLE and (one := _worth(copy, readers()[name], config)) > worth:
+                worth, first = one, source
+        first = first or source
+    if first is None:
+        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
+    with local_copy(first) as copy:
+        yield copy, dict(sorted(formats.items())), len(sources) - formats.total()
+
+
+def _worth(source: Source, reader: Reader, config: Config) -> int:
+    """Returns USABLE if the first conversation can be normalised, 1 if not, 0 without one."""
+    events = read_events(reader, source)
+    first = next((event for event in events if isinstance(event, Conversation)), None)
+    if first is None:
+        return 0
+    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    return USABLE if normalise(first, options).dialogue is not None else 1
+
+
+def _format(source: Source, forced: str | None) -> tuple[str, str]:
+    if forced is not None:
+        if forced not in readers():
+            raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
+        return forced, "named with --format"
+    claims = recognise(source)
+    problem = source.peek.problem
+    if not claims and source.peek.kind == "empty":
+        broken = next(source.lines(), None)
+        if not isinstance(broken, Problem):
+            raise UsageError(f"{source.name}: is empty")
+        problem = broken
+    if not claims and problem is not None:
+        raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
+    if len(claims) != 1:
+        if not claims:
+            raise UsageError(f"{source.name}: {unrecognised(source)}; {SUGGESTION}")
+        raise UsageError(
+            f"{source.name}: claimed by {', '.join(claims)}; name a format with --format"
+        )
+    return next(iter(claims.items()))
+
+
+def _read(
+    source: Source, reader: Reader, index: int, inspected: Inspection, *, named: bool
+) -> Conversation | None:
+    """Counts the contents of a source; returns the conversation with this number."""
+    chosen = None
+    for event in read_events(reader, source, named=named):
+        match event:
+            case Conversation():
+                if inspected.conversations == index:
+                    chosen = event
+                inspected.conversations += 1
+                inspected.calls += sum(
+                    isinstance(part, ToolCall)
+                    for message in event.messages
+                    for part in message.parts
+                )
+            case Ignored(code=code, records=records):
+                inspected.ignored[code] += records
+            case Problem():
+                inspected.problems.append(event)
+            case Used():
+                pass
+    return chosen
+
+
+def _conversation(
+    conversation: Conversation, config: Config, verifier: Verifier, key: bytes, agent: str
+) -> InspectedConversation:
+    """Returns the conversation; `key` is that of the build's replacements for personal data."""
+    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    target, lengths = verifier.target, config.limits.lengths
+    scrubber = Scrubber(config.audit.scrub, key, target.added_tokens)
+    normalised, _ = prepare(conversation, options, lengths, target, scrubber)
+    proofs = [] if normalised.dialogue is None else [*prove(normalised, options, lengths, verifier)]
+    problems = [normalised.problem, *(proof.problem for proof in proofs)]
+    problem = next((item for item in problems if item is not None), None)
+    return InspectedConversation(
+        conversation.id,
+        conversation.record,
+        conversation.model,
+        dict(normalised.changes),
+        normalised.tools_source,
+        samples=sum(proof.problem is None for proof in proofs),
+        problem=problem,
+        remedy=None if problem is None else remedy(problem.code, options),
+        definitions_command=definitions_command(agent, conversation.model)
+        if normalised.tools_source in INFERRED
+        else None,
+        verdict=proofs[-1].verdict if proofs else None,
+    )
