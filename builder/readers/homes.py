@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +30,13 @@ class Home:
     pattern  a path or glob. `~` is the user's home folder, `${NAME:-default}` an environment
              variable by which the agent's users move its folder, and a leading `<appdata>` the
              system's folder of applications' data.
+    listed   returns the files that a file of this pattern lists, for an agent that keeps its logs
+             in its users' projects; None: the matches are the logs
     """
 
     agent: str
     pattern: str
+    listed: Callable[[Path], Iterable[Path]] | None = None
 
     def places(self, environment: Mapping[str, str] | None = None) -> Iterator[Path]:
         """Yields the existing files and folders that the pattern names, sorted by name."""
@@ -42,7 +45,12 @@ class Home:
             lambda match: glob.escape(env.get(match[1], "")) or match[2], self.pattern
         ).replace(APPDATA, glob.escape(_appdata(env)), 1)
         pattern = re.sub(r"^~(?=/|$)", lambda _: glob.escape(_expanded("~")), pattern)
-        yield from map(Path, sorted(glob.glob(pattern)))
+        found = map(Path, sorted(glob.glob(pattern)))
+        if self.listed is None:
+            yield from found
+        else:
+            listed = {place for match in found for place in self.listed(match)}
+            yield from sorted(place for place in listed if place.exists())
 
 
 def _appdata(env: Mapping[str, str]) -> str:

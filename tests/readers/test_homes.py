@@ -1,5 +1,6 @@
 """Where agents keep their logs on a machine."""
 
+import json
 import sys
 
 import pytest
@@ -55,3 +56,23 @@ def test_logs_are_listed_once(home):
         ("Claude Code", home / ".claude" / "projects"),
         ("Codex", home / ".codex" / "sessions"),
     ]
+
+
+def test_a_list_of_projects_names_their_logs(home):
+    paths = [home / "deep" / "a" / "b" / "c", home / "elsewhere"]
+    for path in (paths[0] / ".crush", paths[1] / "data"):
+        path.mkdir(parents=True)
+        (path / "crush.db").touch()
+    projects = [
+        {"path": str(paths[0]), "data_dir": str(paths[0] / ".crush")},
+        {"path": str(paths[1]), "data_dir": "data"},
+        {"path": str(home / "gone"), "data_dir": ""},
+        "damaged",
+    ]
+    lists = home / ".local" / "share" / "crush" / "projects.json"
+    lists.parent.mkdir(parents=True)
+    lists.write_text(json.dumps({"projects": projects}))
+    found = [place for agent, place in installed_logs() if agent == "Crush"]
+    assert found == [paths[0] / ".crush" / "crush.db", paths[1] / "data" / "crush.db"]
+    lists.write_text("{")
+    assert [*installed_logs()] == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from builder.conversation import (
     Content,
@@ -24,6 +25,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
+from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
@@ -104,6 +106,18 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
     yield from history.conversations(records)
 
 
+def _databases(projects: Path) -> Iterator[Path]:
+    """Yields the databases of the projects that the program has listed."""
+    try:
+        listed = loads(projects.read_bytes())
+    except (OSError, JsonFault):
+        return
+    for project in as_dicts(as_dict(listed).get("projects")):
+        root = as_str(project.get("path"))
+        if root and "\0" not in f"{root}{project.get('data_dir')}":
+            yield Path(root, as_str(project.get("data_dir")) or ".crush", "crush.db")
+
+
 def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Message]:
     """Yields the messages of a row."""
     role = as_str(row.get("role"))
@@ -161,8 +175,11 @@ READER = Reader(
     name=NAME,
     summary="Crush: crush.db (sessions with parent_session_id, messages with parts)",
     recognise=recognise,
-    evidence=("source", "parsers"),
+    evidence=("source", "files", "parsers"),
     homes=(
+        Home("Crush", "${XDG_DATA_HOME:-~/.local/share}/crush/projects.json", _databases),
+        Home("Crush", "${LOCALAPPDATA:-~/AppData/Local}/crush/projects.json", _databases),
+        Home("Crush", "${CRUSH_GLOBAL_DATA:-~/.local/share/crush}/projects.json", _databases),
         Home("Crush", "~/.crush/crush.db"),
         Home("Crush", "~/*/.crush/crush.db"),
         Home("Crush", "~/*/*/.crush/crush.db"),
