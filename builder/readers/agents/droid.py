@@ -131,7 +131,10 @@ class _Log:
             self.model = self.model or name_or_none(value.get("model"))
             return "state"
         if kind == "message" and isinstance(value.get("message"), dict):
+            begun = len(self.history.entries)
             self._message(where, as_dict(value["message"]))
+            for entry in self.history.entries[begun:]:
+                entry.kind = as_str(value.get("id"))
         elif kind == "message" and isinstance(value.get("text"), str):
             self._text(where, as_str(value.get("role")), as_str(value["text"]))
         elif kind == "tool_call" and "toolName" in value:
@@ -147,15 +150,28 @@ class _Log:
             self._text(where, "assistant", text)
         elif kind == "error":
             return "error_message"
+        elif kind == "compaction_state":
+            self._compact(where, value)
         elif as_str(kind) in _STATE:
             return "state"
         else:
-            if kind == "compaction_state":  # later requests begin with a summary
-                self.missing |= {"history"}
-            elif carries_content(value):
+            if carries_content(value):
                 self._other(unknown_message(kind), where)
             return unknown_code(kind)
         return ""
+
+    def _compact(self, where: str, value: dict[str, Json]) -> None:
+        """Replaces the messages up to the anchor by the summary, whose wording is not known."""
+        entries = self.history.entries
+        anchor = as_str(as_dict(value.get("anchorMessage")).get("id"))
+        last = max((at for at, entry in enumerate(entries) if entry.kind == anchor), default=None)
+        kept = [] if last is None else entries[last + 1 :]
+        self.history.replace()
+        self.missing |= {"history"}
+        if summary := as_str(value.get("summaryText")):
+            self._other(Message("user", (Text(summary, harness=True),)), where)
+        self.history.entries += kept
+        self.turn = None
 
     def _message(self, where: str, value: dict[str, Json]) -> None:
         role = as_str(value.get("role"))

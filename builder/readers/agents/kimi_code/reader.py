@@ -108,6 +108,7 @@ class _Agent:
     history: SessionHistory
     system: str | None = None
     tools: dict[str, Json] = field(default_factory=dict)
+    model: str | None = None  # of the last request
     is_damaged: bool = False
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
@@ -142,7 +143,7 @@ class _Agent:
                 event = as_dict(value.get("event"))
                 fold.loop_event(event, where)
                 if event.get("type") == "step.begin" and fold.open is not None:
-                    fold.open.entry.request = RequestHead(self.system)
+                    fold.open.entry.request = RequestHead(self.system, None, self.model)
                     self._note_damage(fold.open.entry)
             case "context.undo":
                 count = value.get("count")
@@ -172,7 +173,10 @@ class _Agent:
 
     def _request(self, fold: Fold, value: dict[str, Json]) -> None:
         """Notes the request of the open step, and what the log lacks of it."""
-        if fold.open is None or value.get("kind") == "compaction":
+        if value.get("kind") == "compaction":
+            return
+        self.model = name_or_none(value.get("model")) or self.model
+        if fold.open is None:  # the request of the step that begins next
             return
         sent = value.get("messageCount")
         if isinstance(sent, int):
