@@ -5,6 +5,7 @@ Source: docs/formats/copilot-cli.md.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -42,9 +43,14 @@ CONVERSATION = frozenset({
     "session.start", "system.message", "user.message", "assistant.message",
     "tool.execution_complete", "skill.invoked", "system.notification", "session.resume",
     "session.compaction_complete", "session.truncation", "session.context_cleared",
-    "session.snapshot_rewind",
+    "session.snapshot_rewind", "skill.context_delivered_ref", "assistant.turn_start",
+    "assistant.turn_end", "session.error",
 })  # fmt: skip
-"""Types of events that change the messages of the next request."""
+"""Types of events that change the messages of the next request, or tell what the log lacks."""
+_INTERRUPTED = "The execution of this tool, or a previous tool was interrupted."
+"""What 1.0.102 sends for a call whose result is not in the log of a resumed session."""
+_REQUEST = ("model", "apiCallId", "turnId", "interactionId", "originatingMessageId")
+"""Keys of an answer that tell of its request."""
 _OTHER = (
     "abort", "assistant.", "auto_mode", "capabilities.", "command", "elicitation.", "exit_plan",
     "external_tool.", "hook.", "mcp.", "model.", "pending_messages", "permission.", "sampling.",
@@ -58,16 +64,23 @@ class _Agent:
     """The messages of the session, or of one sub-agent.
 
     pending   ids of calls without a result; other messages wait for them
+    skills    the texts of skills that were invoked, by their digest
+    is_empty  a turn has begun and has no answer yet
+    has_resumed  the session was resumed while calls were pending
     chunks    the parts of the last answer, by number of the chunk
     has_gap   earlier messages are not in the log
-    reworded  a failed result was sent in another form, until the session is resumed
+    reworded  a failed result was sent in another form, or an answer was sent that is not in the
+              log, until the session is resumed
     """
 
     history: SessionHistory
     system: str | None = None
     answer: HistoryEntry | None = None
     chunks: dict[int, tuple[Part, ...]] = field(default_factory=dict)
-    pending: set[str] = field(default_factory=set)
+    pending: dict[str, None] = field(default_factory=dict)
+    skills: dict[str, HistoryEntry] = field(default_factory=dict)
+    is_empty: bool = False
+    has_resumed: bool = False
     waiting: list[HistoryEntry] = field(default_factory=list)
     has_gap: bool = False
     reworded: bool = False
@@ -76,7 +89,11 @@ class _Agent:
 
 @dataclass(slots=True)
 class EventLog:
-    """The events of the sessions in a file. `renders`: user messages are logged as sent."""
+    """The events of the sessions in a file.
+
+    renders   user messages are logged as sent
+    requests  answers of the session tell of their requests
+    """
 
     format_name: str
     scope: str
@@ -91,6 +108,7 @@ class EventLog:
     names: Counter[str] = field(default_factory=Counter)
     records: int = 0
     logged: str = ""
+    requests: bool = False
 
     def read(self, records: Iterable[Record | Problem]) -> Iterator[Event]:
         """Yields a Problem for each damaged record, and the conversations of each session."""
@@ -166,9 +184,22 @@ class EventLog:
                 self._result(agent, data, where)
             case "skill.invoked" | "system.notification":
                 if text := as_str(data.get("content")):
-                    self._append(agent, Message("user", (Text(text, harness=True),)), where)
+                    message = Message("user", (Text(text, harness=True),))
+                    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+                    agent.skills[f"sha256:{digest}"] = self._append(agent, message, where)
+            case "skill.context_delivered_ref":
+                if entry := agent.skills.get(as_str(data.get("contentId"))):
+                    _wrap(entry, as_str(data.get("prefix")), as_str(data.get("suffix")))
+            case "assistant.turn_start":
+                agent.is_empty = True
+            case "assistant.turn_end":  # an answer without an event was sent all the same
+                agent.reworded = agent.reworded or agent.is_empty
+                agent.is_empty = False
+            case "session.error":
+                agent.is_empty = False
             case "session.resume":
                 agent.reworded = False  # the results are read from the log
+                agent.has_resumed = bool(agent.pending)
             case "session.truncation":
                 agent.has_gap = True
             case "session.compaction_complete" if data.get("success") is not False:
@@ -185,9 +216,10 @@ class EventLog:
             case _:
                 pass
 
-    def _append(self, agent: _Agent, message: Message, where: str) -> None:
+    def _append(self, agent: _Agent, message: Message, where: str) -> HistoryEntry:
         entry = HistoryEntry(message, where, kind=str(self.number))
         (agent.waiting if agent.pending else agent.history.entries).append(entry)
+        return entry
 
     @staticmethod
     def _forget(agent: _Agent) -> None:
@@ -199,7 +231,7 @@ class EventLog:
         typed, sent = as_str(data.get("content")), data.get("transformedContent")
         by_program = data.get("isAutopilotContinuation") is True or bool(data.get("source"))
         if not isinstance(sent, str):
-            agent.unseen = agent.unseen or self.renders
+            agent.unseen = agent.unseen or (self.renders and data.get("delivery") != "steering")
             parts: list[Part] = [Text(typed, harness=by_program)] if typed else []
         elif by_program:
             parts = [Text(sent, harness=True)]
@@ -216,9 +248,12 @@ class EventLog:
             turn = f"{data.get('interactionId')} {data.get('turnId')}"
         turn = turn or name_of(data, "messageId")
         parts = tuple(_answer_parts(data))
-        calls = {part.id for part in parts if isinstance(part, ToolCall) and part.id}
+        calls = {part.id: None for part in parts if isinstance(part, ToolCall) and part.id}
+        agent.is_empty = False
+        by_program = self.requests and data.keys().isdisjoint(_REQUEST)
+        self.requests = self.requests or "model" in data
         if agent.answer is None or turn is None or agent.answer.message.turn != turn:
-            self._abandon(agent)
+            self._abandon(agent, where)
             missing = ["tools"]
             missing += ["system"] if agent.system is None else []
             gap = self.is_damaged or agent.has_gap or agent.reworded
@@ -226,7 +261,8 @@ class EventLog:
             missing += ["reminders"] if agent.unseen or not self.renders else []
             context = Context.lacking(missing)
             head = RequestHead(agent.system, None, name_or_none(data.get("model")))
-            message = Message("assistant", (), turn, context=context)
+            untrained = "inserted" if by_program else None
+            message = Message("assistant", (), turn, context=context, untrained=untrained)
             agent.answer = agent.history.append(message, where, head, kind=str(self.number))
             agent.chunks = {}
         number = as_int(data.get("chunkIndex")) if "chunkIndex" in data else len(agent.chunks)
@@ -235,8 +271,16 @@ class EventLog:
         agent.answer.message = replace(agent.answer.message, parts=_joined(whole))
         agent.pending |= calls
 
-    def _abandon(self, agent: _Agent) -> None:
-        """Lets what waits for results of an earlier answer follow it."""
+    def _abandon(self, agent: _Agent, where: str = "") -> None:
+        """Lets what waits for results of an earlier answer follow it.
+
+        In a resumed session the program answers the calls whose results were not logged.
+        """
+        for call_id in agent.pending if agent.has_resumed and self.renders else ():
+            result = ToolResult((Text(_INTERRUPTED),), call_id, is_interrupted=True)
+            changes = ("result_supplied",)
+            agent.history.append(Message("tool", (result,)), where, None, changes, str(self.number))
+        agent.has_resumed = False
         agent.pending.clear()
         agent.history.entries += agent.waiting
         agent.waiting.clear()
@@ -253,7 +297,7 @@ class EventLog:
             sent = as_dict(as_dict(data.get("toolTelemetry")).get("metrics"))
             agent.reworded = agent.reworded or sent.get("resultForLlmLength") != len(text or "")
         if text is None and "content" not in result:
-            agent.pending.discard(call_id)  # the text of the result is not in the log
+            agent.pending.pop(call_id, None)  # the text of the result is not in the log
             if not agent.pending:
                 self._abandon(agent)
             return
@@ -270,7 +314,7 @@ class EventLog:
             is_denied=failed and code in ("denied", "rejected"),
         )
         agent.history.append(Message("tool", (part,)), where, kind=str(self.number))
-        agent.pending.discard(call_id)
+        agent.pending.pop(call_id, None)
         if not agent.pending:
             self._abandon(agent)
 
@@ -283,6 +327,13 @@ class EventLog:
         self._forget(agent)
         kept = [item for item in agent.history.entries if int(item.kind or 0) < number]
         agent.history.rewind(len(kept))
+
+
+def _wrap(entry: HistoryEntry, before: str, after: str) -> None:
+    """Puts the text of a skill into the wrapper in which it was sent."""
+    texts = (part.text for part in entry.message.parts if isinstance(part, Text))
+    text = Text(before + "".join(texts) + after, harness=True)
+    entry.message = replace(entry.message, parts=(text,))
 
 
 def _split(sent: str, typed: str) -> Iterator[Text]:

@@ -199,9 +199,9 @@ class _Replay:
         for entry in self.history.entries:
             if entry.message.role == "assistant" and entry.request is None:
                 entry.request = self.first or RequestHead(model=self.model)
-                if not is_whole:
-                    context_ = Context.lacking(["history"])
-                    entry.message = replace(entry.message, context=context_)
+                # of an earlier process, which may have had another prompt and other tools
+                lacking = ["system", "tools", *([] if is_whole else ["history"])]
+                entry.message = replace(entry.message, context=Context.lacking(lacking))
         self.history.entries = [entry for entry in self.history.entries if entry.message.parts]
 
 
