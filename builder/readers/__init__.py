@@ -29,6 +29,7 @@ from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
+from builder.readers.toolkit.known_keys import KnownKeys, shipped_keys, watch
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
@@ -69,6 +70,8 @@ class Reader:
     is_agent    True for the logs of one agent program with its own tools: sessions whose logs lack
                 tool definitions may use those of its other sessions
     homes       where the agents keep these logs on their users' machines
+    keys        the keys that its records may hold; text under other keys is counted in `changes`.
+                None: those in keys/NAME.toml. If that is missing, keys are not looked at
 
     A format that keeps one conversation in many files is a store:
 
@@ -101,6 +104,7 @@ class Reader:
     unsettled: Callable[[Source], str | None] | None = None
     checked: str | None = None
     homes: tuple[Home, ...] = ()
+    keys: KnownKeys | None = None
     is_store: Callable[[Listing], bool] | None = None
     holds: Callable[[str], bool] | None = None
     exclusive: bool = True
@@ -164,7 +168,10 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
         source.count_records()
         yield Problem(UNVERIFIED, "file", f"{doubt}; --format {reader.name} reads it")
         return
-    for event in reader.read(source):
+    is_split = reader.splits is not None and reader.splits(source)
+    seen = watch(source, reader.keys or shipped_keys(reader.name), is_split=is_split)
+    events = reader.read(source)
+    for event in events if seen is None else seen.complete(events):
         if source.table is not None and isinstance(event, Conversation):
             event = replace(event, padded=True)  # noqa: PLW2901 - completed
         if isinstance(event, Conversation) and _has_invalid_number(source, event):

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
@@ -47,6 +47,16 @@ class Record:
 
     where: str
     value: Json
+
+
+class Watch(Protocol):
+    """Looks at what a source decodes (`builder.readers.toolkit.known_keys`)."""
+
+    def see(self, where: str, value: Json, /) -> None:
+        """Looks at a decoded record."""
+
+    def begin_item(self) -> None:
+        """Begins an item of the file, whose events do not depend on the items before it."""
 
 
 class Source:
@@ -83,6 +93,8 @@ class Source:
         """Whether all numbers so far were valid JSON (`builder.jsonio.NotANumber`)."""
         self.siblings: dict[str, tuple[int, int] | None] = {}
         """The files that were asked for (`sibling`): (bytes, modification time in ns), or None."""
+        self.watch: Watch | None = None
+        self._is_seen = False
         self._records_read = 0
         self._data = data
         self._table = table
@@ -219,10 +231,19 @@ class Source:
 
     # -- records -----------------------------------------------------------------------------
 
-    def items_of_chunk(self, items: Sequence[T]) -> Sequence[T]:
-        """Returns the items of the file that are in this chunk; all if it is no chunk of items."""
+    def items_of_chunk(self, items: Sequence[T]) -> Iterator[T]:
+        """Yields the items of the file that are in this chunk; all if it is no chunk of items."""
         window = self.window
-        return items[window.start : window.end] if isinstance(window, ItemChunk) else items
+        for item in items[window.start : window.end] if isinstance(window, ItemChunk) else items:
+            if self.watch is not None:
+                self.watch.begin_item()
+            yield item
+
+    def seen(self, where: str, value: Json) -> Record:
+        """Returns the record of a value that was decoded, which the watch looks at."""
+        if self.watch is not None:
+            self.watch.see(where, value)
+        return Record(where, value)
 
     def counted(self, items: Iterable[Json], where: str = "[{}]") -> Iterator[Record]:
         """Yields the items of a decoded list as records; `where` formats the position."""
@@ -304,11 +325,11 @@ class Source:
                 continue
             number, line, ended = item
             if due is not None and due[0] == line:
-                yield Record(f"{name} {number}", due[1])
+                yield self.seen(f"{name} {number}", due[1])
                 due = next(decoded, None)
                 continue
             try:
-                yield Record(f"{name} {number}", self._loads(line))
+                yield self.seen(f"{name} {number}", self._loads(line))
             except JsonFault as fault:
                 if adjacent := adjacent_objects(line) if fault.code == "bad_json" else ():
                     self._records_read += len(adjacent) - 1
@@ -324,7 +345,7 @@ class Source:
         for at, item in enumerate(objects, start=1):
             place = where if at == 1 else f"{where}.{at}"
             try:
-                yield Record(place, self._loads(item))
+                yield self.seen(place, self._loads(item))
             except JsonFault as fault:
                 yield fault.at(place)
 
@@ -337,19 +358,22 @@ class Source:
         if self.peek.kind != "json":
             yield from self.json_lines()
             return
+        value = self._document
+        if isinstance(value, list):
+            for record in self.counted(value):
+                yield record if self._is_seen else self.seen(record.where, record.value)
+            return
+        self._records_read += 1
         value = self.document()
-        if isinstance(value, Problem):
-            self._records_read += 1
-            yield value
-        elif isinstance(value, list):
-            yield from self.counted(value)
-        else:
-            self._records_read += 1
-            yield Record("file", value)
+        yield value if isinstance(value, Problem) else Record("file", value)
 
     def document(self) -> Json | Problem:
         """Returns the whole file as one JSON value. Counts no records, unlike `counted`."""
-        return self._document
+        value = self._document
+        if not isinstance(value, Problem) and self.watch is not None and not self._is_seen:
+            self._is_seen = True
+            self.watch.see("file", value)
+        return value
 
     @cached_property
     def _document(self) -> Json | Problem:

@@ -16,7 +16,7 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.sources.once import once
 from builder.sources.sniff import SQLITE_MAGIC
-from builder.sources.source import Source
+from builder.sources.source import Source, Watch
 from builder.sources.stream import STREAM_ERRORS
 
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
@@ -31,6 +31,12 @@ MAX_ITEMS = 200_000
 """A database with more sessions is not cut into chunks."""
 MAX_TABLES = 500
 """Tables to examine; databases of conversations have fewer."""
+
+
+class _Connection(sqlite3.Connection):
+    """A connection whose rows are looked at (`Source.watch`)."""
+
+    watch: Watch | None = None
 
 
 @contextlib.contextmanager
@@ -53,7 +59,9 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
             path = Path(shutil.copyfile(path, Path(scratch) / "store.db"))
             shutil.copyfile(log, path.with_name("store.db-wal"))
         mode = "mode=rw" if log is not None else "immutable=1"
-        opened = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+        address = f"{path.resolve().as_uri()}?{mode}"
+        opened = sqlite3.connect(address, uri=True, factory=_Connection)
+        opened.watch = source.watch
         opened.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             yield opened
@@ -101,12 +109,16 @@ def rows(
     """Yields the rows of a query as objects without their blobs. Raises sqlite3.Error."""
     cursor = connection.execute(query, values)
     names = [item[0] for item in cursor.description]
+    watch = connection.watch if isinstance(connection, _Connection) else None
     for row in cursor:
-        yield {
+        found = {
             name: value
             for name, value in zip(names, row, strict=True)
             if not isinstance(value, bytes)
         }
+        if watch is not None:
+            watch.see("row", found)
+        yield found
 
 
 def first_column(connection: sqlite3.Connection, query: str) -> list[str]:

@@ -133,7 +133,7 @@ def _values(source: Source, store: sqlite3.Connection) -> dict[str, str | int | 
     """Returns the query's parameters: all sessions, or the first and last one of a chunk."""
     values: dict[str, str | int | None] = {"limit": source.max_record_bytes, "whole": 1}
     if source.window is not None:
-        own = source.items_of_chunk([name for (name,) in store.execute(_NAMES)]) or [None]
+        own = [*source.items_of_chunk([name for (name,) in store.execute(_NAMES)] or [None])]
         values.update(whole=0, first=own[0], last=own[-1])
     return {"first": None, "last": None, **values}
 

@@ -98,6 +98,7 @@ def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iter
         except JsonFault as fault:
             yield fault.at(where)
             continue
+        source.seen(where, value)
         if isinstance(value, dict):
             yield from _thread(value, thread, where, Counter())
         else:

@@ -158,6 +158,7 @@ def _read_traces(source: Source) -> Iterator[Event]:
                 attributes["gen_ai.conversation.id"] = session
                 lines.append(packed(_as_span(span, attributes)) + b"\n")
     log = Source(source.name, data=b"".join(lines), max_record_bytes=source.max_record_bytes)
+    log.watch = source.watch
     source.count_records(len(lines))
     if lines:
         names: Counter[str] = Counter()

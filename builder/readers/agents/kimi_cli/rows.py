@@ -40,7 +40,7 @@ def rows(source: Source) -> Iterator[Record | Problem]:
             continue
         number, line, ended = item
         try:
-            yield Record(f"line {number}", _lenient(line))
+            yield source.seen(f"line {number}", _lenient(line))
         except JsonFault as fault:
             problem = fault.at(f"line {number}")
             cut = not ended and fault.code in ("bad_json", "bad_utf8")

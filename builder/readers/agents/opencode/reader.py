@@ -199,6 +199,7 @@ def _load(member: Source) -> dict[str, Json] | Problem:
     member.count_records()
     limit = member.max_record_bytes
     fresh = Source(member.name, member.path, max_record_bytes=limit) if member.path else member
+    fresh.watch = member.watch
     value = fresh.document()
     if isinstance(value, Problem):
         return Problem(value.code, member.name, value.detail)

@@ -96,7 +96,8 @@ def _cassette(source: Source) -> Iterator[Record | Problem]:
         with source.open() as stream:
             for item in interactions(stream, source.max_record_bytes):
                 source.count_records()
-                yield item if isinstance(item, Problem) else Record(f"interaction {count}", item)
+                where = f"interaction {count}"
+                yield item if isinstance(item, Problem) else source.seen(where, item)
                 count += 1
     except STREAM_ERRORS as error:
         source.count_records()
@@ -111,7 +112,7 @@ def _timed_lines(source: Source) -> Iterator[Record | Problem]:
         number, line, ended = item
         where = f"line {number}"
         try:
-            yield Record(where, loads(_TIMED.sub(b"", line, count=1)))
+            yield source.seen(where, loads(_TIMED.sub(b"", line, count=1)))
         except JsonFault as fault:
             yield fault.at(where) if ended else replace(fault.at(where), code="truncated")
 
@@ -123,4 +124,4 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
             continue
         number, line, _ = item
         found = events(line.decode("utf-8", "replace"))
-        yield Record(f"line {number}", found[0]) if found else Ignored("stream_field")
+        yield source.seen(f"line {number}", found[0]) if found else Ignored("stream_field")

@@ -92,7 +92,7 @@ def _archive(source: Source, names: Counter[str]) -> Iterator[Event]:
         if isinstance(value, Problem):
             yield value
         elif name.startswith("samples/"):
-            yield from _sample(Record(name, value), log, names)
+            yield from _sample(source.seen(name, value), log, names)
         else:
             yield Ignored("no_sample")
 

@@ -91,7 +91,8 @@ def _histories(source: Source, connection: sqlite3.Connection) -> Iterator[Event
         except JsonFault as fault:
             yield fault.at(where)
             continue
-        yield from collector.take(Record(where, {"session_id": session, "message": value}))
+        record = source.seen(where, {"session_id": session, "message": value})
+        yield from collector.take(record)
     yield from collector.rest()
 
 

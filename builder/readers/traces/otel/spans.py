@@ -186,7 +186,7 @@ def _console(source: Source) -> Iterator[Record | Problem | Ignored]:
             yield Ignored("printed_text")
             continue
         try:
-            yield Record(where, loads(text))
+            yield source.seen(where, loads(text))
         except JsonFault as fault:
             yield fault.at(where)
 
