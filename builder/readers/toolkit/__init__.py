@@ -25,6 +25,7 @@ from builder.readers.toolkit.comparison import calls, digests, is_same_turn, tho
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.known_keys import KnownKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
@@ -39,8 +40,8 @@ from builder.readers.toolkit.rows import (
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 
 __all__ = [
-    "CallKeys", "Collector", "HistoryEntry", "RequestHead", "SessionHistory", "as_dict",
-    "as_harness", "as_list", "as_str", "assistant_parts", "calls", "carries_content",
+    "CallKeys", "Collector", "HistoryEntry", "KnownKeys", "RequestHead", "SessionHistory",
+    "as_dict", "as_harness", "as_list", "as_str", "assistant_parts", "calls", "carries_content",
     "chat_message", "collected", "content", "digests", "finish_fault", "function_text",
     "has_unknown_parts", "ignored", "is_same_turn", "json_in_text", "literals", "logged_outcome",
     "looks_random", "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span",

@@ -76,12 +76,12 @@ class KnownKeys:
                 continue
             if type(item) is not dict:
                 continue
-            if item.keys() <= known:
-                inner = item.items()
-            else:
-                inner = {key: one for key, one in item.items() if key in known}.items()
-                found += (key for key in item if key not in known and self._is_unknown(key, item))
-            for key, one in inner:
+            inner = item
+            if not item.keys() <= known:
+                unknown = [key for key in item if self._is_unknown(key)]
+                found += (key for key in unknown if has_words(item[key]))
+                inner = {key: item[key] for key in item if key not in unknown}
+            for key, one in inner.items():
                 if type(one) is str:
                     if key in self.json:
                         pending.append(loads_text(one))
@@ -92,8 +92,8 @@ class KnownKeys:
                     pending += [*one.values()] if key in self.maps else [one]
         return found if found and not self._is_left_out(value) else []
 
-    def _is_unknown(self, key: str, item: dict[str, Json]) -> bool:
-        return not any(key.startswith(one) for one in self.beginnings) and has_words(item[key])
+    def _is_unknown(self, key: str) -> bool:
+        return key not in self.known and not key.startswith(self.beginnings)
 
     def _is_left_out(self, value: Json) -> bool:
         return isinstance(value, dict) and any(
