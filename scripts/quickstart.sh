@@ -6,7 +6,10 @@ cd "$(dirname "$0")/.."
 . scripts/venv.sh
 echo "Installing into .venv, once: under a minute with uv, two to four minutes with pip …"
 # Some platforms have no wheels for the extra `fast`; without it, builds take longer.
-install_extra fast 2>/dev/null || install_extra ""
+install_extra fast,capture || {
+  echo "The extras cannot be installed here: installing without them …"
+  install_extra ""
+}
 out="${1:-out/quickstart}"
 .venv/bin/builder build data -o "$out"
 .venv/bin/builder verify "$out"
