@@ -3,8 +3,7 @@
 orjson decodes most records. Those that it would change or refuse (integers beyond 64 bits, lone
 surrogates) are decoded by the standard library. NaN, Infinity, numbers that overflow a double, and
 integers beyond Python's digit limit are faults (`number`). Logs have them in fields that no reader
-needs, such as scores: `loads_leniently` decodes them as text of a separate type. Measured
-behaviour: verification.md "Facts", library-measurements.md "JSON".
+needs, such as scores: `loads_leniently` decodes them as text of a separate type.
 """
 
 from __future__ import annotations
@@ -201,10 +200,7 @@ def depth(value: Json) -> int:
 
 
 def dumps(value: Json) -> str:
-    """Encodes a value exactly as transformers' `tojson` does: ", ", ": ", in order, unescaped.
-
-    Source: verification.md "Facts".
-    """
+    """Encodes a value exactly as transformers' `tojson` does: ", ", ": ", in order, unescaped."""
     return _ENCODER.encode(value)
 
 

@@ -1,7 +1,4 @@
-"""Defines the ledger: the outcome of every record, conversation and call.
-
-Its form and its sums are those of contract.md, "Ledger".
-"""
+"""Defines the ledger: the outcome of every record, conversation and call."""
 
 from __future__ import annotations
 

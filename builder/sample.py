@@ -71,7 +71,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Turns that obey the check `order` of verification.md, and wrapped tool definitions."""
+    """Turns that obey the check `order` (docs/output.md), and wrapped tool definitions."""
 
     turns: tuple[Turn, ...]
     tools: tuple[Json, ...] = ()

@@ -192,7 +192,7 @@ def _inner(content: str) -> str:
 
 
 def _sharegpt_text(row: Row, target: Target) -> str:
-    """Renders by LLaMA-Factory's rules for `qwen3` with a system turn (trainers.md)."""
+    """Renders by LLaMA-Factory's rules for `qwen3` with a system turn."""
     messages: list[Row] = []
     if row["system"] is not None:
         messages.append({"role": "system", "content": row["system"]})

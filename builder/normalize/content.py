@@ -18,7 +18,7 @@ from builder.text import are_plain, break_tokens, clean, map_strings, token_patt
 def reasoning(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Drops thoughts, or keeps them where the template shows them.
 
-    Most show those after the last user turn (last_query_index, qwen3-template-pitfalls.md A1); some
+    Most show those after the last user turn (`last_query_index` of the template); some
     show all, some none. In units other than the conversation each example has its own last query,
     so `builder.normalize.units` drops the hidden thoughts.
     """

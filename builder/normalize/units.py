@@ -5,8 +5,8 @@
 - `turn`: one sample for each assistant turn, which ends with this turn
 
 Each target of the dialogue is a target of exactly one sample; the turns before it are context. The
-template shows only the thoughts after the last query (last_query_index, qwen3-template-pitfalls.md
-A1), so a sample keeps only those.
+template shows only the thoughts after the last query (its
+`last_query_index`), so a sample keeps only those.
 """
 
 from __future__ import annotations

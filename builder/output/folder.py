@@ -24,7 +24,7 @@ else:
     from backports import zstd
 
 ZSTD_LEVEL = 3
-"""Writes 225 MB/s (library-measurements.md "Files"); a higher level saves little."""
+"""Writes 225 MB/s on one core; a higher level saves little."""
 
 STATE = ".state"
 

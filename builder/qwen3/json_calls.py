@@ -95,7 +95,7 @@ def _unescaped_tokens(text: str) -> str:
 def _served(call: Call) -> Json:
     """Returns the object, or its JSON text if `tojson` would write it differently.
 
-    The template inserts a text verbatim (verification.md, `structured`).
+    The template inserts a text verbatim.
     """
     return call.arguments if call.text == call.plain else call.text
 

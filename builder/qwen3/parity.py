@@ -2,7 +2,7 @@
 
 An assistant turn is in parity in a mode of inference (thinking, non-thinking) if
 `apply_chat_template(messages before it, add_generation_prompt=True, enable_thinking=…)` is a byte
-prefix of the rendering in which the turn is trained (verification.md, `parity`). Rendering every
+prefix of the rendering in which the turn is trained (docs/parity.md). Rendering every
 prefix would take one rendering per turn; the rendering of the sample suffices:
 
 - The messages before a turn render alike with and without the later ones, except for thoughts: the

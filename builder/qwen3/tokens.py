@@ -2,8 +2,8 @@
 
 The tokens of a byte-level vocabulary concatenate to the text, so the ids determine where each token
 starts and whether they decode to the text. No offsets are needed from the tokenizer, so the ids may
-come from a faster one, fastokens (extra `fast`). `tokenizers` is the reference
-(library-measurements.md): its ids are compared on `_PROBE` when fastokens is loaded, and on one
+come from a faster one, fastokens (extra `fast`). `tokenizers` is the reference:
+its ids are compared on `_PROBE` when fastokens is loaded, and on one
 text in CHECKED.
 """
 

@@ -1,7 +1,7 @@
 """Compares the rows that `datasets.load_dataset` returns with the files of the dataset.
 
 The real loader runs, in a temporary cache. Rows are compared as ordered JSON, and only those that
-differ are rendered (verification.md, `as-loaded`).
+differ are rendered (docs/verify.md).
 """
 
 from __future__ import annotations

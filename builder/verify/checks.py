@@ -1,4 +1,4 @@
-"""Implements the checks of verification.md that need no template."""
+"""Implements the checks that need no template (docs/output.md lists them)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def misread(read: Dialogue | None, intended: Dialogue) -> Iterator[CheckFinding]
 def order(
     sample: Sample, style: Style = SPECIFIED, *, late_system: bool = False
 ) -> Iterator[CheckFinding]:
-    """Checks that roles alternate as verification.md ("order") requires, and that no turn is empty.
+    """Checks that roles alternate as the check `order` requires, and that no turn is empty.
 
     `late_system` allows system messages after the first turn (`normalize.late_system: keep`, or a
     foreign dataset). The alternation of the other roles ignores them, except that they separate two

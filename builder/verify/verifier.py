@@ -1,4 +1,4 @@
-"""Proves samples: runs all checks of verification.md on every sample.
+"""Proves samples: runs all checks (docs/output.md) on every sample.
 
 The reference is the target tokenizer's `apply_chat_template`. All findings of a sample are
 collected; checks that make no sense after an earlier finding are skipped.
