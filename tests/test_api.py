@@ -1,6 +1,7 @@
 """What callers pass and commands print: the same job through both gives the same result."""
 
 import json
+import shutil
 
 import pytest
 from support.places import DATA
@@ -59,6 +60,18 @@ def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(builder.UsageError, match="name it with --tokenizer"):
         builder.export_dataset(tmp_path, "openai", tmp_path / "no")
+
+
+@pytest.mark.parametrize("mode", ["thinking", "non-thinking"])
+def test_prompts_of_an_export_end_as_in_the_mode_of_the_manifest(built, mode, tmp_path):
+    folder = shutil.copytree(built, tmp_path / "built")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["config"]["verify"]["mode"] = mode
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    builder.export_dataset(folder, "prompt-completion-text", tmp_path / "out")
+    lines = next((tmp_path / "out").rglob("*.jsonl")).read_text().splitlines()
+    ends = {json.loads(line)["prompt"].rpartition("<|im_start|>")[2] for line in lines}
+    assert ends == {"assistant\n" + "<think>\n\n</think>\n\n" * (mode == "non-thinking")}
 
 
 def test_rows_and_records_in_memory_are_accepted(tmp_path):

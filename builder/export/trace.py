@@ -111,7 +111,7 @@ def _atif(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
 
 
 def _session(row: DatasetRow, sample: Sample, dialogue: Dialogue) -> bytes:
-    """Returns a session trace (docs/formats/hf-session-traces.md): a session line, then a line per message."""
+    """Returns a session line, then a line per message (docs/formats/hf-session-traces.md)."""
     harness = row.meta.format or "unknown"
     lines: list[Json] = [{"type": "session", "harness": harness, "id": sample.id}]
     for message in structured_messages(dialogue):

@@ -8,13 +8,14 @@ from support.pages.differences import blocks, is_shown
 from support.places import ROOT
 from support.templates.targets import NO_THOUGHTS, TEMPLATE, with_template
 
-from builder import cli
+from builder import cli, verify_dataset
 from builder.qwen3.constants import TOOLS_BEGIN, TOOLS_END
 from builder.qwen3.templates import TEMPLATES, Template
 from builder.sample import Sample
 from builder.trainers import MASKS
 from builder.trainers.mask_counts import REGIONS, Comparison, compare, regions
 from builder.trainers.masks import Mask, MaskRefusal, keep_pairs, keep_start
+from builder.verify.dataset import check_row
 from builder.verify.verifier import Verifier, verifier_for
 
 TOOLS = (
@@ -300,6 +301,20 @@ def test_the_command_prints_a_table_and_an_object(tmp_path, capsys):
     assert (found["samples"], found["same"]) == (2, 1)
     assert cli.main(["verify", str(path), "--masks", "axolotle"]) == 2
     assert "did you mean 'axolotl'" in capsys.readouterr().err
+
+
+def test_masks_are_compared_without_verifying_again(tmp_path, monkeypatch):
+    verified = []
+
+    def check(row, *rest):
+        verified.append(row.number)
+        return check_row(row, *rest)
+
+    monkeypatch.setattr("builder.verify.dataset.check_row", check)
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(PLAIN.line + b"\n" + THOUGHTS.line + b"\n")
+    summary = verify_dataset(path, masks=["all"])
+    assert summary.masks["axolotl"].samples == summary.samples == len(verified) == 2
 
 
 def test_the_documentation_lists_every_trainer():
