@@ -257,8 +257,8 @@ def main() -> int:
             names = [name for name, text in written.items() if any(it in text for it in forms)]
             if names:
                 left[item] = names
-    forms = len({item.form for item in reached})
-    print(f"{len(items)} secrets planted, {len(reached)} of {forms} forms reach a dataset")
+    kinds = len({item.form for item in reached})
+    print(f"{len(items)} secrets planted, {len(reached)} of {kinds} forms reach a dataset")
     gone = 1 - len(left) / len(reached)
     print(f"{gone:.4f} gone from every one of {len(written)} files, {len(left)} left")
     for item, names in left.items():

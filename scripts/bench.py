@@ -4,7 +4,7 @@
                      [--teich PATH]
 
 The input is made from LOGS (default: data/): each file is copied, with different ids and texts in
-every copy (bench/logs.py). All commands run below one process on the same cores, one after the
+every copy (benchmark/logs.py). All commands run below one process on the same cores, one after the
 other in each round. The parts:
 
 - ratios: building from raw logs (fresh and repeated) and verifying the samples, relative to H:
@@ -34,10 +34,10 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bench import part_peer, part_ratios, part_readers, part_scaling, part_startup
-from bench.cost import Failed, adopt_orphans, end_on_sigterm
-from bench.logs import survey
-from bench.rounds import ROOT, Bench
+from benchmark import part_peer, part_ratios, part_readers, part_scaling, part_startup
+from benchmark.cost import Failed, adopt_orphans, end_on_sigterm
+from benchmark.logs import survey
+from benchmark.rounds import ROOT, Bench
 
 PARTS = {
     "ratios": part_ratios.run,

@@ -167,7 +167,8 @@ def trained(
         recent = [*recent[1 - len(batches) :], loss.item()] if len(batches) > 1 else [loss.item()]
         if len(recent) == len(batches) and max(recent) < LEARNT:
             break
-    return model.eval(), max(recent), step
+    model.eval()  # type: ignore[no-untyped-call] # torch is not installed where this is checked
+    return model, max(recent), step
 
 
 @dataclass
@@ -223,7 +224,7 @@ def asked(
     """Asks for each turn in a mode, and counts what came back."""
     counts: Counter[str] = Counter()
     tokenizer = target.tokenizer
-    stop = vocabulary.small([tokenizer.convert_tokens_to_ids(END)])[0]
+    stop = vocabulary.small([target.tokenizer.vocab[END]])[0]
     for turn in turns:
         wanted = target.encode(turn.wanted).ids
         prompt = vocabulary.small(target.encode(turn.prompts[mode]).ids)
@@ -279,7 +280,7 @@ def main() -> None:
             for one in target.encode(prompt).ids
         }  # fmt: skip
         vocabulary = Vocabulary(sorted(ids))
-        stop = target.tokenizer.convert_tokens_to_ids(END)
+        stop = target.tokenizer.vocab[END]
         heads = ("calls back", "texts back", "last back", "stopped", "transformers", "builder")
         print(f"{'unit':14}{'labels':9}{'asked in':14}", *(f"{head:12}" for head in heads), "loss")
         for unit, labels in (("conversation", "whole"), ("turn", "whole"), ("turn", "no stop")):

@@ -36,8 +36,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
-from bench.logs import make, survey
+from benchmark.cost import adopt_orphans, below, children, end_on_sigterm, kill_all
+from benchmark.logs import make, survey
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]

@@ -80,7 +80,7 @@ def environment(folder: Path, site: str | None) -> Path:
             (place / "shared.pth").write_text(f"{site}\n")
         else:
             subprocess.run([python, "-m", "pip", "install", "-q", *BASE], check=True)
-        install = [python, "-m", "pip", "install", "-q", "--no-deps", *PACKAGES.split()]
+        install = [str(python), "-m", "pip", "install", "-q", "--no-deps", *PACKAGES.split()]
         subprocess.run(install, check=True)
         for name in STUBS:
             (place / name).mkdir(exist_ok=True)
@@ -197,12 +197,12 @@ def main() -> int:
             export = here / variant
             if not export.exists():
                 run_export(
-                    options.dataset, to=variant, out=export, tokenizer="qwen3", fresh=False,
-                    output=Output(quiet=True),
+                    options.dataset, to=variant, out=export, tokenizer="qwen3", chat_template=None,
+                    fresh=False, output=Output(quiet=True),
                 )  # fmt: skip
             out = here / f"{trainer}-{variant}.jsonl"
             probe = Path(__file__).with_name("loaders_probe.py")
-            command = [python, probe, trainer, export, tokenizer, out]
+            command = list(map(str, (python, probe, trainer, export, tokenizer, out)))
             settings = {"DISABLE_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(here)}
             done = subprocess.run(
                 command, env={**os.environ, **settings}, capture_output=True, check=False

@@ -133,7 +133,7 @@ def verl(export: Path, tokenizer: str) -> Iterator[Row]:
 
     # Needed for images only; it requires an older transformers.
     images = types.ModuleType("verl.models.transformers.qwen2_vl")
-    images.get_rope_index = None  # type: ignore[attr-defined] - a module of ours
+    vars(images)["get_rope_index"] = None
     sys.modules[images.__name__] = images
 
     from omegaconf import OmegaConf

@@ -30,8 +30,8 @@ from builder import cli
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import loads
 from builder.qwen3.parse import to_dialogue
-from builder.qwen3.reference import with_template
-from builder.qwen3.tokenizer import EMBEDDED, load
+from builder.qwen3.reference import EMBEDDED, with_template
+from builder.qwen3.tokenizer import load
 from builder.sample import Sample
 from builder.verify.dataset import verify_dataset
 from builder.verify.verifier import Verifier
@@ -133,7 +133,7 @@ def tally(verifier: Verifier, lines: list[Line], most: int) -> dict[str, Tally]:
     return tallies
 
 
-FolderMutation = Callable[[Path, Path], None]
+FolderMutation = Callable[[Path, Path], object]
 """Mutates a built folder, given a file in data/ and its counterpart in meta/."""
 
 

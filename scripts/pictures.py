@@ -15,11 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-WIDE = {"width": 1180, "height": 760}
+WIDE = ViewportSize(width=1180, height=760)
 
 
 PAGES = {
@@ -55,12 +55,12 @@ def pages(folder: Path, dataset: Path, logs: Path | None) -> None:
         for look, (width, height) in LOOKS.items():
             for scheme in ("light", "dark"):
                 page = browser.new_page(
-                    viewport={"width": width, "height": height}, color_scheme=scheme
+                    viewport=ViewportSize(width=width, height=height), color_scheme=scheme
                 )
                 for name, address in addresses.items():
                     page.goto(address)
                     tall = page.evaluate("document.documentElement.scrollHeight")
-                    clip = {"x": 0, "y": 0, "width": width, "height": min(tall, 2 * height)}
+                    clip = FloatRect(x=0, y=0, width=width, height=min(tall, 2 * height))
                     path = folder / f"{name}-{look}-{scheme}.png"
                     page.screenshot(path=path, clip=clip, full_page=True)
                 page.close()
@@ -87,7 +87,7 @@ def main() -> None:
         sample.evaluate("item => { item.open = true; }")
         top = sample.evaluate("item => item.getBoundingClientRect().top + window.scrollY")
         tall = min(sample.evaluate("item => item.getBoundingClientRect().height"), 760)
-        clip = {"x": 0, "y": top, "width": WIDE["width"], "height": tall}
+        clip = FloatRect(x=0, y=top, width=WIDE["width"], height=tall)
         page.screenshot(path=IMAGES / "sample.png", clip=clip, full_page=True)
         browser.close()
 

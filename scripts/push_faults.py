@@ -37,8 +37,8 @@ def main() -> None:
             print(json.dumps(dataclasses.asdict(item)), flush=True)
             continue
         waits = ", ".join(f"{wait:g}" for wait in item.waits) or "none"
-        cells = (item.path, item.scenario, item.code, item.attempts, waits)
-        cells += (item.commits, item.duplicates, item.twice)
+        cells = [item.path, item.scenario, item.code, item.attempts, waits]
+        cells += [item.commits, item.duplicates, item.twice]
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 

@@ -10,7 +10,9 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from builder.conversation import Conversation
 from builder.normalize.normalise import normalise
@@ -51,7 +53,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _engine():  # noqa: ANN202 - a type of an optional package
+def _engine() -> Any:
     try:
         from ggufdoctor.engines.llamacpp_engine import LlamaCppEngine  # noqa: PLC0415 - optional
     except ImportError:
@@ -60,7 +62,7 @@ def _engine():  # noqa: ANN202 - a type of an optional package
     return LlamaCppEngine()
 
 
-def _conversations(logs: str) -> list[Conversation]:
+def _conversations(logs: str) -> Iterator[Conversation]:
     for source in find_sources(logs):
         if not isinstance(source, Source):
             continue
@@ -73,7 +75,9 @@ def _conversations(logs: str) -> list[Conversation]:
             )
 
 
-def _compare(name: str, conversations: list, count: int, engine: object, scratch: Path) -> int:
+def _compare(
+    name: str, conversations: list[Conversation], count: int, engine: Any, scratch: Path
+) -> int:
     try:
         text = text_of(name)
     except BaseException as error:  # pytest.skip, which is no Exception

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 PER_FILE = 250_000
@@ -70,7 +71,7 @@ def write_sharegpt(folder: Path, count: int) -> None:
             data.write("\n")
 
 
-def sample(number: int, draw: random.Random) -> tuple[dict, dict]:
+def sample(number: int, draw: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
     tool = f"tool_{draw.randrange(40)}"
     words = " ".join(draw.choices(WORDS, k=draw.randrange(40, 400)))
     call = f'<tool_call>\n{{"name": "{tool}", "arguments": {{"at": {number}}}}}\n</tool_call>'
@@ -111,7 +112,7 @@ def ask(url: str, path: str) -> tuple[float, str]:
     """Requests a page; returns the seconds it took and its content."""
     parts = urlsplit(url)
     started = time.perf_counter()
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=600)
     connection.request("GET", parts.path + path)
     body = connection.getresponse().read().decode()
     connection.close()
@@ -122,6 +123,7 @@ def measure(folder: Path, count: int) -> None:
     command = [sys.executable, "-m", "builder", "view", str(folder), "--no-open", "--json"]
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         rows = [("until it listens", time.perf_counter() - started)]
         rows.append(("the first page during indexing", ask(url, "")[0]))

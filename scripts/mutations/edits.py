@@ -29,7 +29,7 @@ BLOCK = re.compile(r"<tool_response>\n([\s\S]*?)\n</tool_response>")
 
 
 def is_response(message: Row) -> bool:
-    content = message["content"]
+    content: str = message["content"]
     return (
         message["role"] == "user"
         and content.startswith("<tool_response>")
@@ -288,7 +288,9 @@ def in_function(edit: Callable[[Row], Any]) -> Change:
 def nulls(function: Row) -> Row | None:
     """Fills structs as Arrow does: every property gets the keys of the others."""
     parameters = function.get("parameters")
-    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    if not isinstance(parameters, dict):
+        return None
+    properties = parameters.get("properties")
     if not isinstance(properties, dict) or not properties:
         return None
     return {**function, "parameters": {**parameters, "properties": {**properties, "n": None}}}

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     known = agents()
-    rows = []
+    rows: list[report.Result] = []
     equal = True
     for name in options.agent or known:
         agent = known[name]

@@ -74,6 +74,11 @@ class _Process:
         self._process.wait(timeout=_PATIENCE)
 
 
+def _typed(content: str | list[dict[str, Any]]) -> dict[str, Any]:
+    message = {"role": "user", "content": content}
+    return {"type": "user", "message": message, "session_id": ""}
+
+
 def main() -> None:
     at = sys.argv.index("--")
     steps, agent = sys.argv[1:at], _Process(sys.argv[at + 1 :])
@@ -82,14 +87,15 @@ def main() -> None:
         kind, _, text = step.partition(":")
         match kind:
             case "user":
-                message = {"role": "user", "content": text}
-                agent.send({"type": "user", "message": message, "session_id": ""})
+                agent.send(_typed(text))
             case "image":
                 data = base64.b64encode(Path("dot.png").read_bytes()).decode()
                 source = {"type": "base64", "media_type": "image/png", "data": data}
-                content = [{"type": "image", "source": source}, {"type": "text", "text": text}]
-                message = {"role": "user", "content": content}
-                agent.send({"type": "user", "message": message, "session_id": ""})
+                content: list[dict[str, Any]] = [
+                    {"type": "image", "source": source},
+                    {"type": "text", "text": text},
+                ]
+                agent.send(_typed(content))
             case "kill":
                 agent.kill()
                 return

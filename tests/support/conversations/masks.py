@@ -1,11 +1,12 @@
 """Samples in which the trained text of trainers differs."""
 
+from builder.conversation import Json
 from builder.sample import Sample
 
 CALL = '<tool_call>\n{"name": "wc", "arguments": {"path": "a"}}\n</tool_call>'
 
 
-TOOL = {"type": "function", "function": {"name": "wc", "parameters": {}}}
+TOOL: Json = {"type": "function", "function": {"name": "wc", "parameters": {}}}
 
 
 NONE = "<think>\n\n</think>\n\n"

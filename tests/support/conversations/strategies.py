@@ -17,7 +17,7 @@ from builder.conversation import (
 )
 from builder.qwen3.constants import ADDED_TOKENS
 
-MANY = settings(max_examples=4 * settings.default.max_examples)
+MANY = settings(max_examples=4 * settings().max_examples)
 """For the fundamental properties: 2,000 examples under the profile `long`."""
 
 

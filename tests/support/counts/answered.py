@@ -15,7 +15,8 @@ def claude_answered_calls(folder):
     """Returns the calls that a tool result of the same file names, by line id and call id."""
     found = set()
     for path in folder.rglob("*.jsonl"):
-        called, answered = {}, set()
+        called: dict[str, tuple[str, str]] = {}
+        answered = set()
         for row in rows(path):
             content = (row.get("message") or {}).get("content")
             for block in content if isinstance(content, list) else []:

@@ -37,7 +37,7 @@ def most(folder, kind):
     found = set()
     for path in sorted(folder.rglob("*")):
         for exchange in documents(path) if path.is_file() else ():
-            counts = {}
+            counts: dict[str, int] = {}
             for what in filter(None, map(kind, inside(exchange))):
                 counts[what] = counts.get(what, 0) + 1
                 found.add((path.name, what, counts[what]))

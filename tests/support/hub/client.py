@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,7 +25,7 @@ class Ran(NamedTuple):
     err: str
 
     @property
-    def reported(self) -> dict:
+    def reported(self) -> Any:
         return json.loads(self.out)
 
 
@@ -47,7 +47,7 @@ class Client:
     def run(self, *arguments: object, token: str = "") -> Ran:
         return Ran(*self._send(["run", token, *map(str, arguments)]))
 
-    def _send(self, message: list[object]) -> list:
+    def _send(self, message: list[object]) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(message) + "\n")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from support.hub.faults import CUT, LATE, LOST, RESET, Fault
 from support.hub.server import Hub
@@ -66,11 +67,13 @@ class Outcome:
 def scenarios() -> Iterator[Scenario]:
     yield Scenario("no fault")
     for step in ("look", "tree", "create", "validate", "preupload", "commit"):
+        kind: str | int
         for kind in (429, 500, RESET, LOST):
             yield Scenario(f"{step}: {kind}", [_fault(step, kind)])
     for path, steps in ((LFS, ("batch", "put", "verify")), (XET, ("token", "xorb", "shard"))):
         for step in steps:
-            for kind in (429, 500, RESET, *([CUT] if step == steps[1] else []), LOST):
+            cut: list[str | int] = [CUT] if step == steps[1] else []
+            for kind in (429, 500, RESET, *cut, LOST):
                 yield Scenario(f"{step}: {kind}", [_fault(step, kind)], (path,))
     for kind in (500, RESET):
         yield Scenario(f"resolve (reading back): {kind}", [_fault("resolve", kind)])
@@ -134,7 +137,7 @@ def run_all(path: str, wanted: Callable[[Scenario], bool] = lambda _: True) -> I
 def _no_waiting() -> None:
     from huggingface_hub.utils import _http
 
-    _http.time = SimpleNamespace(sleep=lambda _: None)
+    vars(_http)["time"] = SimpleNamespace(sleep=lambda _: None)
 
 
 def _forget(hub: Hub, home: Path) -> None:
@@ -215,7 +218,7 @@ def _run(hub: Hub, scenario: Scenario, path: str, dataset: Path, repo: str) -> O
     )
 
 
-def _push(run_push, dataset: str, repo: str, options) -> tuple[int, dict | None]:
+def _push(run_push, dataset: str, repo: str, options) -> tuple[int, dict[str, Any] | None]:
     from builder.cli.output import Output
     from builder.problem import UsageError
 

@@ -6,8 +6,8 @@ import hashlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
+from email.message import Message
 
 from support.hub.faults import Fault
 from support.hub.repos import Entry, Repo, regular
@@ -105,7 +105,7 @@ class Asked:
     path: str
     named: dict[str, str]
     query: dict[str, str]
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
     def repo(self) -> Repo:

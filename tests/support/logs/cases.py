@@ -50,6 +50,7 @@ def _rendered(conversation, target):
     normalised = normalise(conversation, NormalizeOptions())
     if normalised.dialogue is None:
         problem = normalised.problem
+        assert problem is not None
         return f"rejected: {problem.code}: {problem.detail} ({problem.where})"
     changes = ", ".join(f"{code} {count}" for code, count in normalised.changes.items())
     head = f"tools {normalised.tools_source}" + (f"; changes: {changes}" if changes else "")

@@ -38,7 +38,7 @@ class Page(HTMLParser):
         self.elements = []
         self.open = []
         self.texts = []
-        self.ids = Counter()
+        self.ids: Counter[str] = Counter()
         self.feed(data.decode("utf-8"))
         self.close()
 

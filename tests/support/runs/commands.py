@@ -53,7 +53,8 @@ def run_forked(*arguments: object, prepare: Callable[[], object] = lambda: None)
     there.close()
     try:
         assert here.poll(LIMIT), "the command does not end"
-        return here.recv()
+        result: Ran = here.recv()
+        return result
     finally:
         copy.kill()
         copy.join()

@@ -3,8 +3,8 @@
 import random
 import re
 from functools import cache
-from re import _constants as op
-from re import _parser as parser
+from re import _constants as op  # type: ignore[attr-defined] # private, without types
+from re import _parser as parser  # type: ignore[attr-defined]
 
 MOST = 40
 """Maximum repetitions drawn beyond a pattern's minimum."""
@@ -105,7 +105,7 @@ def samples(pattern, count, seed=0, tries=40):
         tree = parser.parse(text)
     except (re.error, ValueError, OverflowError):
         return []
-    found = []
+    found: list[tuple[str, str]] = []
     for number in range(tries):
         if len(found) == count:
             break

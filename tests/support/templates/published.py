@@ -127,7 +127,7 @@ def functions_of(archive, member, names, scope):
     names that the functions use.
     """
     tree = ast.parse(_member(package(archive), member))
-    known = {}
+    known: dict[str, ast.FunctionDef] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             methods = (item for item in node.body if isinstance(item, ast.FunctionDef))
@@ -183,4 +183,6 @@ def _member(path, member):
         with zipfile.ZipFile(path) as archive:
             return archive.read(member)
     with tarfile.open(path) as archive:
-        return archive.extractfile(member).read()
+        stream = archive.extractfile(member)
+        assert stream is not None, f"{member} is no file"
+        return stream.read()

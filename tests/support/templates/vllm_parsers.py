@@ -13,6 +13,7 @@ import types
 import zipimport
 from functools import cache
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import MagicMock
 
 from support.templates.published import VLLM, package
@@ -55,13 +56,15 @@ class Anything:
 class Empty(types.ModuleType):
     """A module of vLLM that is left out."""
 
-    __path__ = ()
+    def __init__(self, name):
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
         if name in {"init_logger", "envs"}:
-            value = MagicMock()
+            value: Any = MagicMock()
         elif name[0].isupper():
             value = type(name, (Anything,), {})
         else:

@@ -9,6 +9,7 @@ import json
 import resource
 import sys
 import time
+from typing import Any
 
 import datasets
 from transformers import AutoTokenizer
@@ -25,11 +26,10 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(name)
     rows = datasets.load_dataset(dataset, split="train", cache_dir=cache)
 
-    def ids(row: dict) -> dict:
+    def ids(row: dict[str, Any]) -> dict[str, Any]:
         messages, tools = row["messages"], row["tools"] or None
-        return {
-            "ids": tokenizer.apply_chat_template(messages, tools=tools, tokenize=True).input_ids
-        }
+        encoded: Any = tokenizer.apply_chat_template(messages, tools=tools, tokenize=True)
+        return {"ids": encoded.input_ids}
 
     clock, used = time.perf_counter(), cpu()
     done = rows.map(

@@ -6,9 +6,20 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from bench.cost import Cost
-from bench.rounds import ROOT, Bench, Command, Costs, build, builder, child, cpu, ratios, seconds
-from bench.tables import RATIO_HEADS, ratio_rows, show, show_costs, spread
+from benchmark.cost import Cost
+from benchmark.rounds import (
+    ROOT,
+    Bench,
+    Command,
+    Costs,
+    build,
+    builder,
+    child,
+    cpu,
+    ratios,
+    seconds,
+)
+from benchmark.tables import RATIO_HEADS, ratio_rows, show, show_costs, spread
 
 MAP = "H, map alone"
 

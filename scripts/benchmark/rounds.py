@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 
-from bench.cost import Cost, measure
-from bench.logs import Copies, Corpus, make
+from benchmark.cost import Cost, measure
+from benchmark.logs import Copies, Corpus, make
 
 ROOT = Path(__file__).parents[2]
 CHILDREN = Path(__file__).parent / "children"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from bench.rounds import Costs, Metric, cpu, median, ratios, seconds
+from benchmark.rounds import Costs, Metric, cpu, median, ratios, seconds
 
 
 def show(title: str, rows: Sequence[Sequence[str]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.rounds import TINY, Bench, Command, build, builder
-from bench.tables import show_costs
+from benchmark.rounds import TINY, Bench, Command, build, builder
+from benchmark.tables import show_costs
 from builder.cli.app import app
 
 

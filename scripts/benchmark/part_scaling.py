@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.rounds import Bench, Command, build, cpu, peak
-from bench.tables import over, show, show_costs
+from benchmark.rounds import Bench, Command, build, cpu, peak
+from benchmark.tables import over, show, show_costs
 
 TEN = 10
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.logs import Copies, make
-from bench.rounds import TINY, Bench, Command, Costs, build, child, cpu, median
-from bench.tables import number, show
+from benchmark.logs import Copies, make
+from benchmark.rounds import TINY, Bench, Command, Costs, build, child, cpu, median
+from benchmark.tables import number, show
 
 WANTED_BYTES = 3_000_000
 MOST_FILES = 1000

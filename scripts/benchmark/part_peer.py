@@ -6,9 +6,20 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.logs import Copies, Log, make
-from bench.rounds import Bench, Command, Costs, Metric, build, builder, child, cpu, median, seconds
-from bench.tables import RATIO_HEADS, number, ratio_rows, show, show_costs
+from benchmark.logs import Copies, Log, make
+from benchmark.rounds import (
+    Bench,
+    Command,
+    Costs,
+    Metric,
+    build,
+    builder,
+    child,
+    cpu,
+    median,
+    seconds,
+)
+from benchmark.tables import RATIO_HEADS, number, ratio_rows, show, show_costs
 
 FORMAT = "claude-code"
 
