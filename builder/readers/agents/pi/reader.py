@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from builder.conversation import (
+from builder.conversation import (  # fmt: skip
     REPEAT,
     Context,
     Conversation,
@@ -48,6 +48,7 @@ from builder.readers.agents.pi.messages import (
     no_result,
     patch_message,
 )
+from builder.readers.agents.pi.overtaken import in_order
 from builder.readers.agents.pi.stretches import Entry, Node, PathStretch, edited, find_stretches
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
@@ -147,7 +148,7 @@ class _Session:
         self.injects: set[str] = set()
         self.answered = False
         self.branches = 0
-        self.has_emitted = False
+        self.has_emitted, self.moved = False, frozenset[str]()
 
     def add(self, where: str, entry: Entry) -> Iterator[Problem]:
         """Adds the next entry; yields a Problem if another entry has its id."""
@@ -201,7 +202,8 @@ class _Session:
 
     def _path(self, leaf: str, *, abandoned: bool = False) -> Iterator[Conversation]:
         """Yields the segments with new entries of the path to a leaf; `abandoned`: not current."""
-        path, whole = self._to_root(leaf)
+        logged, whole = self._to_root(leaf)
+        path, self.moved = in_order(logged)  # prompts behind what did not see them
         cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
         bounds = [0, *cuts, len(path)]
         number = 0
@@ -280,6 +282,7 @@ class _Session:
                 continue
             if message.role != "tool":  # a patch among results is sent after them
                 messages, held = [*messages, *held], []
+            missing |= {"history"} if node.id in self.moved else frozenset()
             model = name_or_none(as_dict(node.entry.get("message")).get("model")) or model
             if node.is_aborted:
                 changes["aborted_turn"] += 1
@@ -383,10 +386,7 @@ def _problem(code: str, node: Node, detail: str) -> Problem:
 
 READER = Reader(
     name=NAME,
-    summary=(
-        "Pi, OpenClaw and Oh My Pi sessions (JSONL): a session header, then entries, in a tree "
-        "from version 2"
-    ),
+    summary="Pi, OpenClaw and Oh My Pi sessions (JSONL): a header, then entries, in a tree from v2",
     evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
