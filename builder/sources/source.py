@@ -227,7 +227,7 @@ class Source:
 
     def _begun_document(self, decoded: list[tuple[bytes, Json]]) -> Json | Problem:
         self._decoded = decoded
-        return self.document()
+        return self._document
 
     # -- records -----------------------------------------------------------------------------
 

@@ -40,8 +40,8 @@ class KnownKeys:
     json        keys, known too, whose text is JSON that is looked into
     inside      keys by which an object under a free key is one that is looked into
     beginnings  each name that begins so is known too (`NAME.*` in a declaration)
-    left_out    {key: patterns}: a record that has one of these values under the key is left out as
-                a whole, under a code
+    left_out    {path of keys: patterns}: a record that has one of these texts at the path is left
+                out as a whole, under a code
     """
 
     known: frozenset[str] = frozenset()
@@ -96,11 +96,18 @@ class KnownKeys:
         return key not in self.known and not key.startswith(self.beginnings)
 
     def _is_left_out(self, value: Json) -> bool:
-        return isinstance(value, dict) and any(
-            isinstance(logged := value.get(key), str)
-            and any(fnmatchcase(logged, pattern) for pattern in patterns)
-            for key, patterns in self.left_out.items()
+        return any(
+            fnmatchcase(_text_at(value, path), pattern)
+            for path, patterns in self.left_out.items()
+            for pattern in patterns
         )
+
+
+def _text_at(value: Json, path: str) -> str:
+    """Returns the text at a path of keys (`payload.type`), or ""."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _names(listed: str | list[str]) -> frozenset[str]:
