@@ -50,7 +50,7 @@ class Ledger:
         self.rejected.update(other.rejected)
 
     def check(self) -> None:
-        """Raises LedgerFault unless every sum of the contract holds."""
+        """Raises LedgerFault unless every sum holds."""
         sums = (
             ("records", self.read, self.used + self.ignored.total() + self.rejected.total()),
             (
@@ -93,7 +93,7 @@ class Ledger:
         )
 
     def to_json(self) -> dict[str, Json]:
-        """Returns the ledger in the form of the contract, codes in alphabetical order."""
+        """Returns the `ledger` of the manifest (docs/output.md), codes in alphabetical order."""
         return {
             "records": {
                 "read": self.read,

@@ -111,7 +111,7 @@ def check_reader(reader: Reader, source: Source) -> list[Event]:
 
 
 def read_counted(reader: Reader, source: Source) -> list[Event]:
-    """Returns all events of a source. Raises AssertionError if they violate the contract.
+    """Returns all events of a source. Raises AssertionError if they break docs/readers.md.
 
     Every record must be accounted for, and every conversation must have messages and its own id.
     """

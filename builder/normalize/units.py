@@ -1,6 +1,6 @@
 """Divides a dialogue into training units: the samples, and the turns that each one trains.
 
-- `conversation`: the whole dialogue, every assistant turn a target (the specification's form)
+- `conversation`: the whole dialogue, every assistant turn a target
 - `query`: one sample for each user query, which ends with its answer
 - `turn`: one sample for each assistant turn, which ends with this turn
 

@@ -1,6 +1,6 @@
 """Defines constants of the format.
 
-Sources: the specification (tool-calling format, Qwen3) and the files of the Qwen3 tokenizer.
+Sources: the chat template and the tokenizer of Qwen/Qwen3-8B, in builder/qwen3/assets.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TOOLS_BEGIN = (
     "You are provided with function signatures within <tools></tools> XML tags:\n"
     "<tools>"
 )
-"""The specification's text before the tool definitions (one per line) in the system turn."""
+"""The template's text before the tool definitions (one per line) in the system turn."""
 
 TOOLS_END = (
     "\n</tools>\n\n"
@@ -63,7 +63,7 @@ TOOLS_END = (
     '{"name": <function-name>, "arguments": <args-json-object>}\n'
     "</tool_call>"
 )
-"""The specification's text after the tool definitions, at the end of the system turn."""
+"""The template's text after the tool definitions, at the end of the system turn."""
 
 EMPTY_THINK = "<think>\n\n</think>\n\n"
 """The empty think block that the template writes before a last assistant turn without thoughts."""

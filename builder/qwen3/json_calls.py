@@ -1,4 +1,4 @@
-"""Implements the dialect of the specification: calls as JSON inside `<tool_call>`."""
+"""Implements the dialect of Qwen3: calls as JSON inside `<tool_call>`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def call_text(call: Call) -> str:
 def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
     r"""Yields the calls from `start` on, in linear time.
 
-    They are the matches of the specification's pattern ("Parse tool calls with"),
+    They are the matches of the pattern with which clients read calls,
     `<tool_call>\s*(\{[\s\S]*?\})\s*</tool_call>`. The pattern itself would scan to the end of the
     text for every opening tag that is never closed.
     """

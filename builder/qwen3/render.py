@@ -1,4 +1,4 @@
-"""Renders the flat form as the specification describes it, without a template engine.
+"""Renders the flat form as Qwen3's template does, without a template engine.
 
 The check `spec` compares its bytes with those of Hugging Face's template, as an independent second
 implementation. It also returns what the template cannot: the positions of the trained texts and of

@@ -79,7 +79,7 @@ class ToolsText:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The behaviour of one template. The defaults are those of the specification.
+    """The behaviour of one template. The defaults are those of Qwen3.
 
     dialect         how calls are written and read back
     markers         the texts around turns
@@ -114,7 +114,7 @@ class Style:
 
     @property
     def is_specified(self) -> bool:
-        """Whether calls, responses, turns and definitions are written as the specification does."""
+        """Whether calls, responses, turns and definitions are written as Qwen3's template does."""
         own = (self.dialect, self.markers, self.tools, self.response_edges)
         return own == (JSON, CHATML, ToolsText(), ("", "")) and not self.beside
 

@@ -1,6 +1,6 @@
 """Reads logs of single model calls and dumps of messages that OpenHands V0 and V1 write.
 
-Source: docs/formats/openhands-v0.md and openhands-v1.md, "What the model saw".
+Source: docs/formats/openhands-v0.md and docs/formats/openhands-v1.md, "What the model saw".
 """
 
 from __future__ import annotations

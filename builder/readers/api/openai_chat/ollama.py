@@ -3,7 +3,7 @@
 Its requests have the fields of chat completions, with arguments as objects, `images` in messages
 and `tool_name` in results. An answer is `message` beside `done`; a stream is JSON lines of that
 shape, whose last one has `done: true` and perhaps a `done_reason`.
-Source: docs/api.md of Ollama, "Generate a chat completion".
+Source: ollama/ollama docs/api.md, "Generate a chat completion".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads rows that Harbor's exporter for fine-tuning makes of ATIF trajectories.
 
 A row (episode) is a prefix of its trial, so only the longest is used. System texts and results are
-user messages, calls are text. Source: atif.md "Harbor's own SFT exporter".
+user messages, calls are text. Source: docs/formats/atif.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """ATIF 1.0 to 1.8 (Harbor's agent trajectories), and the training rows that Harbor makes of them.
 
 A record is a trajectory or a row. A trial of Harbor is a folder with the result of the run, the
-trajectory, its continuations and those of the sub-agents that summarised it. Source: atif.md.
+trajectory, its continuations and those of the sub-agents that summarised it.
+Source: docs/formats/atif.md.
 """
 
 from __future__ import annotations

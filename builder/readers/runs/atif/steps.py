@@ -1,8 +1,8 @@
 """Turns the steps of an ATIF trajectory into messages, in the segments that the model saw.
 
-Converters write the format, so its text is not always the model's. Source: atif.md; harbor 0.25.0
-agents/terminus_2/terminus_2.py (the origin of messages and calls, the hand-off of context),
-agents/installed/openhands.py and vibe.py.
+Converters write the format, so its text is not always the model's.
+Source: docs/formats/atif.md; harbor 0.25.0 agents/terminus_2/terminus_2.py (the origin of messages
+and calls, the hand-off of context), agents/installed/openhands.py and vibe.py.
 """
 
 from __future__ import annotations
