@@ -44,6 +44,10 @@ def used_keys(tree):
                 yield node.lineno, key
             case ast.Compare(left=ast.Constant(value=str(key)), ops=[ast.In() | ast.NotIn()]):
                 yield node.lineno, key
+            case ast.MatchMapping(keys=keys):
+                for key in keys:
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                        yield node.lineno, key.value
 
 
 @cache
@@ -61,7 +65,8 @@ def uses():
 
 def test_the_rule_finds_every_way_to_use_a_key():
     source = 'a.get("x"); a["y"]; "z" in a; a.pop("v", 1); b = {"w": 1}'
-    assert sorted(key for _, key in used_keys(ast.parse(source))) == ["v", "x", "y", "z"]
+    source += "\nmatch a:\n case {'u': 1}: pass"
+    assert sorted(key for _, key in used_keys(ast.parse(source))) == ["u", "v", "x", "y", "z"]
 
 
 @pytest.mark.parametrize("kind", [SampleMeta, Reject, Manifest, TokenizerEntry, PairsEntry])
