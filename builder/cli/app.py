@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from builder.cli import options
+from builder.cli.command import command
 from builder.cli.output import Output
 from builder.problem import UsageError
 from builder.verify.options import VerifyOptions
@@ -34,7 +35,7 @@ def common(version: options.Version = False) -> None:
         raise typer.Exit
 
 
-@app.command()
+@command(app, verbose=True)
 def build(
     inputs: options.Inputs = None,
     out: options.Destination = None,
@@ -53,9 +54,8 @@ def build(
     fresh: options.Fresh = False,
     allow_eval: options.AllowEval = False,
     strict: options.Strict = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
+    *,
+    output: Output,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
     from builder.build.preload import preloading
@@ -85,7 +85,7 @@ def build(
     from builder.cli.build import list_stores, run_build
 
     if not chosen.inputs:
-        return list_stores(Output(as_json))
+        return list_stores(output)
     if not out:
         raise UsageError("build: -o OUT is missing: where should the dataset go?")
     return run_build(
@@ -96,11 +96,11 @@ def build(
         ray_address=ray_address,
         fresh=fresh,
         strict=strict,
-        output=Output(as_json, quiet, verbose),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def verify(
     dataset: options.Dataset,
     tokenizer: options.Tokenizers = None,
@@ -116,8 +116,8 @@ def verify(
     mode: options.InferenceMode = "non-thinking",
     show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
     workers: options.Workers = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli.verify import run_verify
@@ -135,11 +135,11 @@ def verify(
         loaded=loaded,
         workers=workers,
         show_all=show_all,
-        output=Output(as_json, quiet),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
     index: options.Index = 0,
@@ -150,14 +150,13 @@ def inspect(
     tokenizer: options.Tokenizer = None,
     chat_template: options.ChatTemplate = None,
     allow_eval: options.AllowEval = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Show the format of a file or folder, and one conversation as the model will see it."""
     from builder.cli.inspect import run_inspect
     from builder.config import load_config
 
-    del quiet  # its output was explicitly requested
     chosen = load_config(config).with_evaluation() if allow_eval else load_config(config)
     return run_inspect(
         file,
@@ -168,11 +167,11 @@ def inspect(
         config=chosen,
         tokenizer=tokenizer,
         chat_template=chat_template,
-        output=Output(as_json),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def export(
     dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
     to: options.ExportVariant,
@@ -180,8 +179,8 @@ def export(
     tokenizer: options.Tokenizer = None,
     chat_template: options.ChatTemplate = None,
     fresh: options.ReplacesExport = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Write a variant for a trainer; every row is loaded again and compared."""
     from builder.cli.export import run_export
@@ -193,11 +192,11 @@ def export(
         tokenizer=tokenizer,
         chat_template=chat_template,
         fresh=fresh,
-        output=Output(as_json, quiet),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def push(
     dataset: Annotated[str, typer.Argument(help="A folder made by build.")],
     repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
@@ -209,8 +208,8 @@ def push(
     prune: options.Prune = False,
     allow: options.Allow = None,
     tokenizer: options.Tokenizer = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Publish a built dataset on the Hugging Face Hub after it passes the gates; read it back."""
     from builder.cli.push import run_push
@@ -226,24 +225,24 @@ def push(
         tokenizer=tokenizer,
         dry_run=dry_run,
     )
-    return run_push(dataset, repo, chosen, output=Output(as_json, quiet))
+    return run_push(dataset, repo, chosen, output=output)
 
 
-@app.command()
+@command(app)
 def report(
     dataset: Annotated[str, typer.Argument(help="A built folder, a file, hf://OWNER/NAME.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
     tokenizer: options.Tokenizer = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Write a report of a dataset as one HTML file that can be read offline."""
     from builder.cli.report import run_report
 
-    return run_report(dataset, out, tokenizer=tokenizer, output=Output(as_json, quiet))
+    return run_report(dataset, out, tokenizer=tokenizer, output=output)
 
 
-@app.command()
+@command(app)
 def view(
     dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
     logs: options.Logs = None,
@@ -252,13 +251,12 @@ def view(
     port: options.Port = 0,
     opens: options.Opens = True,
     tokenizer: options.Tokenizer = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Browse every sample: served to this machine only, read from disk page by page."""
     from builder.cli.report import run_view
 
-    del quiet  # the address is the requested output
     return run_view(
         dataset,
         logs,
@@ -267,11 +265,11 @@ def view(
         port,
         opens=opens,
         tokenizer=tokenizer,
-        output=Output(as_json),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def audit(
     dataset: options.Dataset,
     fail_on: options.FailOn = None,
@@ -279,8 +277,8 @@ def audit(
     config: options.ConfigFile = None,
     tokenizer: options.Tokenizer = None,
     workers: options.Workers = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Analyse a dataset: its contents, what leaked into it, and what is wrong with it."""
     from builder.cli.audit import run_audit
@@ -293,39 +291,38 @@ def audit(
         contamination=contamination or (),
         tokenizer=tokenizer,
         workers=workers,
-        output=Output(as_json, quiet),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def formats(
     explain: options.Explain = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """List the readers, with the format that each recognises."""
     from builder.cli.formats import explain as explain_path
     from builder.cli.formats import list_formats
 
-    output = Output(as_json, quiet)
     return list_formats(output=output) if explain is None else explain_path(explain, output=output)
 
 
-@app.command()
+@command(app)
 def collect(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder that keeps the logs.")],
     inputs: options.Collected = None,
     dry_run: options.DryCollect = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Copy new and changed logs of this machine's agents into a folder, before they are deleted."""
     from builder.cli.collect import run_collect
 
-    return run_collect(out, inputs or (), Output(as_json, quiet), dry_run=dry_run)
+    return run_collect(out, inputs or (), output, dry_run=dry_run)
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+@command(app, context_settings={"allow_interspersed_args": False})
 def capture(
     command: options.Command = None,
     out: options.Captures = None,
@@ -333,8 +330,8 @@ def capture(
     definitions: options.Definitions = False,
     own_settings: options.OwnSettings = False,
     upstream: options.Upstream = None,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Run an agent with its requests passing through, and keep requests and answers as logs."""
     from builder.cli.capture import run_capture
@@ -346,20 +343,19 @@ def capture(
         definitions=definitions,
         own_settings=own_settings,
         upstream=upstream or (),
-        output=Output(as_json, quiet),
+        output=output,
     )
 
 
-@app.command()
+@command(app, verbose=True)
 def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
     config: options.MergeConfig = None,
     workers: options.Workers = None,
     strict: options.Strict = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = False,
+    *,
+    output: Output,
 ) -> int:
     """Combine built datasets into one, without duplicates and without reading logs again."""
     from builder.cli.merge import run_merge
@@ -371,26 +367,22 @@ def merge(
         out,
         workers=workers,
         strict=strict,
-        output=Output(as_json, quiet, verbose),
+        output=output,
     )
 
 
-@app.command()
+@command(app)
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A built folder, or any dataset.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
+    *,
+    output: Output,
 ) -> int:
     """Compare two datasets: samples added, removed or changed, and other differences."""
     from builder.cli.diff import run_diff
 
-    return run_diff(before, after, output=Output(as_json, quiet))
+    return run_diff(before, after, output=output)
 
-
-for _command in app.registered_commands:
-    assert _command.callback is not None, "it was registered with its function"
-    _command.short_help = _command.callback.__doc__  # whole: the default is cut off at 45 columns
 
 COMMANDS = tuple(
     str(item.name or item.callback.__name__) for item in app.registered_commands if item.callback
