@@ -110,8 +110,8 @@ def publish(
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
-    sample_bytes = sum(result.sizes[0] for result in results)
-    is_worthwhile = workers > 1 and is_much(sample_bytes)
+    # As the engine decides: if it needed no workers, none are started here.
+    is_worthwhile = workers > 1 and is_much(sum(result.summary.bytes for result in results))
     preload = preloading(config.verify.target)
 
     def render(samples: Sequence[Picked]) -> Iterator[Html]:

@@ -280,7 +280,7 @@ def test_an_interrupted_run_reports_it_and_leaves_no_partial_file(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(75):
-        text = b"".join(row(f"{number} {n}".encode()) + b" " * 8000 + b"\n" for n in range(2))
+        text = b"".join(row(f"{number} {n}".encode()) + b" " * 32_000 + b"\n" for n in range(2))
         (folder / f"{number}.jsonl").write_bytes(text)
     assert pool.are_large([folder]), "a pool is interrupted"
     out = tmp_path / "out"

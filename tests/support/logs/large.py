@@ -22,7 +22,7 @@ def large_logs(folder):
     for name in range(12):
         texts = [text(f"{name}.{number}", 800) for number in range(6)]
         rows = [
-            row(content, 1 + at % 3).replace("{", "{" + " " * 15_000, 1)
+            row(content, 1 + at % 3).replace("{", "{" + " " * 60_000, 1)
             for at, content in enumerate(texts)
         ]
         (folder / f"{name:02d}.jsonl").write_text("".join(rows))
