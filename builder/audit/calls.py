@@ -127,7 +127,9 @@ class CallAudit:
         broken = tuple((*key, count) for key, count in ranked(self._paths)[:SHOWN])
         sources = tuple(sorted(self._sources.items()))
         return [
-            AuditTable("tools", "Calls by tool", heads, rows, note, bars="calls"),
+            AuditTable(
+                "tools", "Calls by tool", heads, rows, note, bars="calls", bad="error results"
+            ),
             AuditTable(
                 "violations", "Schema violations by path", ("tool", "path", "calls"), broken
             ),

@@ -65,6 +65,7 @@ class AuditTable:
 
     bars    the column that the report draws as bars, if any
     target  (text of the first column, requested value of the drawn column), as for a mix
+    bad     the column with the part of each bar that the report draws as bad, if any
     """
 
     key: str
@@ -74,6 +75,7 @@ class AuditTable:
     note: str = ""
     bars: str | None = None
     target: tuple[tuple[str, float], ...] = ()
+    bad: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

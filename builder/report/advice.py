@@ -193,7 +193,7 @@ def _context(found: Survey) -> Iterator[Advice]:
     yield Advice(
         max(shares),
         f"{text[0].upper()}{text[1:]}.",
-        f"supply them with {how}" + (", which this captures:" if commands else "")
+        f"Supply them with {how}" + (", which this captures:" if commands else "")
         if supplied
         else "`verify.context: logged` leaves these turns out",
         commands=commands,

@@ -81,6 +81,7 @@ def table_html(table: AuditTable) -> Html:
 
 def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
     drawn = table.columns.index(table.bars) if table.bars in table.columns else None
+    bad = table.columns.index(table.bad) if table.bad in table.columns else None
     targets = dict(table.target)
     numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
     formats = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
@@ -107,7 +108,9 @@ def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
                 wanted = "" if goal is None else formats[at](goal)
                 cells += [tag("td", text(wanted), class_="num")] if targets else []
                 title = f"{name}: {formats[at](value)}" + (f", target {wanted}" if wanted else "")
-                cells.append(tag("td", _bar(title, _size(value), most, goal), class_="bar"))
+                wrong = _size(row[bad]) if bad is not None and bad < len(row) else 0.0
+                title += f", {_part(wrong, _size(value))} {table.bad}" if wrong else ""
+                cells.append(tag("td", _bar(title, _size(value), most, goal, wrong), class_="bar"))
         body.append(tag("tr", *cells))
     kind = "many" if len(table.columns) > 3 else None
     drawn_table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), class_=kind)
@@ -118,11 +121,17 @@ def _kind(is_number: bool) -> str | None:
     return "num" if is_number else None
 
 
-def _bar(title: str, value: float, most: float, goal: float | None) -> Html:
+def _part(part: float, whole: float) -> str:
+    return f"{number(round(part))} ({100 * part / (whole or 1):.0f} %)"
+
+
+def _bar(title: str, value: float, most: float, goal: float | None, bad: float = 0.0) -> Html:
     marks = [
         tag("title", plain(shorten(title, 2 * NAME))),
         rect("fill", 0, 2, 100 * value / most, 8),
     ]
+    if bad:
+        marks.append(rect("bad", 0, 2, max(100 * min(bad, value) / most, 1.0), 8))
     if goal is not None:
         at = round(100 * goal / most, 2)
         marks.append(
@@ -284,18 +293,23 @@ def _labels(
 ) -> list[tuple[str, float, float, bool, int]]:
     """Returns (label, x of the line, x of the label, label left of the line?, row) of each mark.
 
-    Labels that would overlap get rows of their own.
+    Labels that would overlap get rows of their own, and a line begins below the labels that it
+    would cross.
     """
     placed: list[tuple[str, float, float, bool, int]] = []
     ends: list[float] = []
+    spans: list[tuple[float, float, int]] = []
     for name, value in sorted(marks, key=lambda mark: mark[1]):
         caption = f"{shorten(escape_invisible(name), 24)} {number(value)}"
         x = round(_position(value, edges, left, right), 2)
         long = len(caption) * _LETTER
         at_end = x + 4 + long > right
         begin = x - 4 - long if at_end else x + 4
-        row = next((at for at, end in enumerate(ends) if end < begin - 6), len(ends))
+        above = [row + 1 for start, end, row in spans if start < x < end]
+        rows = range(max(above, default=0), len(ends))
+        row = next((at for at in rows if ends[at] < begin - 6), max(len(ends), *above, 0))
         ends[row : row + 1] = [begin + long]
+        spans.append((begin, begin + long, row))
         placed.append((caption, x, x - 4 if at_end else x + 4, at_end, row))
     return placed
 

@@ -56,7 +56,7 @@ def shown_name(inserted: str) -> str:
 def words_of_person(messages: Iterable[str]) -> str:
     """Returns the first words of a person in user messages; "" if there are none.
 
-    If no message has any, returns the first message without the names of elements.
+    If no message has any, returns the first message without inserted lines and names of elements.
     """
     first: str | None = None
     for content in messages:
@@ -65,7 +65,8 @@ def words_of_person(messages: Iterable[str]) -> str:
         words = "".join(text for name, text in pieces(read) if not name).strip()
         if words:
             return words
-    return _OPENING_OR_CLOSING.sub(" ", first or "").strip() or first or ""
+    bare = _LINES.sub("", _OPENING_OR_CLOSING.sub(" ", first or "")).strip()
+    return bare or first or ""
 
 
 def _inserted(content: str) -> Iterator[tuple[int, int]]:

@@ -21,6 +21,7 @@ from builder.report.page import fit, page
 from builder.report.rejects import rejects_by_code, rejects_html
 from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
+from builder.report.shares import dataset_shares
 from builder.report.survey import Survey, charts, fetch, survey, with_contexts
 from builder.report.verdict import verdict
 from builder.text import number
@@ -128,7 +129,14 @@ def first_charts(found: Survey, audit: Audit | None) -> Html:
     """Returns the charts of the first screen."""
     items = {item.key: item for item in _all_charts(found, audit)}
     chosen = [items[key] for key in _FIRST if key in items]
-    return tag("div", *map(_figure, chosen), class_="charts") if chosen else EMPTY
+    trained = audit.facts.trained if audit is not None else None
+    figures = [
+        dataset_shares(item, trained)
+        if item.key == "lengths" and isinstance(item, AuditTable)
+        else _figure(item)
+        for item in chosen
+    ]
+    return tag("div", *figures, class_="charts") if chosen else EMPTY
 
 
 def _charts(found: Survey, audit: Audit | None) -> Html:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from builder.audit.result import AuditTable
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.parse import split_answer, split_responses
 from builder.qwen3.written import written_style
-from builder.report.charts import rect
+from builder.report.charts import anchor, figure, rect, table_html
 from builder.report.html import EMPTY, Html, join, plain, tag, text
 from builder.report.rendered import Rendered
 from builder.sample import Sample
 from builder.text import number
 
 _NAMES = ("system", "tools", "user", "results", "thoughts", "answers and calls", "template")
+_NAME_OF_PART = {
+    "assistant": "answers and calls", "calls": "answers and calls", "responses": "results",
+}  # fmt: skip
+"""Parts of the audit that the bar shows under another name."""
 
 
 def turn_tokens(
@@ -64,21 +69,69 @@ def share_bar(sample: Sample, rendered: Rendered, tokens: int) -> Html:
             count = number(round(total * sizes[name] / whole))
             title = tag("title", plain(f"{name}: about {count} tokens"))
             drawn.append(tag("g", title, rect(kind, at, 0, wide, 8)))
-            key = tag("svg", rect(kind, 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
-            names.append(tag("span", key, text(f"{name} {count}")))
+            names.append(tag("span", _key(kind), text(f"{name} {count}")))
         at += wide
     for start, end in rendered.spans:
         drawn.append(
             rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
         )
     if trained:
-        key = tag("svg", rect("is-trained", 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
         count = number(round(total * trained / whole))
-        names.append(tag("span", key, text(f"trained {count} ({100 * trained / whole:.0f} %)")))
+        names.append(
+            tag(
+                "span", _key("is-trained"), text(f"trained {count} ({100 * trained / whole:.0f} %)")
+            )
+        )
     label = "Tokens by part, and the places of the trained text in the sample"
-    bar = tag("svg", *drawn, viewBox="0 0 100 12", preserveAspectRatio="none", role="img",
-              aria_label=label, class_="bar")  # fmt: skip
+    bar = _bar(drawn, label)
     return tag("div", bar, tag("p", join(names)), class_="shares") if drawn else EMPTY
+
+
+def dataset_shares(table: AuditTable, trained: float | None) -> Html:
+    """Returns a bar of the parts of a whole dataset, from the audit's `lengths`, with its numbers.
+
+    `trained` is the share of the text that is trained, drawn below; None if it is not known.
+    """
+    found = {str(row[0]): _number(row[1]) for row in table.rows}
+    sizes = dict.fromkeys(_NAMES, 0.0)
+    for part, count in found.items():
+        name = _NAME_OF_PART.get(part, part)
+        if name in sizes:
+            sizes[name] += count
+    whole = sum(sizes.values())
+    numbers = tag("details", tag("summary", text("The numbers")), table_html(table))
+    if not whole:
+        return figure(anchor("table", table.key), table.title, table.note, table_html(table))
+    drawn, names, at = [], [], 0.0
+    for name, count in sizes.items():
+        if not count:
+            continue
+        kind, wide = f"part-{_NAMES.index(name)}", 100 * count / whole
+        caption = f"{name} {number(round(count))} ({wide:.0f} %)"
+        drawn.append(tag("g", tag("title", plain(caption)), rect(kind, at, 0, wide, 8)))
+        names.append(tag("span", _key(kind), text(caption)))
+        at += wide
+    if trained:
+        drawn.append(rect("is-trained", 0, 9, 100 * trained, 3))
+        names.append(tag("span", _key("is-trained"), text(f"trained {100 * trained:.0f} %")))
+    label = "Tokens of the dataset by part, and the share of the trained text below"
+    bar = _bar(drawn, label)
+    shown = tag("div", bar, tag("p", join(names)), class_="shares")
+    return figure(anchor("table", table.key), table.title, table.note, shown, numbers)
+
+
+def _number(value: str | float | None) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _key(kind: str) -> Html:
+    """Returns a square in the colour of a part."""
+    return tag("svg", rect(kind, 0, 0, 10, 10), viewBox="0 0 10 10", aria_hidden="true")
+
+
+def _bar(drawn: list[Html], label: str) -> Html:
+    return tag("svg", *drawn, viewBox="0 0 100 12", preserveAspectRatio="none", role="img",
+               aria_label=label, class_="bar")  # fmt: skip
 
 
 def _sizes(sample: Sample) -> dict[str, int]:

@@ -24,6 +24,7 @@ SUMMARY = "This session is being continued from a previous conversation that ran
         (["Use the <my-button> element"], "Use the <my-button> element"),
         (["<local-command-stdout>cut in the mid", "Go"], "Go"),
         ([RAN], "make  ok"),
+        ([f"{CAVEAT}\n\n{RAN}"], "make  ok"),
         ([], ""),
     ],
 )
