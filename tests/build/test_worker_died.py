@@ -15,8 +15,7 @@ from support.places import ROOT
 from support.runs.builds import build, files, lines
 
 from builder.build import publish as building
-from builder.verify.dataset import LineReport
-from builder.verify.verifier import CheckFinding
+from builder.verify import as_loaded
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +42,7 @@ READER = Reader(name="fatal", summary=summary, recognise=recognise, read=read)
 """
 FATAL = "05.log"
 ALWAYS = "1000000"
+DATA_FILE = "data/train-00000-of-00001.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +106,33 @@ def test_a_log_that_killed_a_worker_once_gives_the_same_bytes(run, whole, tmp_pa
     assert files(out) == files(whole)
 
 
+LOADED = building._loaded
+
+
 def loads_in_the_driver(folder, tokenizer):
     if multiprocessing.parent_process() is not None:
         os.kill(os.getpid(), signal.SIGKILL)
-    return [LineReport(folder.name, 0, (CheckFinding("as-loaded", tokenizer),))]
+    return LOADED(folder, tokenizer)
 
 
-def test_a_loader_that_is_killed_is_run_again(tmp_path, monkeypatch, pooled, capsys):
+def test_a_loader_that_is_killed_is_run_again_in_the_driver(tmp_path, monkeypatch, pooled):
+    assert build(tmp_path / "whole", "--workers", "1") == 0
     monkeypatch.setattr(building, "_loaded", loads_in_the_driver)
-    assert build(tmp_path / "out", "--workers", "2") == 1
+    assert build(tmp_path / "out", "--workers", "2") == 0
     assert "loads_in_the_driver" in pooled
-    assert "no sample could be built" in capsys.readouterr().err
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+    (_, lost, *others) = lines(tmp_path / "whole" / DATA_FILE)
+    rows_of = as_loaded._rows
+
+    def change_one(*arguments):
+        for one in rows_of(*arguments):
+            if one["messages"] == lost["messages"]:
+                one["messages"][-1]["content"] += "?"
+            yield one
+
+    monkeypatch.setattr(as_loaded, "_rows", change_one)
+    assert build(tmp_path / "less", "--workers", "2") == 0
+    rejects = [line["code"] for line in lines(tmp_path / "less" / "rejects.jsonl")]
+    assert rejects.count("loader") == 1
+    assert lines(tmp_path / "less" / DATA_FILE)[1:] == others

@@ -3,10 +3,9 @@
 Source: docs/formats/openhands-v0.md and docs/formats/openhands-v1.md; OpenHands' memory/view.py and
 the SDK's event/condenser.py for the view. An event log is append-only, but the model sees a view of
 it: calls of one response are one turn, a result follows the turn with its call, and a condensation
-replaces
-events with a summary. The views before and after a condensation are two segments. A call without a
-result is removed from the view, so the views before and after it are two segments as well. Answers
-in several segments are targets in the first.
+replaces events with a summary. The views before and after a condensation are two segments. A call
+without a result is removed from the view, so the views before and after it are two segments as
+well. Answers in several segments are targets in the first.
 """
 
 from __future__ import annotations
