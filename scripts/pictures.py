@@ -8,18 +8,21 @@ Needs the extra `browser` and a system Chromium. Text is drawn with the fonts of
 bytes differ between machines; look at the screenshots before you commit them.
 """
 
+import contextlib
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-WIDE = ViewportSize(width=1180, height=760)
+WIDE = ViewportSize(width=1180, height=1040)
+SAMPLE = ViewportSize(width=1180, height=620)
 
 
 PAGES = {
@@ -31,21 +34,13 @@ PAGES = {
     "reject": "reject?line=0",
     "overview": "overview",
 }
-LOOKS = {"desk": (1280, 900), "phone": (390, 844)}
+LOOKS = {"desk": (1400, 900), "phone": (390, 844)}
 
 
 def pages(folder: Path, dataset: Path, logs: Path | None) -> None:
     """Writes a screenshot of the first screens of every page."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "builder", "view", str(dataset), "--no-open", "--json"]
-    command += ["--review", str(folder / "pictures.review.jsonl")]
-    command += ["--logs", str(logs)] if logs is not None else []
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE) as viewer,
-        sync_playwright() as playwright,
-    ):
-        assert viewer.stdout is not None
-        url = json.loads(viewer.stdout.readline())["url"]
+    with viewing(folder, dataset, logs) as url, sync_playwright() as playwright:
         addresses = {name: url + path.format(middle=7) for name, path in PAGES.items()}
         if (dataset / "report.html").is_file():
             addresses["report"] = (dataset / "report.html").absolute().as_uri()
@@ -65,6 +60,17 @@ def pages(folder: Path, dataset: Path, logs: Path | None) -> None:
                     page.screenshot(path=path, clip=clip, full_page=True)
                 page.close()
         browser.close()
+
+
+@contextlib.contextmanager
+def viewing(folder: Path, dataset: Path, logs: Path | None) -> Iterator[str]:
+    """Runs the viewer meanwhile, and yields its address; `folder` is for its review file."""
+    command = [sys.executable, "-m", "builder", "view", str(dataset), "--no-open", "--json"]
+    command += ["--review", str(folder / "pictures.review.jsonl")]
+    command += ["--logs", str(logs)] if logs is not None else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as viewer:
+        assert viewer.stdout is not None
+        yield json.loads(viewer.stdout.readline())["url"]
         viewer.terminate()
 
 
@@ -83,12 +89,10 @@ def main() -> None:
         page.goto((out / "report.html").as_uri())
         IMAGES.mkdir(exist_ok=True)
         page.screenshot(path=IMAGES / "report.png")
-        sample = page.locator("details.sample").first
-        sample.evaluate("item => { item.open = true; }")
-        top = sample.evaluate("item => item.getBoundingClientRect().top + window.scrollY")
-        tall = min(sample.evaluate("item => item.getBoundingClientRect().height"), 760)
-        clip = FloatRect(x=0, y=top, width=WIDE["width"], height=tall)
-        page.screenshot(path=IMAGES / "sample.png", clip=clip, full_page=True)
+        with viewing(Path(scratch), out, None) as url:
+            page.set_viewport_size(SAMPLE)
+            page.goto(f"{url}row?at=0.0&side=")
+            page.screenshot(path=IMAGES / "sample.png")
         browser.close()
 
 

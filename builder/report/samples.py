@@ -85,7 +85,7 @@ def _render(
     if digest:
         same = is_known or _digest(rendering) == digest
         are = "are" if same else "are NOT"
-        note = f"Rendered again for this page: these {are} the bytes that the build proved."
+        note = f"Rendered again for this page: these {are} the bytes that the build verified."
     known = ours if ours.text == rendering else Rendering(rendering, (), ())
     control = [(offset, offset + len(token)) for offset, token in known.control]
     proven = count if same and known is ours and count else None
@@ -157,6 +157,10 @@ def _rendered(rendered: Rendered | None, note: str, limits: Limits) -> Html:
     return tag("section", *parts)
 
 
+_TITLES = {"parity": "match inference", "assistant_turns": "trained turns"}
+"""What keys of meta/ are called on the pages, where it is not their name."""
+
+
 def _source(picked: Picked, *, is_folded: bool) -> Html:
     """Returns the sample's origin and meta/ data; the raw record is named, not shown."""
     meta, values = picked.row.meta, picked.row.meta_values
@@ -164,7 +168,8 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
     names = [*_SHOWN_FIRST, *(name for name in values if name not in (*_SHOWN_FIRST, *_NOT_SHOWN))]
     stated = [(name, values[name]) for name in names[:47] if values.get(name) is not None]
     pairs += [(name, _display_text(value)) for name, value in stated]
-    facts = facts_list([(key.replace("_", " "), value) for key, value in pairs], limit=300)
+    titled = [(_TITLES.get(key, key.replace("_", " ")), value) for key, value in pairs]
+    facts = facts_list(titled, limit=300)
     if not is_folded:
         return facts
     where = " · ".join(filter(None, (meta.source, meta.record)))

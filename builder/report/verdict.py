@@ -109,9 +109,8 @@ def _shares(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
         tiles.append((f"of the trained turns match {mode} inference", percent(share)))
     levels = with_contexts(found, manifest).context
     if levels.total():
-        known = levels["proven"] + levels["rendered"]
-        label = "of the trained turns have the context that the model saw (proven, rendered)"
-        tiles.append((label, percent(known / levels.total())))
+        share = 1 - levels["partial"] / levels.total()
+        tiles.append(("of the trained turns have a complete context", percent(share)))
     if found.calls:
         tiles.append(("tool calls", number(found.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]

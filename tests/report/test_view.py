@@ -198,7 +198,7 @@ def test_previous_and_next_cross_the_files(large):
 def test_a_sample_is_shown_as_in_the_report_and_raw(server, built):
     row = lines(built / "data/train-00000-of-00001.jsonl")[1]
     body = ask(server, "row?at=0.1&side=text")[2].decode()
-    assert "these are the bytes that the build proved" in body
+    assert "these are the bytes that the build verified" in body
     assert "<mark>" in body
     status, headers, raw = ask(server, "raw?at=0.1")
     assert (status, headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
