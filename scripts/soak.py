@@ -3,7 +3,7 @@
 Each round takes logs of the readers' cases and of data/, corrupts them (bytes, JSON values, order,
 truncation, nesting, sizes, hostile schemas), and passes the folder to build, verify, audit, export
 and report, each in its own process. A round fails on a traceback, on a command that exceeds its
-time limit, on an exit code that is not in the contract, and on a partial file. Failed inputs stay
+time limit, on an exit code that docs/cli.md does not name, and on a partial file. Failed inputs stay
 in the folder that is printed; `--seed` repeats a run.
 """
 

@@ -1,4 +1,4 @@
-"""What a docstring or a comment of builder/ cites ships, or is a public source that is named."""
+"""What a docstring or a comment cites ships, or is a public source that is named."""
 
 import ast
 import io
@@ -102,10 +102,11 @@ def test_public_sources_and_names_in_code_are_none(source):
     assert not [found for text in texts(source) for found in faults(text)]
 
 
-def test_what_the_package_cites_ships_or_is_public():
+def test_what_is_cited_ships_or_is_public():
     wrong = [
         f"{path.relative_to(ROOT)}: {fault}"
-        for path in sorted((ROOT / "builder").rglob("*.py"))
+        for folder in ("builder", "scripts", "tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for text in texts(path.read_text(encoding="utf-8"))
         for fault in faults(text)
     ]

@@ -84,7 +84,7 @@ def test_normalised_conversations_are_proven(verifier, conversation, options):
 @MANY
 @given(fit, st.sampled_from(["drop", "keep"]))
 def test_hostile_text_survives_rendering_and_parsing(verifier, conversation, reasoning):
-    """Flatten, render, parse; the specification's bytes are the template's; flat is structured."""
+    """Flatten, render, parse; our renderer's bytes are the template's; flat is structured."""
     chosen = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning)
     normalised = normalise(conversation, chosen)
     if normalised.dialogue is None:

@@ -109,7 +109,7 @@ EMBEDDED_FILES = {
     "tokenizer_config.json": "5a7303fcb1a27ede63134a2cbd61d5282c247ca6d769ce4746d4ffa124aedd63",
     "chat_template.jinja": "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8",
 }
-"""sha256 of the embedded tokenizer's files; provenance: assets/PROVENANCE.md."""
+"""sha256 of the embedded tokenizer's files; provenance: builder/qwen3/assets/PROVENANCE.md."""
 
 
 def test_the_embedded_files_are_the_official_ones():

@@ -78,7 +78,7 @@ def test_rows_that_resemble_a_published_dataset_are_not_recognised_as_it(row, ow
 
 
 def test_a_copy_with_another_type_differs_in_one_value():
-    """The copies that the contract suite makes: in the row, its columns, JSON inside them."""
+    """The copies that ChangedCopies makes: in the row, its columns, JSON inside them."""
     row = {"id": "a", "turns": '[{"role": "user"}]'}
     source = Source("x", data=f"{json.dumps(row)}\nno json\n".encode())
     changed = set()
