@@ -3,8 +3,8 @@
 Each round takes logs of the readers' cases and of data/, corrupts them (bytes, JSON values, order,
 truncation, nesting, sizes, hostile schemas), and passes the folder to build, verify, audit, export
 and report, each in its own process. A round fails on a traceback, on a command that exceeds its
-time limit, on an exit code that docs/cli.md does not name, and on a partial file. Failed inputs stay
-in the folder that is printed; `--seed` repeats a run.
+time limit, on an exit code that docs/cli.md does not name, and on a partial file. Failed inputs
+stay in the folder that is printed; `--seed` repeats a run.
 """
 
 from __future__ import annotations
