@@ -60,6 +60,8 @@ def content(value: Json) -> tuple[Content, ...]:
         text = item if isinstance(item, str) else part.get("text")
         if isinstance(text, str) and (isinstance(item, str) or kind in _TEXTS):
             parts += [Text(text)] if text else []
+        elif kind == "document" and (data := as_dict(part.get("document")).get("data")):
+            parts += text_or_data(data)  # of a result, in Cohere's form
         elif kind in _MEDIA:
             parts.append(Media(_MEDIA[kind]))
         elif kind not in _THOUGHTS:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from builder.conversation import Json
 from builder.readers.toolkit.narrow import as_str
 
-_COMPLETE = frozenset({"stop", "end_turn", "stop_sequence", "tool_use", "tool_calls"})
+_COMPLETE = frozenset({
+    "stop", "end_turn", "stop_sequence", "tool_use", "tool_calls", "complete",
+    "tool_call",
+})  # fmt: skip
 _FAULTS = {
     "truncated": (
         "length", "max_tokens", "max_output_tokens", "model_length",
-        "model_context_window_exceeded", "incomplete", "error", "cancelled",
+        "model_context_window_exceeded", "incomplete", "error", "cancelled", "timeout",
     ),
     "paused": ("pause_turn",),
     "content_filter": (

@@ -11,6 +11,8 @@ import re
 from urllib.parse import urlsplit
 
 from builder.conversation import Json
+from builder.readers.api.capture.cohere import EVENTS as COHERE_EVENTS
+from builder.readers.api.capture.cohere import is_cohere
 from builder.readers.toolkit.call_keys import looks_random
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
@@ -150,10 +152,11 @@ def _is_responses_input(body: dict[str, Json]) -> bool:
 def _is_anthropic(body: dict[str, Json], blocks: list[dict[str, Json]]) -> bool:
     if "system" in body or "anthropic_version" in body or "stop_sequences" in body:
         return True
-    if any(as_str(block.get("type")) in _ANTHROPIC_BLOCKS for block in blocks):
+    own = (block for block in blocks if "document" not in block)  # Cohere's has that key
+    if any(as_str(block.get("type")) in _ANTHROPIC_BLOCKS for block in own):
         return True
     if any(isinstance(block.get("thinking"), str) for block in blocks):
-        return True
+        return not any("tool_plan" in as_dict(one) for one in as_list(body.get("messages")))
     if any("input_schema" in as_dict(tool) for tool in as_list(body.get("tools"))):
         return True
     # Only plain texts are left: the model's name and a limit that only this API requires decide.
@@ -182,6 +185,14 @@ def response_dialect(body: dict[str, Json]) -> str | None:
         return OPENAI_CHAT if known or shape.startswith("chat.completion") else None
     if isinstance(body.get("done"), bool) and isinstance(body.get("message"), dict):
         return OPENAI_CHAT  # Ollama
+    if (
+        body.get("done") is True
+        and {"model", "done_reason"} <= body.keys()
+        and "response" not in body
+    ):
+        return OPENAI_CHAT  # the last chunk of Ollama's
+    if is_cohere(body):
+        return OPENAI_CHAT
     if isinstance(body.get("candidates"), list) or is_interaction(body):
         return GEMINI
     if shape == "response" and "output" in body:
@@ -216,7 +227,7 @@ def is_event(body: dict[str, Json]) -> bool:
     if as_str(body.get("object")).endswith(".chunk") or any("delta" in c for c in choices):
         return True
     kind = as_str(body.get("type"))
-    if kind in _ANTHROPIC_EVENTS or kind.startswith("response."):
+    if kind in _ANTHROPIC_EVENTS or kind.startswith("response.") or kind in COHERE_EVENTS:
         return True
     return _is_bedrock_event(body) or is_interaction_event(body)
 

@@ -28,6 +28,7 @@ from builder.readers.api.capture.dialect import (
     response_dialect,
 )
 from builder.readers.api.capture.gateway_logs import gateway_record
+from builder.readers.api.capture.nemo_gym import with_thoughts
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
@@ -213,7 +214,7 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     """Returns the exchange in an envelope, or None. Raises JsonFault for an undecodable body."""
     if _ENVELOPES.isdisjoint(value):
         return None
-    value = _batch_line(value)
+    value = with_thoughts(_batch_line(value))
     request = first_of(value, *REQUEST_KEYS)
     response = first_of(value, *RESPONSE_KEYS)
     stream = first_of(value, *STREAM_KEYS)

@@ -9,6 +9,7 @@ Source: ollama/ollama docs/api.md, "Generate a chat completion".
 from __future__ import annotations
 
 from builder.conversation import Json
+from builder.readers.api.capture.cohere import choice_of, is_cohere
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
 
 
@@ -18,11 +19,13 @@ def is_ollama(body: dict[str, Json]) -> bool:
 
 
 def choices_of(body: dict[str, Json]) -> list[dict[str, Json]]:
-    """Returns the choices of a response or chunk; Ollama's one answer as a choice.
+    """Returns the choices of a response or chunk; the one answer of Ollama or Cohere as a choice.
 
     Without `done: true` its end is missing. Older servers send no reason, the newest none that
     stands for calls.
     """
+    if is_cohere(body):
+        return [choice_of(body)]
     if not is_ollama(body):
         return as_dicts(body.get("choices"))
     finish = (as_str(body.get("done_reason")) or "stop") if body["done"] else None
