@@ -72,10 +72,31 @@ def test_every_room_is_in_the_plan():
     assert {room(name) for name in modules() if name} == set(ORDER)
 
 
-def test_the_documentation_names_every_room():
+def test_the_documentation_names_every_room_after_those_that_it_imports():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(\w+)/?`", page))
-    assert not {name for name in ORDER if name != "__main__"} - named
+    table = page[page.index("| room |") : page.index("## A build")]
+    rows = [
+        set(re.findall(r"`(\w+)/?`", line.split("|")[1])) for line in table.splitlines() if line
+    ]
+    line_of = {name: number for number, row in enumerate(rows) for name in row}
+    assert set(line_of) == {name for name in ORDER if name != "__main__"}
+    assert sum(map(len, rows)) == len(line_of), "each is in one line"
+    wrong = {
+        (name, other)
+        for name in modules()
+        for other in map(room, imports(name))
+        if room(name) in line_of and other and line_of[other] > line_of[room(name)]
+    }
+    assert not wrong
+
+
+def test_the_guide_names_every_package():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    packages = {path.parent for path in PACKAGE.glob("*/__init__.py")}
+    packages |= {path.parent for path in (PACKAGE / "readers").glob("*/__init__.py")}
+    names = {path.relative_to(ROOT).as_posix() for path in packages}
+    # A package is described as a whole, or by its own packages.
+    assert names - {"builder/readers"} <= set(re.findall(r"`(builder/[\w/]+?)/`", page))
 
 
 def test_rooms_import_only_rooms_below_them():
