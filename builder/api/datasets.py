@@ -211,8 +211,8 @@ def report_dataset(
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         name = _tokenizer(manifest, tokenizer)
-        found = audit(path, AuditOptions(tokenizer=name), workers=workers)
-        page = report_html(path, manifest, found, target_for(name))
+        audited = audit(path, AuditOptions(tokenizer=name), workers=workers)
+        page = report_html(path, manifest, audited, target_for(name))
     write_whole(Path(out), page)
     return Path(out)
 

@@ -46,15 +46,15 @@ def capture_definitions(
     from builder.capture.definitions import capture_definitions as capture
 
     _needs_capture()
-    found = capture(command, own_settings=own_settings)
+    sent = capture(command, own_settings=own_settings)
     if out is not None:
         path = Path(out)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(found.to_json())
+            path.write_bytes(sent.to_json())
         except OSError as error:
             raise UsageError(f"-o {str(path)!r}: {error.strerror or error}") from None
-    return found
+    return sent
 
 
 def capture_logs(
@@ -73,10 +73,10 @@ def capture_logs(
     from builder.capture.providers import routes
 
     _needs_capture()
-    found = routes(os.environ, upstream)
+    served = routes(os.environ, upstream)
     with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
         adapted = partial(adapt, scratch=Path(scratch))
-        return capture_command(command, Path(folder), found, adapt=adapted)
+        return capture_command(command, Path(folder), served, adapt=adapted)
 
 
 def serve_capture(

@@ -54,10 +54,10 @@ def recognise(source: Source | str | Path) -> dict[str, str]:
 
     if isinstance(source, Source):
         return claims_of(source)
-    found = list(islice(find_sources(source), 2))
-    if len(found) > 1:
+    sources = list(islice(find_sources(source), 2))
+    if len(sources) > 1:
         raise UsageError(f"{os.fspath(source)!r}: several sources: take each from find_sources")
-    (item,) = found
+    (item,) = sources
     if isinstance(item, Problem):
         raise UsageError(f"{item.where}: {item.detail}")
     with local_copy(item) as copy:
@@ -117,8 +117,8 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
     if name is None:
         claims = recognise(source)
         if len(claims) != 1:
-            found = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
-            raise UsageError(f"source {source.name!r}: {found}; name a format")
+            claimed = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
+            raise UsageError(f"source {source.name!r}: {claimed}; name a format")
         name = next(iter(claims))
     elif name not in known:
         raise UsageError(f"format {name!r}: no such reader{nearest(name, known)}")

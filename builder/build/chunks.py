@@ -75,22 +75,22 @@ def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
     Raises OSError if the file cannot be read.
     """
     starts = [(0, 1)]
-    at, line = 0, 1
+    offset, line = 0, 1
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):
             digest.update(piece)
-            while (due := starts[-1][0] + WINDOW_BYTES - at) < len(piece):
+            while (due := starts[-1][0] + WINDOW_BYTES - offset) < len(piece):
                 end = piece.find(b"\n", max(due, 0))
                 if end < 0:
                     break
-                starts.append((at + end + 1, line + piece.count(b"\n", 0, end + 1)))
+                starts.append((offset + end + 1, line + piece.count(b"\n", 0, end + 1)))
             line += piece.count(b"\n")
-            at += len(piece)
-    if starts[-1][0] == at:
+            offset += len(piece)
+    if starts[-1][0] == offset:
         starts.pop()
-    whole = WholeFile(at, digest.hexdigest(), status.st_mtime_ns)
-    ends = [start for start, _ in starts[1:]] + [at]
+    whole = WholeFile(offset, digest.hexdigest(), status.st_mtime_ns)
+    ends = [start for start, _ in starts[1:]] + [offset]
     return [
         LineChunk(start, end, first, whole)
         for (start, first), end in zip(starts, ends, strict=True)

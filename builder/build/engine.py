@@ -90,16 +90,16 @@ def task_batches(tasks: Sequence[Task], batch_bytes: int, batch_tasks: int) -> l
     Small tasks share a batch up to either limit. A chunk of a large file, a store, or an input of
     unknown size ends its batch.
     """
-    found: list[tuple[int, list[int]]] = []
+    batches: list[tuple[int, list[int]]] = []
     size, batch = 0, list[int]()
     for index, task in enumerate(tasks):
         batch.append(index)
         size += _size(task, unknown=batch_bytes)
         if size >= batch_bytes or len(batch) >= batch_tasks:
-            found.append((size, batch))
+            batches.append((size, batch))
             size, batch = 0, []
-    found.append((size, batch))
-    return [indices for _, indices in sorted(found, key=lambda item: -item[0]) if indices]
+    batches.append((size, batch))
+    return [indices for _, indices in sorted(batches, key=lambda item: -item[0]) if indices]
 
 
 def _size(task: Task, *, unknown: int) -> int:

@@ -196,7 +196,7 @@ def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> 
                 yield compared_text(messages, _meta(meta).unit)
 
     numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
-    return {numbers[at]: numbers[kept] for at, kept in near_repeats(texts()).items()}
+    return {numbers[again]: numbers[kept] for again, kept in near_repeats(texts()).items()}
 
 
 def _count_records(
@@ -337,14 +337,14 @@ def _write(
 
 def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
     """Returns {split: for each sample in it whether redaction found no secret}."""
-    found: dict[str, bytearray] = {}
+    searched: dict[str, bytearray] = {}
     of_samples = chain.from_iterable(
         repeat(row.entry.without_secrets, len(row.samples)) for row in table
     )
     for split, without_secrets in zip(choice.splits, of_samples, strict=True):
         if split is not None:
-            found.setdefault(split, bytearray()).append(without_secrets)
-    return found
+            searched.setdefault(split, bytearray()).append(without_secrets)
+    return searched
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:

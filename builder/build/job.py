@@ -197,8 +197,8 @@ def _join(tasks: Sequence[Task], results: Sequence[ChunkResult], again: dict[int
     seen = [SeenAnswers(**result.summary.answers) for result in results]
     for result in results:
         result.summary.answers = {}
-    for index, found in joined(seen).items():
-        again[index] = replace(again.get(index, tasks[index]), joined=found)
+    for index, answers in joined(seen).items():
+        again[index] = replace(again.get(index, tasks[index]), joined=answers)
 
 
 def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:

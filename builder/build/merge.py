@@ -138,10 +138,10 @@ def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
 
 def _deciding(folder: BuiltFolder, section: str) -> Json:
     """Returns a section without the options that do not affect the rows."""
-    found = folder.manifest.config.get(section)
-    if section != "verify" or not isinstance(found, dict):
-        return found
-    return {name: value for name, value in found.items() if name not in _OF_WITNESSES}
+    options = folder.manifest.config.get(section)
+    if section != "verify" or not isinstance(options, dict):
+        return options
+    return {name: value for name, value in options.items() if name not in _OF_WITNESSES}
 
 
 _OF_WITNESSES = frozenset(item.name for item in fields(WitnessOptions))

@@ -36,15 +36,15 @@ def plan(
             raise UsageError(f"format {item.format!r}: no such reader{known}")
         options = _options(config, item, target)
         mapping = load_mapping(item.mapping.located) if item.mapping is not None else None
-        found = list(
+        listed = list(
             find_sources(
                 item.path.written, base=item.path.base, max_record_bytes=limit, without=out
             )
         )
         if mapping is not None and item.mapping is not None:
-            sources = [source for source in found if isinstance(source, Source)]
+            sources = [source for source in listed if isinstance(source, Source)]
             check_mapping(item.mapping.written, mapping, sources)
-        for source in found:
+        for source in listed:
             if isinstance(source, Problem):
                 unreadable.append(source)
                 continue

@@ -102,8 +102,8 @@ class Corrected:
         answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
         violating: set[int] = set()
         if normalised.tools_source in LOGGED:
-            found = (item.turn for item in proof.verdict.warnings if item.code == "schema")
-            violating = {answers.index(at) for at in found if at in answers}
+            schema_turns = (item.turn for item in proof.verdict.warnings if item.code == "schema")
+            violating = {answers.index(at) for at in schema_turns if at in answers}
         pairs: list[Preference] = []
         for item in corrections(dialogue, failures, answered, violating):
             origin = example.origins[item.chosen]
@@ -131,7 +131,7 @@ def _have_results(normalised: Normalised) -> list[bool]:
     assert normalised.dialogue is not None, "it has samples"
     turns = normalised.dialogue.turns
     after = [turn.role == "tool" for turn in turns[1:]] + [False]
-    return [found for turn, found in zip(turns, after, strict=True) if turn.role == "assistant"]
+    return [follows for turn, follows in zip(turns, after, strict=True) if turn.role == "assistant"]
 
 
 @dataclass(slots=True)

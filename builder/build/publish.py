@@ -148,13 +148,13 @@ def publish(
                 built.reasons = _reasons(folder)
                 return built, False
             about = _about(built, run)
-            found = surveyed = loaded = None
+            audited = surveyed = loaded = None
             if built.data_files:
                 counted = start(partial(survey, str(folder)))
                 # Needed last: while it runs, the workers render the samples of the report.
                 loaded = start(partial(_loaded, folder, config.verify.target))
                 step = run.phase("audit", built.ledger.samples)
-                found = built.audit = audit(
+                audited = built.audit = audit(
                     str(folder),
                     config.audit_options,
                     step,
@@ -163,11 +163,11 @@ def publish(
                     without_secrets=built.without_secrets,
                 )
                 surveyed = counted()
-                findings = tuple(map(_finding, found.findings))
+                findings = tuple(map(_finding, audited.findings))
                 about = replace(about, audit=AuditEntry(findings=findings))
-                built.judgements, built.advice = judge(surveyed, about, found)
+                built.judgements, built.advice = judge(surveyed, about, audited)
             run.phase("report", None)
-            page = report_html(str(folder), about, found, target, surveyed, render)
+            page = report_html(str(folder), about, audited, target, surveyed, render)
             # Nothing is written to the folder while the loader reads it.
             built.changed_by_loader = loaded() if loaded is not None else []
             more = _changed(built, changed, write, run)
@@ -186,19 +186,19 @@ def publish(
                 open_pool=run.pool,
             )
             about = replace(about, witnesses=tuple(_witnesses(built, config)))
-        for path, picture in pictures(found).items():
+        for path, picture in pictures(audited).items():
             built.writer.write(path, [picture])
         if built.ledger.samples or not built.judged:  # else the conditions are met by nothing
-            built.writer.write("README.md", [_card(built, run, style(), found)])
+            built.writer.write("README.md", [_card(built, run, style(), audited)])
         built.writer.write("report.html", [page])
     built.writer.publish(run.out, _manifest(about, built, run))
     return built, True
 
 
-def _card(built: BuildResult, run: PublishContext, style: Style, found: Audit | None) -> bytes:
+def _card(built: BuildResult, run: PublishContext, style: Style, audited: Audit | None) -> bytes:
     made = _about(built, run).without_folders()
     text = card(
-        run.config, built, run.config.normalize, run.target, style=style, made=made, found=found
+        run.config, built, run.config.normalize, run.target, style=style, made=made, found=audited
     )
     return text.encode("utf-8", "replace")
 
@@ -296,11 +296,11 @@ def _is_publishable(built: BuildResult, out: Path) -> bool:
 
 def _reasons(folder: Path) -> list[str]:
     """Returns the first lines of rejects.jsonl as messages."""
-    found = []
+    reasons = []
     for item in islice(read_rejects(folder), REASONS):
         place = "" if item.record in ("", "file") else f" {item.record}:"
-        found.append(f"{item.source}:{place} {item.code}: {item.message}")
-    return found
+        reasons.append(f"{item.source}:{place} {item.code}: {item.message}")
+    return reasons
 
 
 def _style(tokenizer: str) -> Style:

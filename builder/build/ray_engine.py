@@ -138,8 +138,8 @@ def _check_connection(ray: Any, address: str | None) -> None:
 
 def _check_answers(address: str) -> None:
     """Raises OSError if HOST:PORT does not answer; Ray itself would try for many minutes."""
-    host, found, port = address.rpartition("://")[2].rpartition(":")
-    if found and port.isdigit():
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
         with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
             pass
 

@@ -33,12 +33,12 @@ def changed_samples(folder: Path, reports: Sequence[LineReport]) -> dict[str, st
         if report.line and report.findings:
             name = Path(report.file).name.partition(".")[0]
             wanted.setdefault(name, {}).setdefault(report.line, report.findings[0].message)
-    found = {}
+    changed = {}
     for name, lines in wanted.items():
         for number, sample_id in _ids_of(folder / "meta" / f"{name}.jsonl"):
             if number in lines:
-                found[sample_id] = lines[number]
-    return found
+                changed[sample_id] = lines[number]
+    return changed
 
 
 def sample_ids(folder: Path) -> list[str]:

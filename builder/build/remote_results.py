@@ -26,10 +26,10 @@ def stored_result(url: str, final: Path) -> ChunkResult | None:
         system.invalidate_cache()
         try:
             size = system.size(path)
-            found = read_end(lambda count: bytes(system.cat_file(path, start=-count)), size)
+            end = read_end(lambda count: bytes(system.cat_file(path, start=-count)), size)
         except FileNotFoundError:
             return None
-    return ChunkResult(final, *found) if found is not None else None
+    return ChunkResult(final, *end) if end is not None else None
 
 
 def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:

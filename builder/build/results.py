@@ -200,12 +200,12 @@ def find_result(path: Path) -> ChunkResult | None:
                 stream.seek(max(size - count, 0))
                 return stream.read(count)
 
-            found = read_end(last, size)
-            if found is None or not _is_sound(stream, size):
+            end = read_end(last, size)
+            if end is None or not _is_sound(stream, size):
                 return None
     except OSError:
         return None
-    return ChunkResult(path, *found)
+    return ChunkResult(path, *end)
 
 
 def _is_sound(stream: BinaryIO, size: int) -> bool:
@@ -237,7 +237,7 @@ def read_end(
             for key, value in summary.pop("ledger").items()
         }
         samples, entries, rejects = sizes
-        found = ResultSummary(**summary, ledger=Ledger(**counts))
+        counted = ResultSummary(**summary, ledger=Ledger(**counts))
     except (JsonFault, KeyError, TypeError, ValueError, AttributeError, struct.error):
         return None
-    return found, (samples, entries, rejects)
+    return counted, (samples, entries, rejects)

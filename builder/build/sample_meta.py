@@ -86,21 +86,23 @@ def sample_meta(
 
 
 def _recorded(
-    found: TokenComparison | None, changes: Mapping[str, int], scrubber: Scrubber
+    comparison: TokenComparison | None, changes: Mapping[str, int], scrubber: Scrubber
 ) -> dict[str, Any]:
     """Returns the keys of meta/ about the tokens in the log.
 
     The recorded token of a text that was redacted is not shown, since it may be part of a secret.
     """
-    if found is None:
+    if comparison is None:
         return {}
-    if found.at is None:
+    if comparison.at is None:
         return {"tokens_recorded": EQUAL}
-    cause, recorded = found.cause, scrubber.text(found.recorded)
+    cause, recorded = comparison.cause, scrubber.text(comparison.recorded)
     if changes.keys() & {"secret_redacted", "pseudonymised"} and cause in _OF_TEXT:
         cause, recorded = "redacted", ""
-    difference = TokenDifference(cause=cause, sample=scrubber.text(found.sample), recorded=recorded)
-    return {"tokens_recorded": f"differ at {found.at}", "tokens_difference": difference}
+    difference = TokenDifference(
+        cause=cause, sample=scrubber.text(comparison.sample), recorded=recorded
+    )
+    return {"tokens_recorded": f"differ at {comparison.at}", "tokens_difference": difference}
 
 
 def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Mapping[str, Json] | None:
@@ -110,7 +112,7 @@ def _scrubbed_outcome(outcome: Mapping[str, Json], scrubber: Scrubber) -> Mappin
         return scrubber.text(clean(text, Counter()))
 
     try:
-        found = map_strings(dict(outcome), cleaned)
+        scrubbed = map_strings(dict(outcome), cleaned)
     except KeyError:  # two keys contain the same secret, or are two spellings of a name
         return None
-    return found if isinstance(found, dict) else None
+    return scrubbed if isinstance(scrubbed, dict) else None

@@ -64,11 +64,11 @@ class Spool:
         """Returns the name of the source's format; None if no scan has saved its events."""
         try:
             with self.path.open("rb") as stream:
-                found = _load(stream)
+                name = _load(stream)
         except OSError:
             return None
-        assert isinstance(found, str), "it is written first"
-        return found
+        assert isinstance(name, str), "it is written first"
+        return name
 
     def replay(self, source: Source) -> Iterator[Event]:
         """Yields the saved events; then the source has the records and siblings that were read."""
@@ -97,5 +97,5 @@ def _dump(value: Event | str | _End, stream: BinaryIO | None) -> bool:
 
 
 def _load(stream: BinaryIO) -> Event | str | _End:
-    found: Event | str | _End = pickle.load(stream)  # noqa: S301 - written by this run
-    return found
+    loaded: Event | str | _End = pickle.load(stream)  # noqa: S301 - written by this run
+    return loaded

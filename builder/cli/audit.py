@@ -47,20 +47,20 @@ def run_audit(
     )
     gates = _gates(fail_on, options)
     step, end = _progress(quiet=not output.in_words)
-    found = audit_dataset(
+    audited = audit_dataset(
         dataset, options=options, workers=workers or default_workers(), on_progress=step
     )
     end()
-    fired = [item.code for item in found.findings if _fires(item, gates)]
+    fired = [item.code for item in audited.findings if _fires(item, gates)]
     if output.as_json:
-        print_json({"dataset": dataset, **found.as_json(), "failed": fired})
+        print_json({"dataset": dataset, **audited.as_json(), "failed": fired})
     elif not output.quiet:
-        _print(dataset, found)
+        _print(dataset, audited)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
-    if not found.samples:
+    if not audited.samples:
         warn("the dataset contains no samples")
-    return 1 if fired or not found.samples else 0
+    return 1 if fired or not audited.samples else 0
 
 
 def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
@@ -109,17 +109,17 @@ def _progress(*, quiet: bool) -> tuple[Callable[[Progress], object], Callable[[]
     return (lambda progress: bar.update(progress.done - bar.n)), bar.close
 
 
-def _print(dataset: str, found: Audit) -> None:
-    print(escaped(f"{counted(found.samples, 'sample')} in {dataset}"))
-    for line in conversion_lines(found.read_as, found.rows, found.conversion):
+def _print(dataset: str, audited: Audit) -> None:
+    print(escaped(f"{counted(audited.samples, 'sample')} in {dataset}"))
+    for line in conversion_lines(audited.read_as, audited.rows, audited.conversion):
         print(escaped(line))
-    for name, findings in groupby(found.findings, key=lambda item: item.audit):
+    for name, findings in groupby(audited.findings, key=lambda item: item.audit):
         print(f"\n{name}")
         for finding in findings:
             _print_finding(finding)
-    if not found.findings:
+    if not audited.findings:
         print("nothing found")
-    by_key = {table.key: table for table in found.tables}
+    by_key = {table.key: table for table in audited.tables}
     for key in TABLES:
         if key in by_key and by_key[key].rows:
             _print_table(by_key[key])

@@ -163,8 +163,8 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
 
 def _print_advice(built: BuildResult) -> None:
     """Prints what to do before training: that of the largest effect, with remedy and price."""
-    found = [item for item in built.advice if item.training]
-    chosen = found[:SHOWN_ADVICE]
+    advice = [item for item in built.advice if item.training]
+    chosen = advice[:SHOWN_ADVICE]
     if not chosen:
         return
     print(painted("before you train", BOLD))
@@ -174,7 +174,7 @@ def _print_advice(built: BuildResult) -> None:
         _print_wrapped("    → ", item.remedy.replace("`", "") + price, "      ")
         for command in item.commands:
             print(f"      {escaped(command)}")  # unwrapped, to be pasted
-    for item in found[SHOWN_ADVICE:]:
+    for item in advice[SHOWN_ADVICE:]:
         brief = re.split("[:;]|, which", item.finding)[0].removesuffix(".")
         _print_wrapped("  - also: ", f"{brief} (report.html)", "    ")
     keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
@@ -233,21 +233,21 @@ def _print_rejects(ledger: Ledger, config: Config, *, verbose: bool) -> None:
             continue
         print(f"  {painted(title, WARNING)}")
         width = max(map(len, codes))
-        found = ranked(codes)
-        for code, count in found if verbose else found[:SHOWN_CODES]:
+        ordered = ranked(codes)
+        for code, count in ordered if verbose else ordered[:SHOWN_CODES]:
             kept = remedy_of(code) if remedy_of is not None else None
             note = f"   kept by {kept}" if kept else ""
             print(f"    {code:{width}}  {count:>8,}{note}")
-        left = len(found) - SHOWN_CODES
+        left = len(ordered) - SHOWN_CODES
         if left > 0 and not verbose:
             print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
 
 
 def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:
     """Yields facts about the dataset that the user should know, with remedies."""
-    found = built.audit
+    audited = built.audit
     personal = []
-    for item in found.findings if found is not None else ():
+    for item in audited.findings if audited is not None else ():
         is_changed = item.gate is GateAction.change
         if item.audit == "secrets" and is_changed:
             places = counted(item.count, "secret")

@@ -79,15 +79,15 @@ def _summary(writer: PairWriter, output: Output) -> None:
 def _run_definitions(
     command: Sequence[str], out: Path, *, own_settings: bool, output: Output
 ) -> int:
-    found = capture_definitions(command, out, own_settings=own_settings)
+    sent = capture_definitions(command, out, own_settings=own_settings)
     if output.as_json:
         print_json(
-            {"path": str(out), "agent": found.agent, "version": found.version,
-             "tools": found.count, "system_characters": len(found.system)}
+            {"path": str(out), "agent": sent.agent, "version": sent.version,
+             "tools": sent.count, "system_characters": len(sent.system)}
         )  # fmt: skip
     elif not output.quiet:
-        name = f"{found.agent} {found.version}".strip()
-        what = f"{counted(found.count, 'tool')} and {len(found.system):,} characters of prompt"
+        name = f"{sent.agent} {sent.version}".strip()
+        what = f"{counted(sent.count, 'tool')} and {len(sent.system):,} characters of prompt"
         path = shlex.quote(str(out))
         print(escaped(f"{out}: {name}, {what}; builder build LOGS --tools {path} --system {path}"))
     return 0

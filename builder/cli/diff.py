@@ -13,20 +13,20 @@ ROWS = 20
 
 def run_diff(before: str, after: str, *, output: Output) -> int:
     """Compares and prints; returns 0 if the samples are equal, else 1. Raises UsageError."""
-    found = diff_datasets(before, after)
+    difference = diff_datasets(before, after)
     if output.as_json:
-        print_json(found.to_json())
+        print_json(difference.to_json())
     elif not output.quiet:
-        _print(found)
-    return 1 if found.added or found.removed or found.changed else 0
+        _print(difference)
+    return 1 if difference.added or difference.removed or difference.changed else 0
 
 
-def _print(found: DatasetDifference) -> None:
-    print(f"{found.same} samples are the same, {found.changed} changed,"
-          f" {found.added} added, {found.removed} removed")  # fmt: skip
+def _print(difference: DatasetDifference) -> None:
+    print(f"{difference.same} samples are the same, {difference.changed} changed,"
+          f" {difference.added} added, {difference.removed} removed")  # fmt: skip
     for name in ("samples", "tokens", "calls"):
-        _row(name, getattr(found.before, name), getattr(found.after, name))
-    for table, rows in found.tables.items():
+        _row(name, getattr(difference.before, name), getattr(difference.after, name))
+    for table, rows in difference.tables.items():
         print(f"{table}:")
         largest = sorted(rows.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
         for name, (one, other) in largest[:ROWS]:

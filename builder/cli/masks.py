@@ -26,17 +26,20 @@ def as_json(comparison: Comparison) -> dict[str, Json]:
     }
 
 
-def print_masks(found: Mapping[str, Comparison]) -> None:
+def print_masks(comparisons: Mapping[str, Comparison]) -> None:
     """Prints the number of trained tokens by region, ours and each trainer's, with remarks."""
-    names = ["ours", *found]
-    columns = [next(iter(found.values())).ours, *(item.theirs for item in found.values())]
+    names = ["ours", *comparisons]
+    columns = [
+        next(iter(comparisons.values())).ours,
+        *(item.theirs for item in comparisons.values()),
+    ]
     widths = [max(len(name), 12) for name in names]
     print(f"\n{'trained tokens':24}" + "".join(map(_right, names, widths)))
     for region in REGIONS:
         cells = [f"{column[region]:,}" for column in columns]
         print(f"{region:24}" + "".join(map(_right, cells, widths)))
     print()
-    for name, item in found.items():
+    for name, item in comparisons.items():
         trainer = MASKS[name]
         print(f"{name}: {trainer.summary}")
         notes = [f"exactly the tokens of meta.spans in {item.same} of {item.samples} samples"]

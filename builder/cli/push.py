@@ -41,12 +41,12 @@ def run_push(
     interrupt_on_sigterm()
     retries = Retries(report=_warn, sleep=sleep)
 
-    def show(found: PushReport) -> None:
+    def show(planned: PushReport) -> None:
         if output.in_words:
-            _print_changes(found, options)
-        if found.removed and not output.in_words:
+            _print_changes(planned, options)
+        if planned.removed and not output.in_words:
             # Removals are reported even with --quiet.
-            _warn(f"removed on the Hub: {', '.join(found.removed)}")
+            _warn(f"removed on the Hub: {', '.join(planned.removed)}")
 
     report = push_dataset(dataset, repo, options=options, on_changes=show, retries=retries)
     for code in _unused_codes(report, options):

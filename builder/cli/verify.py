@@ -96,19 +96,19 @@ def _testify(
     output: Output,
 ) -> bool:
     """Prints what witnesses found and which turns drift; returns whether a witness differs."""
-    found = testimonies(summary.masks, witnesses_named(witnesses))
+    asked = testimonies(summary.masks, witnesses_named(witnesses))
     drifting = drifts(summary.masks, servers_named(replay))
-    if found:
-        result["witnesses"] = {name: as_json_testimony(item) for name, item in found.items()}
+    if asked:
+        result["witnesses"] = {name: as_json_testimony(item) for name, item in asked.items()}
     if drifting:
         result["replay"] = {
             name: {"turns": item.turns, "with_text": item.with_text, "drifting": item.drifting}
             for name, item in drifting.items()
         }
     if output.in_words:
-        for text in [*lines(found), *(line(name, item) for name, item in drifting.items())]:
+        for text in [*lines(asked), *(line(name, item) for name, item in drifting.items())]:
             print(escaped(text))
-    return any(item.differs for item in found.values())
+    return any(item.differs for item in asked.values())
 
 
 class BadLines:
@@ -161,8 +161,8 @@ def _result(
             print(f"{summary.turns} trained turns; matching inference: {shares}")
         print(_proven(result))
     elif not output.as_json and summary.codes:
-        found = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
-        warn(f"{_proven(result)}; findings: {found}")
+        codes = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
+        warn(f"{_proven(result)}; findings: {codes}")
     if not summary.samples and not summary.codes:
         warn("the dataset contains no samples")
     return result

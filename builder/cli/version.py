@@ -27,5 +27,5 @@ def _version() -> str:
 
 def others() -> list[str]:
     """Returns other installed distributions with a top-level module `builder`."""
-    found = metadata.packages_distributions().get("builder", [])
-    return sorted({name for name in found if name.replace("_", "-") != DISTRIBUTION})
+    distributions = metadata.packages_distributions().get("builder", [])
+    return sorted({name for name in distributions if name.replace("_", "-") != DISTRIBUTION})

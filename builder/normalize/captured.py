@@ -58,10 +58,10 @@ def for_log(options: NormalizeOptions, agent: str, version: str | None) -> Norma
     return options
 
 
-def _nearest(found: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:
-    if not found:
+def _nearest(captured: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:
+    if not captured:
         return None
-    ranked = sorted(found, key=lambda item: (_numbers(item.version), item.version))
+    ranked = sorted(captured, key=lambda item: (_numbers(item.version), item.version))
     if version is None:
         return ranked[-1]
     same = [item for item in ranked if item.version == version]

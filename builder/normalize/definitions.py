@@ -114,9 +114,9 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 def _not_offered(draft: Draft) -> set[str]:
     """Returns the tools that only turns with the code `undefined_tool` call."""
-    found = (block for block in draft.blocks if block.untrained == UNDEFINED)
+    undefined = (block for block in draft.blocks if block.untrained == UNDEFINED)
     others = (block for block in draft.blocks if block.untrained != UNDEFINED)
-    return {call.name for call in calls_in(found)} - {call.name for call in calls_in(others)}
+    return {call.name for call in calls_in(undefined)} - {call.name for call in calls_in(others)}
 
 
 def _without_tools(block: Block) -> Block:
@@ -130,9 +130,9 @@ def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str,
 
     Of several definitions of a tool the first is returned.
     """
-    found: dict[str, dict[str, Json]] = {}
+    definitions: dict[str, dict[str, Json]] = {}
     for conversation in conversations:
         if _lists_all(conversation.tools, conversation.tools_source):
             for tool in convert(conversation.tools or (), Counter()):
-                found.setdefault(tool_name(tool), tool)
-    return found
+                definitions.setdefault(tool_name(tool), tool)
+    return definitions

@@ -66,8 +66,8 @@ def _read_back(call: DraftCall, dialect: Dialect, known: Signatures) -> dict[str
     """Returns the arguments that the text of a call reads back as."""
     assert isinstance(call.arguments, dict), "the caller has checked"
     text = dialect.write(Call.of(call.name, call.arguments))
-    (found,) = dialect.find(text, 0)
-    return dialect.read(found, text, known).arguments
+    (text_of_call,) = dialect.find(text, 0)
+    return dialect.read(text_of_call, text, known).arguments
 
 
 def trim(draft: Draft, options: NormalizeOptions) -> Draft | Problem:

@@ -67,13 +67,13 @@ class JoinedAnswers:
         )
 
     def _with_log(self, conversation: Conversation) -> Conversation:
-        found = [turn for turn in answers(conversation.messages) if turn.is_target]
+        targets = [turn for turn in answers(conversation.messages) if turn.is_target]
         if conversation.outcome is None:
-            keys = (key for turn in reversed(found) for key in turn.keys)
+            keys = (key for turn in reversed(targets) for key in turn.keys)
             outcome = next((self.outcomes[key] for key in keys if key in self.outcomes), None)
             conversation = replace(conversation, outcome=outcome)
         undone = frozenset(self.rewound)
-        if any(not undone.isdisjoint(turn.keys) for turn in found[-1:]):
+        if any(not undone.isdisjoint(turn.keys) for turn in targets[-1:]):
             problem = Problem("rewound", "conversation", "the user undid it, says the log", 0)
             conversation = replace(conversation, problems=(*conversation.problems, problem))
         return conversation
@@ -93,28 +93,28 @@ def answers(messages: Sequence[Message]) -> Iterator[AnswerKeys]:
     """Yields the answers of a conversation, each in one or more messages, with their keys."""
     chain = anchored = ""
     asked = ""
-    at = 0
-    while at < len(messages):
-        message = messages[at]
+    position = 0
+    while position < len(messages):
+        message = messages[position]
         if message.role != "assistant":
             if message.role == "user":
                 asked = next(
                     (p.text.strip() for p in reversed(message.parts) if isinstance(p, Text)), asked
                 )
-            at += 1
+            position += 1
             continue
-        first = at
-        while at < len(messages) and messages[at].role == "assistant":
-            at += 1
-        parts = [part for one in messages[first:at] for part in one.parts]
+        first = position
+        while position < len(messages) and messages[position].role == "assistant":
+            position += 1
+        parts = [part for one in messages[first:position] for part in one.parts]
         texts = "".join(part.text.strip() for part in parts if isinstance(part, Text))
         calls = [part for part in parts if isinstance(part, ToolCall)]
         content = (asked, texts, *(call.name for call in calls))
         chain, anchored = (_digest("\0".join((one, *content))) for one in (chain, anchored))
         ids = [_digest(one) for one in map(_given_id, calls) if looks_random(one)]
-        keys = (*_responses(messages[first:at]), *ids, chain, anchored)
-        is_target = any(one.untrained is None for one in messages[first:at])
-        yield AnswerKeys(first, at - 1, is_target, tuple(dict.fromkeys(keys)))
+        keys = (*_responses(messages[first:position]), *ids, chain, anchored)
+        is_target = any(one.untrained is None for one in messages[first:position])
+        yield AnswerKeys(first, position - 1, is_target, tuple(dict.fromkeys(keys)))
         anchored = ids[-1] if ids else anchored  # a capture may begin later than the log
         asked = ""
 
@@ -165,12 +165,12 @@ class SeenAnswers:
 
     def take(self, conversation: Conversation) -> None:
         """Adds the answers of a conversation."""
-        found = [turn for turn in answers(conversation.messages) if turn.is_target]
+        targets = [turn for turn in answers(conversation.messages) if turn.is_target]
         if conversation.recorded:
             if not conversation.problems:
-                self.captured += "".join(key for turn in found for key in turn.keys)
+                self.captured += "".join(key for turn in targets for key in turn.keys)
             return
-        keys = [key for turn in found for key in turn.keys]
+        keys = [key for turn in targets for key in turn.keys]
         self.logged += "".join(keys)
         if conversation.outcome is not None:
             self.outcomes |= dict.fromkeys(keys, conversation.outcome)
@@ -191,7 +191,7 @@ def joined(seen: Sequence[SeenAnswers]) -> dict[int, JoinedAnswers]:
         rewound |= captured.intersection(one.rewound)
         kept |= captured.intersection(_keys(one.logged)) - {*one.rewound}
     rewound -= kept
-    found: dict[int, JoinedAnswers] = {}
+    by_place: dict[int, JoinedAnswers] = {}
     for at, one in enumerate(seen):
         own, logged = {*_keys(one.captured)}, {*_keys(one.logged)}
         one_joined = JoinedAnswers(
@@ -200,8 +200,8 @@ def joined(seen: Sequence[SeenAnswers]) -> dict[int, JoinedAnswers]:
             tuple(sorted(own & rewound)),
         )
         if one_joined != JoinedAnswers():
-            found[at] = one_joined
-    return found
+            by_place[at] = one_joined
+    return by_place
 
 
 def _keys(text: str) -> Iterator[str]:

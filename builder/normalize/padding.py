@@ -52,11 +52,13 @@ def has_null(value: Json) -> bool:
 
 def schemas(tools: Iterable[Json]) -> dict[str, Json]:
     """Returns {name of the tool: schema of its arguments}."""
-    found: dict[str, Json] = {}
+    parameters: dict[str, Json] = {}
     for tool in convert(tools, Counter()):
         function = tool["function"]
-        found[tool_name(tool)] = function.get("parameters") if isinstance(function, dict) else None
-    return found
+        parameters[tool_name(tool)] = (
+            function.get("parameters") if isinstance(function, dict) else None
+        )
+    return parameters
 
 
 def declares(value: Mapping[str, Json], schema: Json) -> bool:

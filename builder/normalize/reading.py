@@ -217,9 +217,9 @@ class _DraftReader:
                     if isinstance(part, Unparsed) and fault is None:
                         fault = part.code
                         unknown = part.text if fault == UNKNOWN_PART else ""
-                    found = self._texts((part,))
-                    texts += found
-                    last += len(found) if calls else 0
+                    texts_of_part = self._texts((part,))
+                    texts += texts_of_part
+                    last += len(texts_of_part) if calls else 0
         is_inserted = not (texts or calls or thoughts or results or fault or untrained)
         if is_inserted and not self.drops_harness and any(text.strip() for text in harness):
             texts, untrained = harness, "inserted"  # the program's text instead of an answer

@@ -178,10 +178,10 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks)
 
 
-def _unparsed(block: Block, at: int) -> Problem:
+def _unparsed(block: Block, number: int) -> Problem:
     assert block.fault is not None, "the caller found one"
     what = f"a part of type {block.unknown!r}" if block.unknown else "it could not be parsed"
-    return Problem(block.fault, f"turn {at}", what, records=0)
+    return Problem(block.fault, f"turn {number}", what, records=0)
 
 
 def _names(calls: Iterable[DraftCall]) -> str:
@@ -207,12 +207,12 @@ def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> boo
 
 
 def _ended(
-    draft: Draft, blocks: Sequence[Block], at: int, problem: Problem, code: str | None = None
+    draft: Draft, blocks: Sequence[Block], end: int, problem: Problem, code: str | None = None
 ) -> Draft:
     """Returns the draft cut before block `at`; drops the calls of the other blocks."""
-    draft = draft.dropping(calls_in(blocks[at:]), code or f"after_{problem.code}")
-    draft = draft.counting(turns_cut=len(blocks) - at)
-    return replace(draft, blocks=tuple(blocks[:at]), cut=problem)
+    draft = draft.dropping(calls_in(blocks[end:]), code or f"after_{problem.code}")
+    draft = draft.counting(turns_cut=len(blocks) - end)
+    return replace(draft, blocks=tuple(blocks[:end]), cut=problem)
 
 
 def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:

@@ -119,9 +119,9 @@ def _add(counts: dict[str, Any], other: Mapping[str, Any]) -> None:
 
 def _usual(texts: Mapping[str, int]) -> Definition:
     """Returns the most frequent definition; of equally frequent ones, the first in text order."""
-    found = loads(ranked(texts)[0][0])
-    assert isinstance(found, dict), "it was converted"
-    return found
+    usual = loads(ranked(texts)[0][0])
+    assert isinstance(usual, dict), "it was converted"
+    return usual
 
 
 def _inferred(name: str, used: Mapping[str, Any]) -> Definition:

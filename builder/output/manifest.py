@@ -210,11 +210,11 @@ class Manifest:
     @classmethod
     def read(cls, value: Json | Mapping[str, Json]) -> Manifest:
         """Returns the manifest as far as it can be read: other values have their defaults."""
-        found = read_keys(cls, value)
+        manifest = read_keys(cls, value)
         if not isinstance(value, Mapping):
-            return found
+            return manifest
         names = {item.name for item in keys_of(cls)}
-        return replace(found, others={name: value[name] for name in value if name not in names})
+        return replace(manifest, others={name: value[name] for name in value if name not in names})
 
     @classmethod
     def decode(cls, data: bytes) -> Manifest:

@@ -76,17 +76,17 @@ class Advice:
 
 
 def judge(
-    found: Survey, manifest: Manifest, audit: Audit | None
+    surveyed: Survey, manifest: Manifest, audit: Audit | None
 ) -> tuple[list[Judgement], list[Advice]]:
     """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
-    found = with_contexts(found, manifest)
+    surveyed = with_contexts(surveyed, manifest)
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
-    advised = sorted(advice(found, ledger, manifest, audit), key=lambda item: -item.share)
-    return list(judgements(found, ledger, manifest)), advised
+    advised = sorted(advice(surveyed, ledger, manifest, audit), key=lambda item: -item.share)
+    return list(judgements(surveyed, ledger, manifest)), advised
 
 
 def judgements(
-    found: Survey, ledger: LedgerCounts | None, manifest: Manifest
+    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest
 ) -> Iterator[Judgement]:
     """Yields the judgements: bytes, match with inference, context, loss."""
     is_verified = bool(manifest.tokenizer.template_sha256)
@@ -95,10 +95,10 @@ def judgements(
         1.0 if is_verified else 0.0,
     )
     mode = mode_named(manifest.mode)
-    if found.turns and mode in found.parity:
-        share = found.parity[mode] / found.turns
+    if surveyed.turns and mode in surveyed.parity:
+        share = surveyed.parity[mode] / surveyed.turns
         yield Judgement(f"{percent(share)} of the trained turns match {mode} inference", share)
-    levels = found.context
+    levels = surveyed.context
     if levels.total():
         share = 1 - levels["partial"] / levels.total()
         yield Judgement(f"{percent(share)} of the trained turns have a complete context", share)
@@ -110,11 +110,11 @@ def judgements(
 
 
 def advice(
-    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
+    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Iterator[Advice]:
     """Yields everything that has a remedy, unordered."""
     for finding in audit.findings if audit is not None else ():
-        if advised := _of_finding(finding, found.samples, manifest):
+        if advised := _of_finding(finding, surveyed.samples, manifest):
             yield advised
     if ledger is not None:
         for loss in ledger.conversations.losses:
@@ -123,71 +123,73 @@ def advice(
                     share = count / max(ledger.conversations.found, 1)
                     lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
                     yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
-    yield from _matching(found, manifest)
-    yield from _context(found)
-    yield from _thoughts(found)
-    yield from _long(found)
+    yield from _matching(surveyed, manifest)
+    yield from _context(surveyed)
+    yield from _thoughts(surveyed)
+    yield from _long(surveyed)
 
 
-def _matching(found: Survey, manifest: Manifest) -> Iterator[Advice]:
+def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
     mode = mode_named(manifest.mode)
-    if not found.turns or mode not in found.parity or found.parity[mode] >= found.turns:
+    if not surveyed.turns or mode not in surveyed.parity or surveyed.parity[mode] >= surveyed.turns:
         return
-    differing = found.turns - found.parity[mode]
+    differing = surveyed.turns - surveyed.parity[mode]
     model = manifest.tokenizer.template_name or manifest.tokenizer.name or "the model"
     text = (
-        f"{number(differing)} of {number(found.turns)} trained turns do not match {mode}"
+        f"{number(differing)} of {number(surveyed.turns)} trained turns do not match {mode}"
         f" inference of {model}: the bytes before them differ, such as the empty think block that"
         " the template writes before the last turn only."
     )
-    other, count = max(((name, found.parity[name]) for name in MODES), key=lambda item: item[1])
-    if count > found.parity[mode]:
+    other, count = max(((name, surveyed.parity[name]) for name in MODES), key=lambda item: item[1])
+    if count > surveyed.parity[mode]:
         text += f" In {other} mode {number(count)} match."
     price = ""
-    if found.tokens and found.turn_tokens > found.tokens:
-        price = f" ({found.turn_tokens / found.tokens:.1f} times the tokens)"
+    if surveyed.tokens and surveyed.turn_tokens > surveyed.tokens:
+        price = f" ({surveyed.turn_tokens / surveyed.tokens:.1f} times the tokens)"
     remedies = (
         f"`normalize.unit: turn`{price}" if manifest.unit != "turn" else "",
         "a template without thoughts (`verify.tokenizer: Qwen/Qwen3-4B-Instruct-2507`)",
     )
     joined = ", or ".join(filter(None, remedies))
-    yield Advice(differing / found.turns, text, joined, training=True)
+    yield Advice(differing / surveyed.turns, text, joined, training=True)
 
 
-def _captures(found: Survey) -> Iterator[str]:
+def _captures(surveyed: Survey) -> Iterator[str]:
     """Yields the commands that capture the missing definitions of agents, with the usual model."""
-    for agent, models in sorted(found.inferred.items(), key=lambda item: -item[1].total()):
+    for agent, models in sorted(surveyed.inferred.items(), key=lambda item: -item[1].total()):
         named = next((model for model, _ in ranked(models) if model), None)
         command = definitions_command(agent, named)
         if command is not None:
             yield command
 
 
-def _context(found: Survey) -> Iterator[Advice]:
-    sources = found.by_field.get("tools_source", Counter[str]())
+def _context(surveyed: Survey) -> Iterator[Advice]:
+    sources = surveyed.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
-    turns = found.context.total()
-    codes = [code for code, _ in found.missing.most_common() if not (inferred and code == "tools")]
+    turns = surveyed.context.total()
+    codes = [
+        code for code, _ in surveyed.missing.most_common() if not (inferred and code == "tools")
+    ]
     texts, shares = [], []
-    if found.context["partial"] and codes:
+    if surveyed.context["partial"] and codes:
         listed = ", ".join(
-            f"{shorten(code, 30)} {number(found.missing[code])}" for code in codes[:4]
+            f"{shorten(code, 30)} {number(surveyed.missing[code])}" for code in codes[:4]
         )
         texts.append(
-            f"the log lacks a part of the context of {number(found.context['partial'])} of"
+            f"the log lacks a part of the context of {number(surveyed.context['partial'])} of"
             f" {number(turns)} trained turns ({listed})"
         )
-        shares.append(found.missing[codes[0]] / turns)
+        shares.append(surveyed.missing[codes[0]] / turns)
     if inferred:
         texts.append(
             f"the tools of {counted(inferred, 'sample')} are inferred from the calls, so they are"
             " only those that will be called, unlike at inference"
         )
-        shares.append(inferred / max(found.samples, 1))
+        shares.append(inferred / max(surveyed.samples, 1))
     if not texts:
         return
     supplied = [name for name in _SUPPLIED if name in codes or (inferred and name == "tools")]
-    commands = tuple(_captures(found)) if inferred else ()
+    commands = tuple(_captures(surveyed)) if inferred else ()
     how = " and ".join(_SUPPLIED[name] for name in supplied)
     text = "; ".join(texts)
     yield Advice(
@@ -201,11 +203,11 @@ def _context(found: Survey) -> Iterator[Advice]:
     )
 
 
-def _thoughts(found: Survey) -> Iterator[Advice]:
-    dropped = found.changes["reasoning_dropped"]
+def _thoughts(surveyed: Survey) -> Iterator[Advice]:
+    dropped = surveyed.changes["reasoning_dropped"]
     if dropped:
         yield Advice(
-            min(dropped / max(found.turns, 1), 1.0),
+            min(dropped / max(surveyed.turns, 1), 1.0),
             f"{counted(dropped, 'thought')} left out: a model trained on this answers without"
             " thinking.",
             "`normalize.reasoning: keep` with `normalize.unit: query` (`--preset sft-thinking`)",
@@ -214,15 +216,15 @@ def _thoughts(found: Survey) -> Iterator[Advice]:
         )
 
 
-def _long(found: Survey) -> Iterator[Advice]:
-    if not found.has_tokens:
+def _long(surveyed: Survey) -> Iterator[Advice]:
+    if not surveyed.has_tokens:
         return
-    beyond = sum(count for tokens, count in found.lengths.items() if tokens > LONG)
+    beyond = sum(count for tokens, count in surveyed.lengths.items() if tokens > LONG)
     if beyond:
-        tokens = sum(tokens * count for tokens, count in found.lengths.items() if tokens > LONG)
-        share = tokens / max(found.tokens, 1)
+        tokens = sum(tokens * count for tokens, count in surveyed.lengths.items() if tokens > LONG)
+        share = tokens / max(surveyed.tokens, 1)
         yield Advice(
-            beyond / max(found.samples, 1),
+            beyond / max(surveyed.samples, 1),
             f"{counted(beyond, 'sample')} ({percent(share)} of the tokens) longer than"
             f" {number(LONG)} tokens, which trainers cut or few machines can hold.",
             f"`limits: {{max_tokens: {LONG}, too_long: split}}`",

@@ -13,11 +13,11 @@ from builder.report.html import EMPTY, Html, join, prose, tag, text
 
 def explained(code: str) -> Html:
     """Returns a paragraph with meaning, example and remedy of a code, or nothing."""
-    found = explain(code)
-    if found is None:
+    explanation = explain(code)
+    if explanation is None:
         return EMPTY
-    sentence = f"{found.meaning[:1].upper()}{found.meaning[1:]}"
-    words = f"{sentence}. Example: {found.example}. Remedy: {found.remedy}."
+    sentence = f"{explanation.meaning[:1].upper()}{explanation.meaning[1:]}"
+    words = f"{sentence}. Example: {explanation.example}. Remedy: {explanation.remedy}."
     return tag("p", prose(words), class_="note")
 
 

@@ -28,22 +28,22 @@ def edits(arguments: Mapping[str, Json]) -> tuple[list[Edit | str], dict[str, Js
     The arguments with the edits are omitted from the others. Without edits, the list is empty.
     """
     others = dict(arguments)
-    found: list[Edit | str] = []
+    replaced: list[Edit | str] = []
     if pair := _pair(others):
-        found.append(pair)
+        replaced.append(pair)
     for key in _SEVERAL:
         listed = [as_dict(item) for item in as_list(others.get(key))]
         pairs = [_pair(item) for item in listed]
         # An edit that says more, such as `replace_all`, is shown as written.
         if pairs and all(pairs) and not any(listed):
-            found += filter(None, pairs)
+            replaced += filter(None, pairs)
             del others[key]
     for key in _PATCHES:
         written = others.get(key)
         if isinstance(written, str) and written.lstrip().startswith(_BEGINNINGS):
-            found.append(written)
+            replaced.append(written)
             del others[key]
-    return found, others
+    return replaced, others
 
 
 def _pair(values: dict[str, Json]) -> Edit | None:

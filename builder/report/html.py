@@ -99,11 +99,11 @@ def marked(value: str, hits: Pattern[str] | None) -> Html:
     if hits is None:
         return text(value)
     pieces: list[Html] = []
-    at = 0
-    for found in hits.finditer(value):
-        pieces += [text(value[at : found.start()]), tag("mark", text(found[0]), class_="hit")]
-        at = found.end()
-    return join([*pieces, text(value[at:])])
+    end = 0
+    for hit in hits.finditer(value):
+        pieces += [text(value[end : hit.start()]), tag("mark", text(hit[0]), class_="hit")]
+        end = hit.end()
+    return join([*pieces, text(value[end:])])
 
 
 def shorten(value: str, limit: int) -> str:

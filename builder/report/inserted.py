@@ -49,8 +49,8 @@ def pieces(content: str) -> Iterator[tuple[str, str]]:
 
 def shown_name(inserted: str) -> str:
     """Returns the name of inserted text: that of its element, or its first words."""
-    found = _OPENING.match(inserted.lstrip())
-    return found[1] if found else f"{' '.join(inserted[:200].split()[:5])} …"
+    opening = _OPENING.match(inserted.lstrip())
+    return opening[1] if opening else f"{' '.join(inserted[:200].split()[:5])} …"
 
 
 def words_of_person(messages: Iterable[str]) -> str:
@@ -75,11 +75,11 @@ def _inserted(content: str) -> Iterator[tuple[int, int]]:
     An element without an end counts only where no words of a person precede it: its end was cut.
     """
     unclosed: set[str] = set()
-    found = sorted(
+    matches = sorted(
         (*_OPENING.finditer(content), *_LINES.finditer(content)), key=lambda item: item.start()
     )
     at = 0
-    for match in found:
+    for match in matches:
         start, end = match.span()
         if start < at or _WRAPPERS.match(content, start):
             continue

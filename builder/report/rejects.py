@@ -27,13 +27,13 @@ class RejectsOfCode:
 
 def rejects_by_code(dataset: str) -> dict[str, RejectsOfCode]:
     """Returns the rejects of a built folder by code, most frequent first; {} for other datasets."""
-    found: dict[str, RejectsOfCode] = {}
+    by_code: dict[str, RejectsOfCode] = {}
     formats: dict[str, set[str]] = {}
     for line in read_rejects(expand_home(dataset)):
         code = shorten(line.code or "(no code)", 60)
-        if code not in found and len(found) >= _CODES:
+        if code not in by_code and len(by_code) >= _CODES:
             code = "(others)"
-        known = found.setdefault(code, RejectsOfCode())
+        known = by_code.setdefault(code, RejectsOfCode())
         known.count += 1
         kinds = formats.setdefault(code, set())
         kind = shorten(line.format or "", 60)
@@ -42,14 +42,14 @@ def rejects_by_code(dataset: str) -> dict[str, RejectsOfCode]:
             known.examples.append(line)
         elif len(known.examples) < 2:
             known.examples.append(line)
-    return dict(sorted(found.items(), key=lambda item: (-item[1].count, item[0])))
+    return dict(sorted(by_code.items(), key=lambda item: (-item[1].count, item[0])))
 
 
-def rejects_html(found: dict[str, RejectsOfCode]) -> Html:
+def rejects_html(by_code: dict[str, RejectsOfCode]) -> Html:
     """Returns a list of codes that unfold into an explanation and examples."""
-    if not found:
+    if not by_code:
         return tag("p", text("Nothing was rejected."), class_="note")
-    groups = fit(_group, tuple(found.items()), _MAX_BYTES, "codes")
+    groups = fit(_group, tuple(by_code.items()), _MAX_BYTES, "codes")
     return join((filter_form("reject-list", "Rejects"), tag("div", groups, id="reject-list")))
 
 

@@ -100,12 +100,12 @@ def sample_body(picked: Picked, target: Target) -> Html:
     return sample_html(picked, target, _SAMPLE_BYTES)
 
 
-def _all_charts(found: Survey, audit: Audit | None) -> list[Histogram | AuditTable]:
+def _all_charts(surveyed: Survey, audit: Audit | None) -> list[Histogram | AuditTable]:
     """Returns the charts of the audit, and those of the survey for everything else.
 
     Charts that draw a comparison come first, tables of one row and histograms of one bin last.
     """
-    histograms, tables = charts(found)
+    histograms, tables = charts(surveyed)
     if audit is not None:
         drawn = {histogram.key for histogram in audit.histograms}
         known = {table.key for table in audit.tables}
@@ -125,9 +125,9 @@ def _has_one_value(item: Histogram | AuditTable) -> bool:
     return len(item.rows) < 2
 
 
-def first_charts(found: Survey, audit: Audit | None) -> Html:
+def first_charts(surveyed: Survey, audit: Audit | None) -> Html:
     """Returns the charts of the first screen."""
-    items = {item.key: item for item in _all_charts(found, audit)}
+    items = {item.key: item for item in _all_charts(surveyed, audit)}
     chosen = [items[key] for key in _FIRST if key in items]
     trained = audit.facts.trained if audit is not None else None
     figures = [
@@ -139,9 +139,9 @@ def first_charts(found: Survey, audit: Audit | None) -> Html:
     return tag("div", *figures, class_="charts") if chosen else EMPTY
 
 
-def _charts(found: Survey, audit: Audit | None) -> Html:
+def _charts(surveyed: Survey, audit: Audit | None) -> Html:
     """Returns all other charts."""
-    figures = [item for item in _all_charts(found, audit) if item.key not in _FIRST]
+    figures = [item for item in _all_charts(surveyed, audit) if item.key not in _FIRST]
     narrow = [item for item in figures if not is_wide(item)]
     wide = [item for item in figures if is_wide(item)]
     columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
@@ -158,7 +158,7 @@ def _figure(item: Histogram | AuditTable) -> Html:
 
 
 def _samples(
-    samples: Sequence[Picked], bodies: Iterable[Html], found: Survey, target: Target, left: int
+    samples: Sequence[Picked], bodies: Iterable[Html], surveyed: Survey, target: Target, left: int
 ) -> Html:
     if not samples:
         return tag("p", text("There is no sample to show."), class_="note")
@@ -174,8 +174,8 @@ def _samples(
         items.append(item)
         size += len(item.encode())
     message = (
-        f"{number(len(items))} of {number(found.samples)} samples: of typical length, the longest,"
-        " the first of each kind, and what the audit picked."
+        f"{number(len(items))} of {number(surveyed.samples)} samples: of typical length, the"
+        " longest, the first of each kind, and what the audit picked."
         " The logs themselves are not on this page: they may contain what was removed."
     )
     if lost:

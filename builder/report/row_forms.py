@@ -45,5 +45,5 @@ def fault_html(row: DatasetRow) -> Html:
     form = f" of the form `{reading.form}`" if reading.form else ""
     words = f"`{reading.code}`. The row{form} is shown as stored in the file."
     head = statement("Not a sample: ", words, "verdict open")
-    found = [tag("li", text(shorten(finding.message, 400))) for finding in reading.sample[:20]]
-    return join((head, tag("ul", *found, class_="note"), explained(reading.code)))
+    faults = [tag("li", text(shorten(finding.message, 400))) for finding in reading.sample[:20]]
+    return join((head, tag("ul", *faults, class_="note"), explained(reading.code)))

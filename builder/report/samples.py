@@ -101,11 +101,11 @@ def _spans(picked: Picked, rendering: Rendering, sample: Sample, target: Target)
     """Returns the trained spans in meta/, or else those of the row's trained turns."""
     if picked.row.meta.spans:
         return list(picked.row.meta.spans)
-    found = trained_spans(
+    spans = trained_spans(
         rendering, target.generation_prompts["non-thinking"], target.style.assistant
     )
     trained = set(picked.row.targets(sample))
-    return [span for at, span in enumerate(found) if at in trained]
+    return [span for at, span in enumerate(spans) if at in trained]
 
 
 def _body(

@@ -68,12 +68,12 @@ class Survey:
 
 def survey(dataset: str) -> Survey:
     """Surveys a dataset. Raises UsageError if there is no such dataset."""
-    found = Survey()
+    surveyed = Survey()
     lengths: dict[str, dict[int, tuple[int, int]]] = {"": {}}
     first: dict[str, int] = {}
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
-        _add(found, meta, split, length)
+        _add(surveyed, meta, split, length)
         for group in ("", meta.format) if meta.format else ("",):
             if group in lengths or len(lengths) < _NAMES:
                 known = lengths.setdefault(group, {})
@@ -90,58 +90,58 @@ def survey(dataset: str) -> Survey:
     extremes = [Pick(reason, number) for reason, (_, number) in sorted(most.items())]
     formats = [Pick(f"typical of {name}", _median(lengths[name])) for name in sorted(lengths)]
     rare = [Pick(reason, number) for reason, number in sorted(first.items())]
-    spread = [Pick("every doubling", number) for number in _doubling_numbers(found.samples)]
-    found.picks = (*typical, *extremes, *rare, *formats, *spread)
-    return found
+    spread = [Pick("every doubling", number) for number in _doubling_numbers(surveyed.samples)]
+    surveyed.picks = (*typical, *extremes, *rare, *formats, *spread)
+    return surveyed
 
 
-def _add(found: Survey, meta: SampleMeta, split: str, length: int) -> None:
-    found.samples += 1
-    found.lengths[length] += 1
-    found.tokens += meta.tokens
-    found.has_tokens = found.has_tokens or meta.tokens > 0
-    found.calls += meta.calls
+def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
+    surveyed.samples += 1
+    surveyed.lengths[length] += 1
+    surveyed.tokens += meta.tokens
+    surveyed.has_tokens = surveyed.has_tokens or meta.tokens > 0
+    surveyed.calls += meta.calls
     turns = meta.assistant_turns
-    found.turns += turns
+    surveyed.turns += turns
     if turns:
-        found.turn_counts[turns] += 1
+        surveyed.turn_counts[turns] += 1
     if meta.spans and meta.chars:
-        found.chars += meta.chars
-        found.trained_chars += sum(end - start for start, end in meta.spans)
-        found.turn_tokens += sum(end for _, end in meta.spans) * meta.tokens // meta.chars
+        surveyed.chars += meta.chars
+        surveyed.trained_chars += sum(end - start for start, end in meta.spans)
+        surveyed.turn_tokens += sum(end for _, end in meta.spans) * meta.tokens // meta.chars
     if meta.context is not None:
-        _count(found.context, meta.context.level, turns)
+        _count(surveyed.context, meta.context.level, turns)
         for code in meta.context.missing:
-            _count(found.missing, code, turns)
+            _count(surveyed.missing, code, turns)
     if meta.compared:
-        _count(found.recorded, meta.compared, 1)
+        _count(surveyed.recorded, meta.compared, 1)
     for mode, count in meta.parity.items():
-        _count(found.parity, mode, count)
+        _count(surveyed.parity, mode, count)
     for code, count in meta.changes.items():
-        _count(found.changes, code, count)
+        _count(surveyed.changes, code, count)
     if meta.tools_source in ("inferred", "mixed") and meta.format:
         name = shorten(meta.format, 80)
-        if name in found.inferred or len(found.inferred) < _NAMES:
+        if name in surveyed.inferred or len(surveyed.inferred) < _NAMES:
             for model in meta.every_model:
-                _count(found.inferred.setdefault(name, Counter()), model or "", 1)
+                _count(surveyed.inferred.setdefault(name, Counter()), model or "", 1)
     for name in FIELDS:
         value = split if name == "split" else getattr(meta, name)
         if value is None and meta.id:
             value = "(not stated)"
         several = meta.models if name == "model" and meta.models else (value,)
         for one in filter(None, several):
-            _count(found.by_field.setdefault(name, Counter()), one, 1)
+            _count(surveyed.by_field.setdefault(name, Counter()), one, 1)
 
 
-def with_contexts(found: Survey, manifest: Manifest) -> Survey:
+def with_contexts(surveyed: Survey, manifest: Manifest) -> Survey:
     """Returns the survey with the counts of the manifest, which knows the context of each turn.
 
     A line of meta/ has the context of the whole sample.
     """
     stated = manifest.context
     if not stated.levels:
-        return found
-    return replace(found, context=Counter(stated.levels), missing=Counter(stated.missing))
+        return surveyed
+    return replace(surveyed, context=Counter(stated.levels), missing=Counter(stated.missing))
 
 
 def _count(counter: Counter[str], value: str, count: int) -> None:
@@ -227,38 +227,38 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
     if not files:  # a dataset on the Hub can only be read sequentially
         first = islice(enumerate(dataset_rows(dataset)), max(numbers, default=-1) + 1)
         return {number: row for number, row in first if number in numbers}
-    found: dict[int, DatasetRow] = {}
+    by_number: dict[int, DatasetRow] = {}
     with tempfile.TemporaryDirectory(prefix="builder-report-") as scratch:
         rows = Rows(files, Path(scratch))
         for number in sorted(numbers):
             address = rows.locate(number)
             if address is not None:
-                found[number] = next(rows.rows(address))
-    return found
+                by_number[number] = next(rows.rows(address))
+    return by_number
 
 
 # -- charts --------------------------------------------------------------------------------------
 
 
-def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
+def charts(surveyed: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
     """Returns histograms and tables; those that an audit also makes have the same keys."""
     histograms = []
-    unit = "tokens" if found.has_tokens else "characters"
-    if found.lengths:
-        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items())) if found.has_tokens else ()
-        histograms.append(doubling(unit, f"Length in {unit}", unit, found.lengths, marks))
-    if found.turn_counts:
+    unit = "tokens" if surveyed.has_tokens else "characters"
+    if surveyed.lengths:
+        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items())) if surveyed.has_tokens else ()
+        histograms.append(doubling(unit, f"Length in {unit}", unit, surveyed.lengths, marks))
+    if surveyed.turn_counts:
         histograms.append(
-            doubling("turns", "Trained turns of a sample", "turns", found.turn_counts)
+            doubling("turns", "Trained turns of a sample", "turns", surveyed.turn_counts)
         )
     tables = []
-    if found.turns and found.parity:
+    if surveyed.turns and surveyed.parity:
         rows = tuple(
-            (mode, count, round(count / found.turns, 4))
-            for mode, count in sorted(found.parity.items())
+            (mode, count, round(count / surveyed.turns, 4))
+            for mode, count in sorted(surveyed.parity.items())
         )
         note = (
-            f"Of {found.turns:,} trained turns, those whose preceding bytes equal what a server"
+            f"Of {surveyed.turns:,} trained turns, those whose preceding bytes equal what a server"
             " renders from the same messages in that mode of inference."
         )
         columns = ("mode", "turns", "share")
@@ -271,25 +271,25 @@ def charts(found: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]
         tables.append(AuditTable(key, title, heads, ranked(counts), note, bars=heads[1]))
 
     note = "docs/context.md explains the levels and codes."
-    if found.context:
+    if surveyed.context:
         title = "Trained turns by level of context"
-        add("context", title, ("level", "turns"), found.context, note)
-    if found.missing:
+        add("context", title, ("level", "turns"), surveyed.context, note)
+    if surveyed.missing:
         title = "Trained turns by what their context lacks"
-        add("missing", title, ("missing", "turns"), found.missing, note)
-    if found.recorded:
+        add("missing", title, ("missing", "turns"), surveyed.missing, note)
+    if surveyed.recorded:
         note = "Samples with token ids in the log; docs/parity.md explains the causes."
         title = "Samples compared with the tokens in the log"
-        add("tokens_recorded", title, ("tokens", "samples"), found.recorded, note)
+        add("tokens_recorded", title, ("tokens", "samples"), surveyed.recorded, note)
     for name in FIELDS:
-        counter = found.by_field.get(name, Counter())
+        counter = surveyed.by_field.get(name, Counter())
         if len(counter) > (name in ("split", "unit", "reasoning")):
             words = name.replace("_", " ")
             key = name if name in ("tools_source", "reasoning") else f"{name}s"
             add(key, f"Samples by {words}", (words, "samples"), counter, "")
-    if found.changes:
+    if surveyed.changes:
         note = "Every alteration of logged text, by code."
-        add("changes", "Changes to logged text", ("code", "places"), found.changes, note)
+        add("changes", "Changes to logged text", ("code", "places"), surveyed.changes, note)
     return tuple(histograms), tuple(tables)
 
 

@@ -20,35 +20,35 @@ _STYLES = {"good": "verdict good", "fair": "verdict fair", "poor": "verdict open
 
 
 def verdict(
-    found: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
+    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
     """Returns the verdict: what is verified, the main counts, what to do first, and the losses."""
-    judged, advised = judge(found, manifest, audit)
+    judged, advised = judge(surveyed, manifest, audit)
     parts = (
-        _sentence(found, manifest, audit, judged),
+        _sentence(surveyed, manifest, audit, judged),
         _converted(audit),
-        _shares(found, manifest, audit),
+        _shares(surveyed, manifest, audit),
         _advice(advised),
         _lost(ledger),
     )
     return join(parts)
 
 
-def _samples(found: Survey, manifest: Manifest, audit: Audit | None) -> int:
+def _samples(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> int:
     """Returns the number of samples; without a manifest, some rows may not be samples."""
-    return audit.samples if audit is not None and manifest.is_empty else found.samples
+    return audit.samples if audit is not None and manifest.is_empty else surveyed.samples
 
 
 def _sentence(
-    found: Survey, manifest: Manifest, audit: Audit | None, judged: Sequence[Judgement]
+    surveyed: Survey, manifest: Manifest, audit: Audit | None, judged: Sequence[Judgement]
 ) -> Html:
     """Returns the verdict; its colour is that of the worst judgement."""
-    if not found.samples:
+    if not surveyed.samples:
         return statement("No samples. ", "There is nothing to train on here.", "verdict open")
-    turns = f" with {number(found.turns)} trained turns" if found.turns else ""
-    samples = _samples(found, manifest, audit)
-    rows = f"{number(samples)} of {number(found.samples)} rows are samples"
-    head = rows if samples != found.samples else f"{number(samples)} samples"
+    turns = f" with {number(surveyed.turns)} trained turns" if surveyed.turns else ""
+    samples = _samples(surveyed, manifest, audit)
+    rows = f"{number(samples)} of {number(surveyed.samples)} rows are samples"
+    head = rows if samples != surveyed.samples else f"{number(samples)} samples"
     head += f"{turns}. "
     if not manifest.tokenizer.template_sha256:
         words = (
@@ -88,31 +88,31 @@ def _converted(audit: Audit | None) -> Html:
     return statement("Converted from other forms: ", words)
 
 
-def _shares(found: Survey, manifest: Manifest, audit: Audit | None) -> Html:
+def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     """Returns the main counts and shares with their labels."""
-    tiles: list[tuple[str, str]] = [("samples", number(_samples(found, manifest, audit)))]
-    if found.has_tokens:
-        tiles.append(("tokens", number(found.tokens)))
+    tiles: list[tuple[str, str]] = [("samples", number(_samples(surveyed, manifest, audit)))]
+    if surveyed.has_tokens:
+        tiles.append(("tokens", number(surveyed.tokens)))
     trained = audit.facts.trained if audit is not None else None
-    if trained is None and found.chars:
-        trained = found.trained_chars / found.chars
+    if trained is None and surveyed.chars:
+        trained = surveyed.trained_chars / surveyed.chars
     if trained is not None:
         label = "of the text is trained"
-        if found.has_tokens:
-            label += f", about {number(_about(found.tokens * trained))} tokens"
+        if surveyed.has_tokens:
+            label += f", about {number(_about(surveyed.tokens * trained))} tokens"
         tiles.append((label, percent(trained)))
-    if found.turns:
-        tiles.append(("trained turns", number(found.turns)))
+    if surveyed.turns:
+        tiles.append(("trained turns", number(surveyed.turns)))
     mode = mode_named(manifest.mode)
-    if found.turns and mode in found.parity:
-        share = found.parity[mode] / found.turns
+    if surveyed.turns and mode in surveyed.parity:
+        share = surveyed.parity[mode] / surveyed.turns
         tiles.append((f"of the trained turns match {mode} inference", percent(share)))
-    levels = with_contexts(found, manifest).context
+    levels = with_contexts(surveyed, manifest).context
     if levels.total():
         share = 1 - levels["partial"] / levels.total()
         tiles.append(("of the trained turns have a complete context", percent(share)))
-    if found.calls:
-        tiles.append(("tool calls", number(found.calls)))
+    if surveyed.calls:
+        tiles.append(("tool calls", number(surveyed.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
     return tag("dl", *drawn, class_="tiles")
 

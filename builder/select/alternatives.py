@@ -96,16 +96,16 @@ def answers_of(dialogue: Dialogue, style: Style) -> tuple[Answer, ...]:
     text, they are left out, since a pair has texts only.
     """
     digest = bytes(_DIGEST_BYTES)
-    found = []
+    answers = []
     for turn in dialogue.turns:
         bare = replace(turn, reasoning="")
         role, content = flat_turn(bare, style)
         if turn.role == "assistant":
             thought = flat_turn(turn, style)[1] if turn.reasoning and not style.beside else ""
-            found.append(Answer(digest, content, thought, calls_of(turn)))
+            answers.append(Answer(digest, content, thought, calls_of(turn)))
         text = f"{role}\n{content}".encode()
         digest = hashlib.blake2b(digest + text, digest_size=_DIGEST_BYTES).digest()
-    return tuple(found)
+    return tuple(answers)
 
 
 def calls_of(turn: Turn) -> tuple[tuple[str, str], ...]:

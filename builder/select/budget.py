@@ -22,20 +22,20 @@ def beyond_budget(items: Sequence[Candidate], total: int, seed: int) -> frozense
     if needed <= total:
         return frozenset()
     strata: dict[str, list[int]] = defaultdict(list)
-    order = sorted(range(len(items)), key=lambda at: draw(items[at].identity, seed))
-    for at in order:
-        strata[items[at].group].append(at)
+    order = sorted(range(len(items)), key=lambda position: draw(items[position].identity, seed))
+    for position in order:
+        strata[items[position].group].append(position)
     kept: set[int] = set()
     left = total
     for name in sorted(strata):
-        quota = total * sum(items[at].size for at in strata[name]) // needed
-        for at in strata[name]:
-            if items[at].size <= quota:
-                quota -= items[at].size
-                left -= items[at].size
-                kept.add(at)
-    for at in order:
-        if at not in kept and items[at].size <= left:
-            left -= items[at].size
-            kept.add(at)
+        quota = total * sum(items[position].size for position in strata[name]) // needed
+        for position in strata[name]:
+            if items[position].size <= quota:
+                quota -= items[position].size
+                left -= items[position].size
+                kept.add(position)
+    for position in order:
+        if position not in kept and items[position].size <= left:
+            left -= items[position].size
+            kept.add(position)
     return frozenset(range(len(items))) - kept

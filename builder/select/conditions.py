@@ -130,12 +130,12 @@ class SelectOptions:
 
 def value_of(values: Mapping[str, Json], name: str) -> Json:
     """Returns the value of a field, or None; dots in its name separate nested keys."""
-    found: Json = values.get(name)
-    if found is None and "." in name:
+    value: Json = values.get(name)
+    if value is None and "." in name:
         first, rest = name.split(".", 1)
         inner = values.get(first)
         return value_of(inner, rest) if isinstance(inner, dict) else None
-    return found
+    return value
 
 
 def _grouping(values: Mapping[str, Json], name: str) -> Json:

@@ -31,11 +31,13 @@ def left_out(
 ) -> frozenset[int]:
     """Returns the positions of the conversations to drop so that the rest has the shares."""
     groups: dict[str, list[int]] = {}
-    for at, candidate in enumerate(candidates):
+    for position, candidate in enumerate(candidates):
         name = candidate.group if candidate.group in shares else REST
-        groups.setdefault(name, []).append(at)
+        groups.setdefault(name, []).append(position)
     target = {**shares, REST: max(1 - sum(shares.values()), 0.0)}
-    sizes = {name: sum(candidates[at].size for at in group) for name, group in groups.items()}
+    sizes = {
+        name: sum(candidates[position].size for position in group) for name, group in groups.items()
+    }
     met = sum(sorted(target[name] for name in groups))
     # Shares of missing groups cannot be met, so those of the present ones are scaled to one.
     total = min(
@@ -44,11 +46,13 @@ def left_out(
     gone: set[int] = set()
     for name, group in groups.items():
         quota = int(total * target[name] / met + 1e-6) if met else 0
-        for at in sorted(group, key=lambda at: draw(candidates[at].identity, seed)):
-            if candidates[at].size <= quota:
-                quota -= candidates[at].size
+        for position in sorted(
+            group, key=lambda position: draw(candidates[position].identity, seed)
+        ):
+            if candidates[position].size <= quota:
+                quota -= candidates[position].size
             else:
-                gone.add(at)
+                gone.add(position)
     return frozenset(gone)
 
 

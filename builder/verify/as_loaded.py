@@ -113,9 +113,9 @@ def _rows(builder: Any, split: str) -> Iterator[dict[str, Any]]:
     """Yields the rows of a split, slice by slice: the pages of a mapped file stay in memory."""
     from datasets import ReadInstruction  # noqa: PLC0415 - loaded before
 
-    found = builder.info.splits[split]
-    count = found.num_examples
-    step = count * SLICE_BYTES // max(found.num_bytes, 1) + 1
+    info = builder.info.splits[split]
+    count = info.num_examples
+    step = count * SLICE_BYTES // max(info.num_bytes, 1) + 1
     for start in range(0, count, step):
         end = min(start + step, count)
         part = builder.as_dataset(ReadInstruction(split, from_=start, to=end, unit="abs"))
@@ -208,11 +208,11 @@ def _changed(
     sample: Sample, row: dict[str, Any], target: Target, advice: str
 ) -> CheckFinding | None:
     """Returns the finding if the loader has changed what the model would see, else None."""
-    found = {"messages": row.get("messages"), "tools": row.get("tools")}
-    if _is_same(sample, found["messages"], found["tools"]):
+    read_back = {"messages": row.get("messages"), "tools": row.get("tools")}
+    if _is_same(sample, read_back["messages"], read_back["tools"]):
         return None
-    why = "; ".join(dict.fromkeys(_differences(sample.record, found)))
-    loaded = read_sample(plain_row(found))
+    why = "; ".join(dict.fromkeys(_differences(sample.record, read_back)))
+    loaded = read_sample(plain_row(read_back))
     if not isinstance(loaded, Sample):
         return CheckFinding(CODE, f"the loader no longer gives a sample ({why}){advice}")
     _ = target.tokenizer  # if it cannot be loaded, that is no finding about the row

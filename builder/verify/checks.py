@@ -178,8 +178,8 @@ def losses(
         ordinal += turn.role == "assistant"
         if turn.role != "assistant" or ordinal not in targets:
             continue
-        found = [style.dialect.loss(call.name, call.arguments, known) for call in turn.calls]
-        for loss in (*found, style.dialect.stray(turn.content)):
+        lost = [style.dialect.loss(call.name, call.arguments, known) for call in turn.calls]
+        for loss in (*lost, style.dialect.stray(turn.content)):
             if loss is not None:
                 yield CheckFinding(loss.code, loss.reason, index)
 
@@ -222,11 +222,11 @@ def tools(
                 )
             elif (definition := known[call.name]) is not None:
                 try:
-                    found = violations(definition, call.arguments)
+                    violated = violations(definition, call.arguments)
                 except BrokenSchemaFault as fault:
                     soft.append(CheckFinding(fault.code, f"{call.name[:80]}: {fault}", index))
                     continue
                 breaks += [
-                    CheckFinding("schema", f"{call.name[:80]}: {text}", index) for text in found
+                    CheckFinding("schema", f"{call.name[:80]}: {text}", index) for text in violated
                 ]
     return hard, soft

@@ -104,11 +104,10 @@ class Summary:
             self.changes.update(report.changes)
             if report.form:
                 self.forms[report.form] += 1
-            for name, found in report.masks.items():
-                if name in self.masks:
-                    self.masks[name].merge(found)
-                else:
-                    self.masks[name] = found
+            for name, comparison in report.masks.items():
+                known = self.masks.setdefault(name, comparison)
+                if known is not comparison:
+                    known.merge(comparison)
         self.codes.update({finding.code for finding in report.findings})
         self.warnings.update({finding.code for finding in report.warnings})
 
@@ -185,13 +184,14 @@ def check_row(row: DatasetRow, sample: Sample, verifier: Verifier, unit: str | N
     chosen, reading = row.targets(sample, unit), row.reading
     verdict = verifier.check(sample, reading.dialogue, chosen, late_system=row.late_system)
     if reading.text is not None and verdict.text and verdict.text != reading.text:
-        found = differ(AS_WRITTEN, "the template gives different text", verdict.text, reading.text)
-        return replace(verdict, findings=(*verdict.findings, found))
+        what = "the template gives different text"
+        finding = differ(AS_WRITTEN, what, verdict.text, reading.text)
+        return replace(verdict, findings=(*verdict.findings, finding))
     if reading.messages and _rendered(reading, verifier) != verdict.text:
-        found = CheckFinding(AS_WRITTEN, _DIFFERS.format(reading.form))
+        finding = CheckFinding(AS_WRITTEN, _DIFFERS.format(reading.form))
         if reading.exact:
-            return replace(verdict, findings=(*verdict.findings, found))
-        return replace(verdict, warnings=(*verdict.warnings, found))
+            return replace(verdict, findings=(*verdict.findings, finding))
+        return replace(verdict, warnings=(*verdict.warnings, finding))
     return verdict
 
 

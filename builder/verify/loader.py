@@ -71,5 +71,7 @@ def _number_fault(text: str) -> str | None:
 
 
 def _around(was: str, now: str) -> str:
-    at = next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), 0)
-    return f"{now[max(at - 20, 0) : at + 20]!r} of {was[max(at - 20, 0) : at + 20]!r}"
+    offset = next((n for n, (a, b) in enumerate(zip(was, now, strict=False)) if a != b), 0)
+    return (
+        f"{now[max(offset - 20, 0) : offset + 20]!r} of {was[max(offset - 20, 0) : offset + 20]!r}"
+    )

@@ -57,18 +57,18 @@ def compare(
     of the assistant turns without their headers, `tails` what the generation prompts of the modes
     have after the header. `decode` returns the text of ids.
     """
-    found: list[tuple[int, Ids]] = []
+    differences: list[tuple[int, Ids]] = []
     last, ids = turns[-1]
     if ids.prompt is not None:
         whole = np.array(ids.prompt + ids.answer, dtype=np.uint32)
         at = _difference(tokens, 0, whole, answers[last][1])
-        found += [(at, whole[at:])] if at is not None else []
+        differences += [(at, whole[at:])] if at is not None else []
         turns = turns[:-1]
     for turn, ids in turns:
-        found += _of_answer(ids, tokens, answers[turn], tails)
-    if not found:
+        differences += _of_answer(ids, tokens, answers[turn], tails)
+    if not differences:
         return TokenComparison()
-    at, recorded = min(found, key=lambda item: item[0])
+    at, recorded = min(differences, key=lambda item: item[0])
     return _explained(tokens, at, recorded, decode)
 
 
@@ -82,7 +82,7 @@ def _of_answer(
     """
     answer = np.array(ids.answer, dtype=np.uint32)
     begin, end = span
-    found: list[tuple[int, int]] = []
+    agreements: list[tuple[int, int]] = []
     for tail in sorted({"", *tails}):
         if not tokens.text.startswith(tail, begin):
             continue
@@ -90,8 +90,8 @@ def _of_answer(
         at = _difference(tokens, start, answer, end)
         if at is None:
             return []
-        found.append((at - start, at))
-    agreed, at = max(found)
+        agreements.append((at - start, at))
+    agreed, at = max(agreements)
     return [(at, answer[agreed:])]
 
 

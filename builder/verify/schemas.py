@@ -58,14 +58,14 @@ def violations(definition: str, arguments: dict[str, Json]) -> list[str]:
             _count_steps(checked, arguments, MAX_EXPLAINED)
         except BrokenSchemaFault:
             return ["$: the arguments do not fit the schema"]
-        found = list(checked.validator.iter_errors(arguments))
+        errors = list(checked.validator.iter_errors(arguments))
     except BrokenSchemaFault:
         raise
     except RecursionError:
         raise BrokenSchemaFault("nested too deeply", "schema_too_complex") from None
     except Exception as error:  # the library raises many types for values that it refuses
         raise BrokenSchemaFault(_brief(error)) from None
-    return sorted(f"{_path(error.instance_path)}: {error.message[:200]}" for error in found)
+    return sorted(f"{_path(error.instance_path)}: {error.message[:200]}" for error in errors)
 
 
 def _count_steps(checked: _Checked, arguments: dict[str, Json], limit: int) -> None:
@@ -212,16 +212,16 @@ def _pointed(root: Json, reference: Json) -> Json:
     """Returns the target of a JSON Pointer into the schema; None for any other reference."""
     if not isinstance(reference, str) or reference[:1] != "#" or reference[1:2] not in ("", "/"):
         return None
-    found = root
+    value = root
     for step in unquote(reference).split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(name)
-        elif isinstance(found, list) and name.isdecimal() and len(name) < 9:
-            found = found[int(name)] if int(name) < len(found) else None
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and name.isdecimal() and len(name) < 9:
+            value = value[int(name)] if int(name) < len(value) else None
         else:
             return None
-    return found
+    return value
 
 
 def _path(steps: list[str | int]) -> str:

@@ -86,11 +86,11 @@ def is_same(one: Json, two: Json) -> bool:
     return one == two
 
 
-def calls_fault(meant: Sequence[tuple[str, Json]], found: Sequence[tuple[str, Json]]) -> str | None:
+def calls_fault(meant: Sequence[tuple[str, Json]], read: Sequence[tuple[str, Json]]) -> str | None:
     """Returns how the calls that an engine read differ from those that are meant, or None."""
-    if len(meant) != len(found):
-        return f"{len(found)} calls read, {len(meant)} meant"
-    for (name, arguments), (other, values) in zip(meant, found, strict=True):
+    if len(meant) != len(read):
+        return f"{len(read)} calls read, {len(meant)} meant"
+    for (name, arguments), (other, values) in zip(meant, read, strict=True):
         if name != other:
             return f"the call {name[:40]!r} is read as {other[:40]!r}"
         if not is_same(arguments, values):

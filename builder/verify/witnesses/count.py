@@ -78,16 +78,16 @@ class Examination:
         self, sample: Sample, text: str, spans: Spans, target: Target
     ) -> Mapping[str, Any]:
         """Returns the results. Raises UsageError if a witness is not installed."""
-        found: dict[str, Any] = dict(self.also(sample, text, spans, target)) if self.also else {}
+        answers: dict[str, Any] = dict(self.also(sample, text, spans, target)) if self.also else {}
         is_asked = bool(self.witnesses) and is_drawn(sample.line, self.share, self.seed)
         if not is_asked and not self.servers:
-            return found
+            return answers
         case = case_of(sample, text, spans, target)
         for name in self.witnesses if is_asked else ():
-            found[f"witness:{name}"] = _testimony(witness_for(name, target.reference), case)
+            answers[f"witness:{name}"] = _testimony(witness_for(name, target.reference), case)
         for server in self.servers:
-            found[f"replay:{server}"] = drift(server, case)
-        return found
+            answers[f"replay:{server}"] = drift(server, case)
+        return answers
 
 
 def is_drawn(line: bytes, share: float, seed: int) -> bool:
@@ -116,15 +116,15 @@ def witness_for(name: str, reference: str) -> Witness:
 
 
 def _testimony(witness: Witness, case: Case) -> Testimony:
-    found = Testimony(witness.version)
+    testimony = Testimony(witness.version)
     try:
         fault = witness.fault(case)
     except NotAskedError as error:
-        found.not_asked[str(error)] += 1
-        return found
-    found.agreed, found.differs = int(fault is None), int(fault is not None)
-    found.examples += [fault] if fault is not None else []
-    return found
+        testimony.not_asked[str(error)] += 1
+        return testimony
+    testimony.agreed, testimony.differs = int(fault is None), int(fault is not None)
+    testimony.examples += [fault] if fault is not None else []
+    return testimony
 
 
 def as_json(item: Testimony) -> dict[str, Json]:
@@ -138,10 +138,10 @@ def as_json(item: Testimony) -> dict[str, Json]:
     }
 
 
-def lines(found: Mapping[str, Testimony]) -> list[str]:
+def lines(asked: Mapping[str, Testimony]) -> list[str]:
     """Returns a line for each witness, and its first differences."""
     shown: list[str] = []
-    for name, item in found.items():
+    for name, item in asked.items():
         version = f" ({item.version})" if item.version else ""
         shown.append(f"witness {name}{version}: {result(item)}")
         shown += [f"    {example}" for example in item.examples]

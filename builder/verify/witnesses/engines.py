@@ -73,10 +73,10 @@ class LlamaCpp:
         return None if found.text == case.text else _first(found.text, case.text)
 
 
-def _first(found: str, text: str) -> str:
-    pairs = enumerate(zip(found, text, strict=False))
-    at = next((at for at, (one, two) in pairs if one != two), min(len(found), len(text)))
-    return f"offset {at}: {found[at : at + 40]!r} instead of {text[at : at + 40]!r}"
+def _first(rendered: str, text: str) -> str:
+    pairs = enumerate(zip(rendered, text, strict=False))
+    at = next((at for at, (one, two) in pairs if one != two), min(len(rendered), len(text)))
+    return f"offset {at}: {rendered[at : at + 40]!r} instead of {text[at : at + 40]!r}"
 
 
 class Sglang:

@@ -61,9 +61,9 @@ def drift(server: str, case: Case) -> Drift:
     return found
 
 
-def line(server: str, found: Drift) -> str:
+def line(server: str, drift: Drift) -> str:
     """Returns what was counted, in words."""
     return (
-        f"replay {server}: {found.drifting:,} of {found.turns:,} trained turns with calls"
-        f" ({found.with_text:,} with text) are rendered differently once parsed and sent back"
+        f"replay {server}: {drift.drifting:,} of {drift.turns:,} trained turns with calls"
+        f" ({drift.with_text:,} with text) are rendered differently once parsed and sent back"
     )

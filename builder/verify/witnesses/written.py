@@ -57,7 +57,7 @@ def _examined(
 ) -> dict[str, Testimony]:
     verifier = verifier_for(reference, options)
     examine = Examination(names)
-    found: dict[str, Testimony] = {name: Testimony() for name in names}
+    asked: dict[str, Testimony] = {name: Testimony() for name in names}
     for row in rows:
         sample = row.sample
         if not isinstance(sample, Sample):
@@ -67,5 +67,5 @@ def _examined(
             continue
         results = examine(sample, verdict.text, verdict.spans, verifier.target)
         for name, item in testimonies(results, names).items():
-            found[name].merge(item)
-    return found
+            asked[name].merge(item)
+    return asked
