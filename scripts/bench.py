@@ -11,16 +11,20 @@ other in each round. The parts:
   `apply_chat_template(messages, tools=tools, tokenize=True)` in `datasets.map(num_proc)` over the
   finished samples. `fast` uses fastokens, which is hidden otherwise. `floor` only renders the
   samples with the template. `H, map alone` excludes start-up and loading
+- small: a build of data/, beyond the imports of transformers and datasets
+- stages: CPU seconds per MB of log in each stage of a build with one worker, and how much text
+  passes it
 - readers: MB of raw logs per CPU second, for each format in the corpus
 - scaling: one worker and two, the input and ten times the input
 - startup: the help of each command, and its work on a log of a few lines
 - peer: the Claude Code files through `teich convert` (https://pypi.org/project/teich), if PATH
   names its command; this script never installs it
 
-Seconds are wall-clock time including start-up. CPU seconds and memory cover all processes of a
-command, including workers; memory is the sum of their PSS, sampled ten times a second (less often
-if sampling is slow). Both are measured on Linux only. Not part of the tests, as timings depend on
-the machine.
+Figures are the median of the rounds, with the lowest and the highest. Seconds are wall-clock time
+including start-up; on a busy machine only CPU seconds can be compared. They and memory cover all
+processes of a command, including workers; memory is the sum of their PSS, sampled ten times a
+second (less often if sampling is slow). Both are measured on Linux only. Not part of the tests, as
+timings depend on the machine.
 """
 
 from __future__ import annotations
@@ -34,13 +38,23 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmark import part_peer, part_ratios, part_readers, part_scaling, part_startup
+from benchmark import (
+    part_peer,
+    part_ratios,
+    part_readers,
+    part_scaling,
+    part_small,
+    part_stages,
+    part_startup,
+)
 from benchmark.cost import Failed, adopt_orphans, end_on_sigterm
 from benchmark.logs import survey
 from benchmark.rounds import ROOT, Bench
 
 PARTS = {
     "ratios": part_ratios.run,
+    "stages": part_stages.run,
+    "small": part_small.run,
     "readers": part_readers.run,
     "scaling": part_scaling.run,
     "startup": part_startup.run,

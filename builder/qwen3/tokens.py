@@ -21,10 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from builder.parallel.host import is_own_process
 from builder.problem import UsageError
 
-WORTH_LOADING = 1 << 20
-"""Code points after which loading fastokens pays off."""
+WORTH_LOADING = 3 << 19
+"""Code points after which loading fastokens pays off: in the time, tokenizers encodes as many.
+
+A build of 7 MB of sessions (1.3 million code points of samples) takes a sixth less CPU without it.
+"""
 
 CHECKED = 128
 """One text (or piece of a long text) in this many is tokenised by both tokenizers."""
@@ -264,8 +268,16 @@ class Encoder:
         return _joined(map(self._ids_of_piece, self.pieces(text)))
 
     def _ids_of_piece(self, text: str) -> Ids:
-        ids = self._backend.encode(text, add_special_tokens=False).ids
-        return np.array(ids, dtype=np.uint32)
+        """Returns the ids of `tokenizers`.
+
+        Without offsets it takes a quarter less time: 7 % of a build without fastokens. There, it
+        asks for threads, of which a caller's program that forks would be warned.
+        """
+        if is_own_process():
+            (encoding,) = self._backend.encode_batch_fast([text], add_special_tokens=False)
+        else:
+            encoding = self._backend.encode(text, add_special_tokens=False)
+        return np.array(encoding.ids, dtype=np.uint32)
 
     def pieces(self, text: str) -> Iterator[str]:
         """Yields the text in pieces of about PIECE code points whose ids join to those of the text.

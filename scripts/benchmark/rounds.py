@@ -124,3 +124,9 @@ def ratios(one: Sequence[Cost], other: Sequence[Cost], of: Metric) -> list[float
     """Returns the quotients one / other of the rounds in which both are known."""
     pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
     return [first / second for first, second in pairs if first is not None and second]
+
+
+def differences(one: Sequence[Cost], other: Sequence[Cost], of: Metric) -> list[float]:
+    """Returns one - other of the rounds in which both are known."""
+    pairs = [(of(first), of(second)) for first, second in zip(one, other, strict=True)]
+    return [first - second for first, second in pairs if first is not None and second is not None]

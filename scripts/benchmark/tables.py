@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from benchmark.rounds import Costs, Metric, cpu, median, ratios, seconds
+from benchmark.cost import Cost
+from benchmark.rounds import Costs, Metric, cpu, ratios, seconds
 
 
 def show(title: str, rows: Sequence[Sequence[str]]) -> None:
@@ -29,13 +30,17 @@ def megabytes(value: float | None) -> str:
 
 
 def show_costs(title: str, found: Costs) -> None:
-    """Prints the medians of each command, and its peak memory over all rounds."""
-    rows = [["", "seconds", "CPU s", "peak MB"]]
+    """Prints the medians of each command with their spread, and its peak memory in all rounds."""
+    rows = [["", "CPU s", "seconds", "peak MB"]]
     for name, costs in found.items():
         most = max((cost.peak for cost in costs if cost.peak is not None), default=None)
-        times = number(median(costs, seconds)), number(median(costs, cpu))
+        times = (_costs(costs, of) for of in (cpu, seconds))
         rows.append([name, *times, megabytes(most)])
     show(title, rows)
+
+
+def _costs(costs: Sequence[Cost], of: Metric) -> str:
+    return spread([value for cost in costs if (value := of(cost)) is not None])
 
 
 def over(found: Costs, one: str, other: str, of: Metric = seconds) -> str:
@@ -43,20 +48,23 @@ def over(found: Costs, one: str, other: str, of: Metric = seconds) -> str:
     return spread(ratios(found[one], found[other], of))
 
 
-def spread(values: Sequence[float]) -> str:
+def spread(values: Sequence[float], digits: int = 2) -> str:
     """Formats the median, the lowest and the highest value."""
     if not values:
         return "-"
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    middle, low, high = (
+        number(value, digits) for value in (statistics.median(values), min(values), max(values))
+    )
+    return f"{middle} ({low} to {high})"
 
 
 def ratio_rows(found: Costs, wanted: Sequence[tuple[str, str, str]]) -> list[list[str]]:
-    """Returns rows for the pairs that were run: one / other by wall clock and CPU, the target."""
+    """Returns rows for the pairs that were run: one / other by CPU and wall clock, the target."""
     return [
-        [f"{one} / {other}", over(found, one, other), over(found, one, other, cpu), target]
+        [f"{one} / {other}", over(found, one, other, cpu), over(found, one, other), target]
         for one, other, target in wanted
         if one in found and other in found
     ]
 
 
-RATIO_HEADS = ["", "seconds", "CPU s", "target"]
+RATIO_HEADS = ["", "CPU s", "seconds", "target of CPU"]
