@@ -4,6 +4,7 @@ Needs the extra `conformance`; scripts/conformance.sh runs it on any machine.
 """
 
 import json
+from importlib import import_module
 from importlib.util import find_spec
 
 import jinja2
@@ -16,6 +17,7 @@ from support.conversations.strategies import MANY, fit
 from support.pages.differences import blocks
 from support.places import DATA
 from support.runs.builds import build
+from support.templates.published import text_of
 from support.templates.targets import ORIGINAL, with_template
 
 from builder.dataset.samples import read_sample
@@ -193,3 +195,29 @@ def test_a_list_of_texts_is_accepted_there_and_dropped_by_the_template(other, ve
     assert verifier.target.render(messages, []) == dropped
     with pytest.raises(jinja2.UndefinedError):
         with_template(ORIGINAL).render(messages, [])
+
+
+@pytest.fixture(scope="module", params=["Qwen3.5", "Qwen3.6", "Qwen3.8"])
+def with_xml(request):
+    """Returns a target with XML calls, and their renderer for it."""
+    module = {"Qwen3.5": "qwen35", "Qwen3.6": "qwen36", "Qwen3.8": "qwen38"}[request.param]
+    target = with_template(text_of(request.param))
+    kind = f"Qwen{module.removeprefix('qwen')}Renderer"
+    return target, getattr(import_module(f"renderers.{module}"), kind)(target.tokenizer)
+
+
+@pytest.mark.slow
+@MANY
+@given(fit, st.sampled_from(["drop", "keep"]))
+def test_targets_with_xml_calls(with_xml, conversation, reasoning):
+    target, other = with_xml
+    chosen = NormalizeOptions(control_tokens="neutralise", reasoning=reasoning, style=target.style)
+    dialogue = normalise(conversation, chosen).dialogue
+    if dialogue is None:
+        event("rejected")
+        return
+    sample = flatten(dialogue, target.style)
+    text = target.render_sample(sample)
+    tools = list(dialogue.tools) or None
+    for messages in (sample.rows, structured(dialogue, target.style)):
+        assert target.decode(other.render_ids(messages, tools=tools)) == text
