@@ -14,8 +14,9 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.distribution import install_line
-from builder.jsonio import dumps, loads
+from builder.jsonio import loads
 from builder.problem import UsageError
+from builder.qwen3.dialect import Signatures, signatures
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.verify.schemas import BrokenSchemaFault, violations
@@ -222,28 +223,32 @@ class XGrammar:
             matcher = self._xgrammar.GrammarMatcher(grammar, terminate_without_stop_token=True)
             if matcher.accept_string(item.body) and matcher.is_completed():
                 continue
-            if self._model == "qwen_3_5" and (difference := _difference(item.meant)):
+            if self._model == "qwen_3_5" and (
+                difference := _difference(item.meant, signatures(case.sample.definitions))
+            ):
                 raise NotAskedError(difference)
             called = ", ".join(name for name, _ in item.meant)
             return f"its grammar does not allow this turn (calls: {called[:80]})"
         return None
 
 
-def _difference(meant: Sequence[tuple[str, Json]]) -> str | None:
+def _difference(meant: Sequence[tuple[str, Json]], known: Signatures) -> str | None:
     """Returns what its grammar for XML calls is known to refuse of these, or None.
 
     docs/differences.md says why the template's text is right.
     """
-    if any(not arguments for _, arguments in meant):
-        return "its grammar has no call without arguments"
-    if any('{"' in dumps(value) for _, arguments in meant for value in _values(arguments)):
-        return "its grammar refuses objects without a schema of their own"
+    for name, arguments in meant:
+        if not isinstance(arguments, dict) or not arguments:
+            return "its grammar has no call without arguments"
+        schemas = known.get(name, {})
+        if any(value and _is_open(schemas.get(key)) for key, value in arguments.items()):
+            return "its grammar refuses elements of an array without `items`"
     return None
 
 
-def _values(arguments: Json) -> list[Json]:
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return [value for value in values if isinstance(value, dict | list)]
+def _is_open(schema: Json) -> bool:
+    """Returns whether a schema is that of an array, and says nothing about its elements."""
+    return isinstance(schema, dict) and schema.get("type") == "array" and "items" not in schema
 
 
 def _against_schema(definition: str | None, arguments: dict[str, Json]) -> None:
