@@ -38,7 +38,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     one_or_many,
 )
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_records import unknown_message
 from builder.sources.source import Source
 from builder.sources.sqlite_file import read_sessions, session_sizes, tables
@@ -79,13 +79,11 @@ def read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
         yield from read_sessions(source, _THREADS, _stored)
         return
-    names: Counter[str] = Counter()
-    for record in objects(source.records(), "a thread that is "):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            where, value = record
-            yield from _thread(value, name_or_none(value.get("id")) or where, where, names)
+    yield from read_objects(source, _exported, "a thread that is ")
+
+
+def _exported(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
+    return _thread(value, name_or_none(value.get("id")) or where, where, names)
 
 
 def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iterator[Event]:

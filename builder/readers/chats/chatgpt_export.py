@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from builder.conversation import (
     Content,
     Context,
+    Conversation,
     Event,
-    Ignored,
     Json,
     Media,
     Message,
@@ -28,7 +29,6 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import JsonFault, loads
-from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import as_harness, media_of
@@ -39,7 +39,7 @@ from builder.readers.toolkit.narrow import (
     name_of,
     name_or_none,
 )
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
 NAME = "chatgpt-export"
@@ -67,20 +67,14 @@ def _mapping(value: dict[str, Json]) -> dict[str, Json]:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of an export."""
-    names: Counter[str] = Counter()
-    for record in objects(source.records(), "a conversation that is "):
-        if isinstance(record, Problem):
-            yield record
-            continue
-        where, value = record
-        if "mapping" not in value and isinstance(value.get("raw_provider_payload"), dict):
-            value = as_dict(value["raw_provider_payload"])
-        yield from _conversation(source, where, value, names)
+    yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
 
 
 def _conversation(
     source: Source, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
+    if "mapping" not in value and isinstance(value.get("raw_provider_payload"), dict):
+        value = as_dict(value["raw_provider_payload"])
     mapping = as_dict(value.get("mapping"))
     reading = _Reading()
     nodes = {name: reading.node(as_dict(item)) for name, item in mapping.items()}
@@ -97,12 +91,10 @@ def _conversation(
         context=Context.lacking(reading.missing),
         changes=dict(sorted(reading.changes.items())),
     )
-    found = False
-    for conversation in chat_conversations(chat, nodes, current, names):
-        found = True
-        yield replace(conversation, messages=tuple(_paired(conversation.messages)))
-    if not found:
-        yield Ignored("no_messages")
+    for event in chat_conversations(chat, nodes, current, names):
+        if isinstance(event, Conversation):
+            event = replace(event, messages=tuple(_paired(event.messages)))  # noqa: PLW2901 - completed
+        yield event
 
 
 def _newest(mapping: dict[str, Json]) -> str | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from builder.conversation import (
     Content,
     Context,
     Data,
     Event,
-    Ignored,
     Json,
     Media,
     Message,
@@ -25,7 +25,6 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
@@ -37,7 +36,7 @@ from builder.readers.toolkit.narrow import (
     name_of,
     name_or_none,
 )
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
 NAME = "claude-ai-export"
@@ -65,12 +64,7 @@ def _is_design(value: dict[str, Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of an export."""
-    names: Counter[str] = Counter()
-    for record in objects(source.records(), "a conversation that is "):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _conversation(source, *record, names)
+    yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
 
 
 def _conversation(
@@ -101,12 +95,8 @@ def _conversation(
         model=name_of(value, "model"),
         context=Context.lacking(_BASE),
     )
-    found = False
-    for conversation in chat_conversations(chat, nodes, last, names):
-        found = True
-        yield conversation
-    if not found:
-        yield Ignored("no_messages")
+    current = name_or_none(value.get("current_leaf_message_uuid"))
+    yield from chat_conversations(chat, nodes, current if current in nodes else last, names)
 
 
 def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:

@@ -14,6 +14,7 @@ from builder.conversation import (
     Content,
     Context,
     Event,
+    Ignored,
     Json,
     Media,
     Message,
@@ -98,14 +99,14 @@ def read(source: Source) -> Iterator[Event]:
         model=name_of(as_dict(document.get("lastUsedModel")), "identifier"),
         context=Context.lacking(missing),
     )
-    conversations = list(chat_conversations(chat, nodes, parent, Counter()))
-    if not conversations:
+    first, *others = chat_conversations(chat, nodes, parent, Counter())
+    if isinstance(first, Ignored):
         if records:
             yield Problem("no_messages", "file", "the conversation has no text", records=records)
         return
-    yield replace(conversations[0], records=0)
+    yield replace(first, records=0)
     yield Used(records)
-    yield from conversations[1:]
+    yield from others
 
 
 def _system(document: dict[str, Json]) -> str:

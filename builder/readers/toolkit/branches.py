@@ -11,7 +11,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from builder.conversation import REPEAT, Context, Conversation, Json, Message, Text, ToolCall
+from builder.conversation import (
+    REPEAT,
+    Context,
+    Conversation,
+    Ignored,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+)
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.places import unique_name
@@ -51,10 +60,11 @@ class Chat:
 
 def chat_conversations(
     chat: Chat, nodes: Mapping[str, ChatNode], current: str | None, names: Counter[str]
-) -> Iterator[Conversation]:
+) -> Iterator[Conversation | Ignored]:
     """Yields the conversation that ends at the current message, and the abandoned branches.
 
-    The first one counts the chat as one record. `current` None or unknown: the last leaf.
+    The first one counts the chat as one record; a chat without messages is ignored. `current` None
+    or unknown: the last leaf.
     """
     targets: set[str] = set()
     records = 1
@@ -81,6 +91,8 @@ def chat_conversations(
             version=chat.version,
         )
         records = 0
+    if records:
+        yield Ignored("no_messages")
 
 
 def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[list[str], bool]]:

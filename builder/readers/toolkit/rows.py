@@ -59,6 +59,16 @@ def objects(
             yield Problem("not_object", record.where, detail)
 
 
+def read_objects(source: Source, row: Row, prefix: str = "") -> Iterator[Event]:
+    """Yields the events of each record, or a Problem if it is not an object (see `objects`)."""
+    names: Counter[str] = Counter()
+    for record in objects(source.records(), prefix):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            yield from row(*record, names)
+
+
 def read_each(
     row: Callable[[str, dict[str, Json], Counter[str]], Event],
     columns: Collection[str] = frozenset(),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from builder.conversation import Context, Event, Ignored, Json, Message, Part, Text, ToolCall
 from builder.problem import Problem
 from builder.readers.agents.kiro.parts import model_id, result, stand_in
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_records import unknown_message
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows, tables
@@ -55,12 +56,7 @@ def _turns(value: dict[str, Json]) -> list[dict[str, Json]]:
 
 def read_values(source: Source, format_name: str) -> Iterator[Event]:
     """Yields the conversations in a file of them."""
-    names: Counter[str] = Counter()
-    for record in objects(source.records()):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            yield from _conversation(*record, names, format_name)
+    yield from read_objects(source, partial(_conversation, format_name))
 
 
 def read_database(source: Source, format_name: str) -> Iterator[Event]:
@@ -82,7 +78,7 @@ def _rows(source: Source, format_name: str) -> Iterator[Event]:
                 yield Ignored("superseded")
             newest[name] = (where, value)
     for where, value in newest.values():
-        yield from _conversation(where, value, names, format_name)
+        yield from _conversation(format_name, where, value, names)
 
 
 def _values(
@@ -99,7 +95,7 @@ def _values(
 
 
 def _conversation(
-    where: str, value: dict[str, Json], names: Counter[str], format_name: str
+    format_name: str, where: str, value: dict[str, Json], names: Counter[str]
 ) -> Iterator[Event]:
     """Yields the conversation in a value: turns of user and assistant, whose key is their kind."""
     session = as_str(value.get("conversation_id")) or where

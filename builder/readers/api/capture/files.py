@@ -6,6 +6,7 @@ stream; `builder.readers.api.capture.envelope` opens the records.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -62,9 +63,32 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
     elif kind == "text" and is_stream(source.head.decode("utf-8", "replace")):
         yield from _stream_lines(source)
     elif kind == "json" and (inside := _listed_exchanges(source.document())) is not None:
-        yield from source.counted(inside)
+        yield from (_attached(source, item) for item in source.counted(inside))
     else:
         yield from source.records()
+
+
+def _attached(source: Source, record: Record) -> Record:
+    """Returns an entry of a HAR file with the bodies that Playwright keeps in files beside it."""
+    value = as_dict(record.value)
+    found: dict[str, Json] = {}
+    for side, key in (("request", "postData"), ("response", "content")):
+        body = as_dict(as_dict(value.get(side)).get(key))
+        name = body.get("_file")
+        if isinstance(name, str) and "text" not in body:
+            text = {"text": _file_text(source, name), "encoding": "base64"}
+            kept = {one: item for one, item in body.items() if one != "_file"}
+            found[side] = {**as_dict(value[side]), key: {**kept, **text} if text["text"] else kept}
+    return replace(record, value={**value, **found}) if found else record
+
+
+def _file_text(source: Source, name: str) -> str:
+    """Returns the bytes of a file beside the source in Base64; "" if there is none."""
+    other = source.sibling(name)
+    with suppress(*STREAM_ERRORS):
+        data = other.whole() if other is not None else b""
+        return base64.b64encode(data[: source.max_record_bytes]).decode()
+    return ""
 
 
 def _listed_exchanges(document: Json | Problem) -> list[Json] | None:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from builder.conversation import (
     Context,
     Event,
-    Ignored,
     Json,
     Media,
     Message,
@@ -126,12 +125,7 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
         context=Context.lacking(base),
         outcome=_outcome(values.get(last or "", {})),
     )
-    found = False
-    for conversation in chat_conversations(chat, nodes, last, names):
-        found = True
-        yield conversation
-    if not found:
-        yield Ignored("no_messages")
+    yield from chat_conversations(chat, nodes, last, names)
 
 
 def _outcome(answer: dict[str, Json]) -> dict[str, Json] | None:
