@@ -3,6 +3,7 @@
 A command without a comparison fails here.
 """
 
+import ast
 import asyncio
 import html
 import json
@@ -13,7 +14,7 @@ import urllib.request
 
 import pytest
 from aiohttp import web
-from support.places import DATA
+from support.places import DATA, ROOT
 from support.runs.builds import files
 from support.runs.commands import run
 
@@ -215,6 +216,40 @@ def same_diff(built, folder, _):
     other = folder / "other.jsonl"
     other.write_text(json.dumps(rows[0]) + "\n")
     assert printed("diff", built, other, code=1) == builder.diff_datasets(built, rows).to_json()
+
+
+JOBS = (
+    "audit",
+    "build",
+    "capture",
+    "collect",
+    "export",
+    "push",
+    "readers",
+    "report",
+    "verify",
+    "view",
+)
+"""The rooms whose work a command does through the API."""
+
+PRINTED = {
+    "as_json", "drifts", "left_out_line", "line", "lines", "preloading", "result", "servers_named",
+    "testimonies", "witnesses_named", "worst",
+}  # fmt: skip
+"""Functions of these rooms that put results into words, or prepare the process."""
+
+
+def test_commands_call_the_api_and_no_job_of_a_room():
+    called = {
+        (path.name, item.name)
+        for path in sorted((ROOT / "builder" / "cli").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[1:2]
+        for item in node.names
+        if node.module.split(".")[1] in JOBS and item.name.islower()
+    }
+    assert not {(file, name) for file, name in called if name not in PRINTED}
+    assert {name for _, name in called} == PRINTED, "others are not needed"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
