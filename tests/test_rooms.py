@@ -161,3 +161,9 @@ def test_what_tests_share_is_in_the_rooms_of_support():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rooms = {path.parent.name for path in (tests / "support").glob("*/__init__.py")}
     assert rooms == set(re.findall(r"`support/(\w+)/`", page))
+
+
+def test_no_two_test_modules_have_one_name():
+    """pytest imports them by their names alone, and refuses the second in a run of both."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
