@@ -18,7 +18,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,25 +43,33 @@ _SLOW = re.compile(
 
 _NAMES = {
     "read": ("Read", "read_file", "ReadFile", "read", "view", "text_editor", "file_editor",
-             "str_replace_editor", "developer__text_editor"),
+             "str_replace_editor", "developer__text_editor", "read_files"),
     "bash": ("Bash", "bash", "run_shell_command", "exec_command", "shell_command", "shell",
              "Shell", "terminal", "execute_bash", "developer__shell", "local_shell",
-             "run_command"),
+             "run_command", "run_commands", "Execute", "run_terminal_command"),
     "edit": ("Edit", "edit", "replace", "edit_file", "StrReplaceFile", "apply_patch",
-             "str_replace"),
-    "write": ("Write", "write", "write_file", "WriteFile", "create"),
+             "str_replace", "editor", "search_replace"),
+    "write": ("Write", "write", "write_file", "WriteFile", "create", "editor", "Create"),
     "skill": ("Skill", "skill", "activate_skill"),
-    "agent": ("Agent", "Task", "task", "agent", "spawn_agent"),
+    "agent": ("Agent", "Task", "task", "agent", "spawn_agent", "spawn_subagent"),
 }  # fmt: skip
 """Names that agents give to the tool for each action."""
 _ALIASES = {
-    "path": ("file_path", "absolute_path", "filePath", "path", "filename", "target_file"),
-    "command": ("command", "cmd", "script"),
-    "old": ("old_string", "oldString", "old_str", "oldText"),
-    "new": ("new_string", "newString", "new_str", "newText"),
-    "content": ("content", "contents", "text", "file_text"),
-}
+    "path": ("file_path", "absolute_path", "filePath", "filepath", "path", "filename",
+             "target_file", "files"),
+    "command": ("command", "cmd", "script", "commands"),
+    "prompt": ("prompt", "task"),
+    "old": ("old_string", "oldString", "old_str", "oldText", "old_text"),
+    "new": ("new_string", "newString", "new_str", "newText", "new_text"),
+    "content": ("content", "contents", "text", "file_text", "new_text"),
+}  # fmt: skip
 """Names that tools give to each argument."""
+_LISTS: dict[str, Callable[[Any], Any]] = {
+    "command": lambda value: ["bash", "-lc", value],
+    "commands": lambda value: [value],
+    "files": lambda value: [{"path": value}],
+}
+"""What an argument of these names is if it is a list."""
 _EDITORS = ("file_editor", "str_replace_editor", "developer__text_editor", "text_editor")
 _LEAST = {"boolean": False, "integer": 1, "number": 1, "array": [], "object": {}}
 
@@ -186,8 +194,8 @@ def _arguments(tool: Tool, wanted: Body) -> Body:
             if key in properties or schema.get("additionalProperties") is not False:
                 found[key] = value
         elif name is not None:
-            is_list = key == "command" and properties[name].get("type") == "array"
-            found[name] = ["bash", "-lc", value] if is_list else value
+            is_list = properties[name].get("type") == "array"
+            found[name] = _LISTS.get(name, lambda value: value)(value) if is_list else value
     if "edits" in properties and "old" in wanted and not set(_ALIASES["old"]) & set(found):
         inner = (properties["edits"].get("items") or {}).get("properties") or {}
         old = next((name for name in _ALIASES["old"] if name in inner), "oldText")

