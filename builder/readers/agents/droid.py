@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Context,
     Data,
     Event,
     Json,
+    Media,
     Message,
     Part,
     Text,
@@ -26,6 +27,7 @@ from builder.readers.api.anthropic.blocks import read_message
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_str, name_of, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
@@ -42,6 +44,11 @@ _STATE = frozenset({
 """Records that are in no request."""
 _INJECTED = ("<system-reminder>", "Contents of ")
 _REMINDER_END = "</system-reminder>"
+_SENT = {
+    "Create": "The file {} has been created successfully.",
+    "Edit": "The file {} has been updated successfully.",
+}
+"""What is sent for the result of a tool, of which the log has an object for the screen (0.225)."""
 
 
 def recognise(source: Source) -> str | None:
@@ -118,6 +125,7 @@ class _Log:
     model: str | None = None
     turn: str | None = None
     last_text: str = ""
+    names: dict[str | None, str] = field(default_factory=dict)
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
     def add(self, where: str, value: dict[str, Json]) -> str:
@@ -175,7 +183,11 @@ class _Log:
 
     def _message(self, where: str, value: dict[str, Json]) -> None:
         role = as_str(value.get("role"))
-        for message in read_message(value):
+        messages = read_message(value)
+        results = [part for item in messages for part in item.parts if isinstance(part, ToolResult)]
+        if len(results) > 1 and any(isinstance(part, Media) for r in results for part in r.content):
+            self.missing |= {"history"}  # calls beside that of an image may not be sent again
+        for message in messages:
             if message.role == "assistant":
                 self._answer(where, message.parts)
             elif role == "user" and message.role == "user":
@@ -184,7 +196,20 @@ class _Log:
                 )
                 self._other(Message("user", parts, unknown=message.unknown), where)
             else:
-                self._other(message, where)
+                self._other(replace(message, parts=tuple(map(self._sent, message.parts))), where)
+
+    def _sent(self, part: Part) -> Part:
+        """Returns a result as it was sent; one whose text is not known leaves a gap."""
+        texts = part.content if isinstance(part, ToolResult) else ()
+        text = texts[0].text if len(texts) == 1 and isinstance(texts[0], Text) else ""
+        shown = as_dict(json_in_text(text)) if text.startswith('{"success":true,') else {}
+        if not isinstance(part, ToolResult) or "file_path" not in shown:
+            return part
+        wording = _SENT.get(self.names.get(part.call_id, ""))
+        if wording is None:
+            self.missing |= {"history"}
+            return part
+        return replace(part, content=(Text(wording.format(as_str(shown["file_path"]))),))
 
     def _text(self, where: str, role: str, text: str) -> None:
         if role == "assistant":
@@ -210,6 +235,7 @@ class _Log:
         """Adds a row of an answer: rows in a row are one response, without an id of it."""
         if not parts:
             return
+        self.names |= {part.id: part.name for part in parts if isinstance(part, ToolCall)}
         self.turn = self.turn or where
         context = Context.lacking(self.missing)
         message = Message("assistant", parts, self.turn, context=context)
@@ -233,6 +259,7 @@ READER = Reader(
     ),
     evidence=("files", "parsers"),
     recognise=recognise,
+    checked="0.225.2",
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,
     read=read,

