@@ -27,6 +27,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.agents.grok_updates import is_update, read_updates
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -83,6 +84,13 @@ def recognise(source: Source) -> str | None:
         return None
     if any(map(_is_row, source.peek.objects)):
         return "rows with type and content only"
+    return "a session's notifications" if any(map(is_update, source.peek.objects)) else None
+
+
+def unsettled(source: Source) -> str | None:
+    """Returns why the meaning of a session's notifications alone is not settled."""
+    if source.peek.kind != "folder" and any(map(is_update, source.peek.objects)):
+        return "updates.jsonl has results as the screen got them, not as the model read them"
     return None
 
 
@@ -104,6 +112,9 @@ def _is_old(value: dict[str, Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session."""
+    if source.peek.kind != "folder" and any(map(is_update, source.peek.objects)):
+        yield from read_updates(source, NAME)
+        return
     session = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
     rows = source
     files = {member.name: member for member in source.members}
@@ -287,6 +298,7 @@ READER = Reader(
     ),
     evidence=("source", "files"),
     recognise=recognise,
+    unsettled=unsettled,
     checked="1.0.41",
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
     is_agent=True,
