@@ -37,7 +37,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.rows import missing_records
+from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.unknown_records import carries_content
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
@@ -136,22 +136,20 @@ def _lines(
     found: list[_Row] = []
     lost: list[Problem] = []
     fault: Problem | None = None
-    for record in records:
+    for record in objects(records):
         if isinstance(record, Problem):
             fault = record
             yield record
             continue
-        item = record.value
-        if not isinstance(item, dict):
-            yield Problem("not_object", record.where, f"a {type(item).__name__}")
-        elif isinstance(item.get("content"), str | list) and "role" in item:
+        where, item = record
+        if isinstance(item.get("content"), str | list) and "role" in item:
             if fault is not None and found:  # the lost record may have been a message
                 lost.append(fault)
                 fault = None
-            found.append(_row(record.where, item, item["content"], item.get("metadata")))
+            found.append(_row(where, item, item["content"], item.get("metadata")))
         elif "working_dir" not in item and carries_content(item):
             kind = as_str(item.get("type")) or "record"
-            found.append(_row(record.where, {"role": "user"}, [{"type": f"{kind} record"}], None))
+            found.append(_row(where, {"role": "user"}, [{"type": f"{kind} record"}], None))
         else:
             yield Ignored("metadata")
     yield from _conversations(session, found, len(found), model, missing_records(lost))

@@ -29,6 +29,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.tags import call_of
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
@@ -128,17 +129,15 @@ def read(source: Source) -> Iterator[Event]:
     fault: Problem | None = None
     names: Counter[str] = Counter()
     rest: Counter[str] = Counter()
-    for record in source.records():
+    for record in objects(source.records()):
         if isinstance(record, Problem):
             fault = record
             yield record
             continue
-        item = as_dict(record.value)
-        if not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, f"a {type(record.value).__name__}")
-        elif item.keys() >= _CONVERTED:
+        where, item = record
+        if item.keys() >= _CONVERTED:
             detail = "columns converted by the Hub leave turns out: read the raw file"
-            yield Problem("unverified_format", record.where, detail)
+            yield Problem("unverified_format", where, detail)
         elif item.get("type") == "session":
             if session is not None:
                 yield from session.events()
@@ -150,7 +149,7 @@ def read(source: Source) -> Iterator[Event]:
             if fault is not None:  # the lost record may have been a message
                 session.problems.append(replace(fault, records=0))
                 fault = None
-            session.take(record.where, as_dict(item["message"]))
+            session.take(where, as_dict(item["message"]))
         else:
             rest[unknown_code(item.get("type"))] += 1
             if session is not None and carries_content(item):

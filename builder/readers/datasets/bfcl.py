@@ -37,6 +37,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import not_object
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 
@@ -107,7 +108,7 @@ def read(source: Source) -> Iterator[Event]:
         elif isinstance(item.value, dict):
             yield Problem("unknown_shape", where, "neither an entry nor a ground truth")
         else:
-            yield Problem("not_object", where, "the row is not a JSON object")
+            yield not_object(item, "the row is ")
     names: Counter[str] = Counter()
     for where, row in questions:
         answer = answers.pop(as_str(row["id"]), None)

@@ -23,6 +23,7 @@ from builder.readers import Reader
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
 from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
+from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
@@ -64,7 +65,7 @@ def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the record is not a JSON object")
+            yield not_object(record, "the record is ")
         elif not spec.is_grouped:
             yield _conversation(spec, [record], record.where, names)
         elif (name := value_at(spec.conversation.id, record.value)) in (None, ""):

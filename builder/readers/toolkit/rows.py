@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, overload
 
-from builder.conversation import Conversation, Event, Json
+from builder.conversation import Conversation, Event, Ignored, Json
 from builder.problem import Problem
 from builder.readers.toolkit.outcomes import with_outcome
 from builder.readers.toolkit.places import unique_name
@@ -32,31 +32,46 @@ def read_rows(source: Source, row: Row, columns: Collection[str] = frozenset()) 
     """
     known = ROW_COLUMNS.union(columns)
     names: Counter[str] = Counter()
-    for record in source.records():
+    for record in objects(source.records(), "the row is "):
         if isinstance(record, Problem):
             yield record
-        elif not isinstance(record.value, dict):
-            yield Problem("not_object", record.where, "the row is not a JSON object")
         else:
-            found = row(record.where, record.value, names)
-            yield from count_columns(with_outcome(found, record.value), record.value, known)
+            where, value = record
+            yield from count_columns(with_outcome(row(where, value, names), value), value, known)
+
+
+@overload
+def objects(
+    records: Iterable[Record | Problem], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Json]] | Problem]: ...
+
+
+@overload
+def objects(
+    records: Iterable[Record | Problem | Ignored], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Json]] | Problem | Ignored]: ...
 
 
 def objects(
-    records: Iterable[Record | Problem], prefix: str = ""
-) -> Iterator[tuple[str, dict[str, Json]] | Problem]:
+    records: Iterable[Record | Problem | Ignored], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Json]] | Problem | Ignored]:
     """Yields place and value of each record, or a Problem if the value is not an object.
 
-    `prefix` is the beginning of the Problem's detail, e.g. "an event is ".
+    `prefix` is the beginning of the Problem's detail, e.g. "an event is ". What could not be
+    decoded, or is ignored, is yielded as it is.
     """
     for record in records:
-        if isinstance(record, Problem):
+        if not isinstance(record, Record):
             yield record
         elif isinstance(record.value, dict):
             yield record.where, record.value
         else:
-            detail = f"{prefix}a {type(record.value).__name__}"
-            yield Problem("not_object", record.where, detail)
+            yield not_object(record, prefix)
+
+
+def not_object(record: Record, prefix: str = "") -> Problem:
+    """Returns the problem of a record that is not an object."""
+    return Problem("not_object", record.where, f"{prefix}a {type(record.value).__name__}")
 
 
 def read_objects(source: Source, row: Row, prefix: str = "") -> Iterator[Event]:
@@ -108,14 +123,19 @@ class SeparateMessages:
         return self.first if self.first == self.last else f"{self.first} to {self.last}"
 
 
-def collected(records: Iterable[Record | Problem], collector: Collector) -> Iterator[Event]:
+def collected(
+    records: Iterable[Record | Problem], collector: Collector, shapes: tuple[type, ...] = (dict,)
+) -> Iterator[Event]:
     """Yields the events of records that form conversations together.
 
-    A record that is a whole conversation may have its outcome next to the messages.
+    A record has one of the shapes, else it is a Problem. A record that is a whole conversation may
+    have its outcome next to the messages.
     """
     for record in records:
         if isinstance(record, Problem):
             yield record
+        elif not isinstance(record.value, shapes):
+            yield not_object(record, "a record is ")
         else:
             for event in collector.take(record):
                 own = isinstance(event, Conversation) and event.record == record.where

@@ -42,6 +42,7 @@ from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.rows import not_object
 from builder.sources.source import Record, Source
 
 _END = "cost-state"
@@ -151,7 +152,7 @@ class _Log:
                 self.lost = at if self.lost is None else self.lost
                 yield item
             elif not isinstance(item.value, dict):
-                yield Problem("not_object", item.where, f"a bare {type(item.value).__name__}")
+                yield not_object(item)
             else:
                 self._add(at, item.where, item.value)
 

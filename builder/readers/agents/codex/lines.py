@@ -14,6 +14,7 @@ from builder.conversation import Json, Text
 from builder.problem import Problem
 from builder.readers.agents.codex import items
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.rows import not_object
 from builder.sources.source import Record
 
 KINDS = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
@@ -38,7 +39,7 @@ def line_of(record: Record) -> RolloutLine | Problem:
     """Returns the record as a line; bare items and the oldest header get a kind."""
     value = record.value
     if not isinstance(value, dict):
-        return Problem("not_object", record.where, f"a line that is a {type(value).__name__}")
+        return not_object(record, "a line that is ")
     kind = as_str(value.get("type"))
     payload = value.get("payload")
     if isinstance(payload, dict):

@@ -280,34 +280,32 @@ class _Session:
 def _event_log(source: Source) -> Iterator[Event]:
     session: _Session | None = None
     names: Counter[str] = Counter()
-    for record in source.records():
+    for record in objects(source.records()):
         session = session or _Session(source.name)
         if isinstance(record, Problem):
             session.fault = record
             yield record
             continue
-        item = record.value
-        if not isinstance(item, dict):
-            yield Problem("not_object", record.where, f"a {type(item).__name__}")
-            continue
+        where, item = record
         if _is_metadata(item) and (name := as_str(item["sessionId"])) != session.id:
             if session.now.messages:  # another session in one file
                 yield from session.events(names)
                 session = _Session(name)
             session.id = name
-        session.apply(record.where, item)
+        session.apply(where, item)
     if session is not None:
         yield from session.events(names)
 
 
 def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     session = _Session(as_str(document.get("sessionId")) or source.name)
-    for record in source.counted(as_list(document["messages"])):
-        if isinstance(record.value, dict):
-            session.apply(record.where, {"id": record.where, **record.value})
+    for record in objects(source.counted(as_list(document["messages"]))):
+        if isinstance(record, Problem):
+            session.fault = record
+            yield record
         else:
-            session.fault = Problem("not_object", record.where, f"a {type(record.value).__name__}")
-            yield session.fault
+            where, item = record
+            session.apply(where, {"id": where, **item})
     written = session.now.messages.values()
     if (
         "kind" not in document

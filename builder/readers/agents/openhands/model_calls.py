@@ -28,7 +28,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import assistant_parts, chat_message, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.once import once
-from builder.sources.source import Record, Source
+from builder.sources.source import Source
 
 
 def is_llm_log(item: dict[str, Json]) -> bool:
@@ -40,14 +40,13 @@ def is_llm_log(item: dict[str, Json]) -> bool:
     )
 
 
-def llm_log(record: Record) -> Event:
+def llm_log(where: str, log: dict[str, Json]) -> Event:
     """Returns the conversation of one logged model call: its request and its answer.
 
     For models without function calling, the log also contains the parsed calls: `fncall_messages`
     and `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so
     the context is `logged` instead of `proven`. Each earlier answer has a log of its own.
     """
-    log = as_dict(record.value)
     names = ("fncall_messages", "raw_messages")  # the parsed calls
     name = next((name for name in names if isinstance(log.get(name), list)), "messages")
     found = [
@@ -61,17 +60,17 @@ def llm_log(record: Record) -> Event:
         answer = as_dict(as_dict(choices[0]).get("message"))
         found.append(Message("assistant", assistant_parts(answer)))
     else:
-        problems = (Problem("no_response", record.where, "the model call has no answer", 0),)
+        problems = (Problem("no_response", where, "the model call has no answer", 0),)
     if not found:
-        return Problem("no_messages", record.where, "the model call contains no messages")
+        return Problem("no_messages", where, "the model call contains no messages")
     tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
     is_sent = name == "messages" and isinstance(tools, list)
     context = Context("proven" if is_sent else "logged")
     if not isinstance(tools, list):
         context = Context("partial", ("tools",))
     return Conversation(
-        id=as_str(response.get("id"))[:200] or record.where,
-        record=record.where,
+        id=as_str(response.get("id"))[:200] or where,
+        record=where,
         messages=tuple(with_session_keys(FAMILY, with_place_keys(found), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),

@@ -32,6 +32,7 @@ from builder.readers.agents.openhands.views import FINISH, Segments, ViewEntry, 
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
+from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
@@ -85,18 +86,16 @@ def read(source: Source) -> Iterator[Event]:
     session = _Session("session", source.name)
     ignored_events: Counter[str] = Counter()
     used = 0
-    for record in _records(source):
+    for record in objects(_records(source), "an event is "):
         if isinstance(record, Problem | Ignored):
             yield record
-        elif not isinstance(record.value, dict):
-            yield Problem(
-                "not_object", record.where, f"an event is a {type(record.value).__name__}"
-            )
-        elif "history" in record.value:
-            yield from _row(record, record.value, names, source.name)
-        elif is_llm_log(record.value):
-            yield llm_log(record)
-        elif code := session.take(record.value, record.where):
+            continue
+        where, value = record
+        if "history" in value:
+            yield from _row(where, value, names, source.name)
+        elif is_llm_log(value):
+            yield llm_log(where, value)
+        elif code := session.take(value, where):
             ignored_events[code] += 1
         else:
             used += 1
@@ -123,18 +122,18 @@ def _records(source: Source) -> Iterator[Record | Problem | Ignored]:
         yield from source.records()
 
 
-def _row(record: Record, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
+def _row(where: str, row: dict[str, Json], names: Counter[str], scope: str) -> Iterator[Event]:
     """Yields the conversations of a row of an evaluation or of the issue resolver."""
     issue = as_dict(row.get("issue"))
     name = as_str(row.get("instance_id")) or f"issue {issue.get('number')}"
     session = _Session(unique_name(name[:200], names), scope)
     for item in as_list(row.get("history")):
         for event in item if isinstance(item, list) else [item]:
-            session.take(as_dict(event), record.where)
+            session.take(as_dict(event), where)
     config = as_dict(as_dict(row.get("metadata")).get("llm_config"))
     session.main.model = session.main.model or name_or_none(config.get("model"))
     session.main.outcome.update(_outcome(row))
-    yield from session.events(1, where=record.where)
+    yield from session.events(1, where=where)
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:

@@ -99,21 +99,19 @@ def read(source: Source) -> Iterator[Event]:
     session = Segments("session", source.name, atomic=True)
     silent: Counter[str] = Counter()
     used = 0
-    for record in _records(source, session):
+    for record in objects(_records(source, session), "an event is "):
         if isinstance(record, Problem | Ignored):
             if isinstance(record, Problem):
                 session.lose(1)
             yield record
-        elif not isinstance(record.value, dict):
-            yield Problem(
-                "not_object", record.where, f"an event is a {type(record.value).__name__}"
-            )
-        elif is_llm_log(record.value):
-            yield llm_log(record)
-        elif code := _take(session, record.value, record.where):
+            continue
+        where, value = record
+        if is_llm_log(value):
+            yield llm_log(where, value)
+        elif code := _take(session, value, where):
             silent[code] += 1
         else:
-            session.places.append(record.where)
+            session.places.append(where)
             used += 1
     yield from ignored(silent)
     if used:

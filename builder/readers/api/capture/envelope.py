@@ -37,6 +37,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
+from builder.readers.toolkit.rows import not_object
 from builder.sources.source import Record
 
 REQUEST_KEYS = (
@@ -146,7 +147,7 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
     """
     value = record.value
     if not isinstance(value, dict):
-        return Problem("not_object", record.where, f"a record that is a {type(value).__name__}")
+        return not_object(record, "a record that is ")
     try:
         opened = (
             _from_gateway(record.where, value)

@@ -25,6 +25,7 @@ from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.rows import not_object
 from builder.sources.source import Record, Source
 from builder.sources.zip_file import first_name, member, members, sizes
 
@@ -122,7 +123,7 @@ def _decode(source: Source, data: bytes, where: str) -> Json | Problem:
 def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     sample = record.value
     if not isinstance(sample, dict):
-        yield Problem("not_object", record.where, f"a sample is a {type(sample).__name__}")
+        yield not_object(record, "a sample is ")
         return
     transcript = as_dict(sample.get("transcript"))  # 2024: contains events and texts
     texts = Texts({**as_dict(transcript.get("content")), **as_dict(sample.get("attachments"))})

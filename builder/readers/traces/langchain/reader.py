@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_str, name_of
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import SeparateMessages, collected
+from builder.readers.toolkit.rows import SeparateMessages, collected, not_object
 from builder.readers.traces.any_vendor.parts import decoded
 from builder.readers.traces.any_vendor.requests import tools_of
 from builder.readers.traces.langchain import langgraph_store
@@ -68,7 +68,7 @@ def read(source: Source) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
         yield from guarded(source, _database(source, found))
         return
-    yield from collected(source.records(), _Collector())
+    yield from collected(source.records(), _Collector(), (dict, list, str))
 
 
 def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
@@ -131,7 +131,7 @@ class _Collector:
         elif isinstance(value, dict):
             yield Problem("unknown_shape", record.where, "an object without LangChain messages")
         else:
-            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
+            yield not_object(record, "a record is ")
 
     def _collect(self, name: str, where: str, items: list[Json]) -> None:
         self.sessions.setdefault(name, SeparateMessages(where)).add(where, items)

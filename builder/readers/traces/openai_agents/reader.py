@@ -83,11 +83,9 @@ class _Collector(TraceBuffer):
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""
-        value = record.value
+        value = as_dict(record.value)
         where = "" if record.where == "file" else record.where
-        if not isinstance(value, dict):
-            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
-        elif isinstance(value.get("span_data"), dict):
+        if isinstance(value.get("span_data"), dict):
             yield from self._span(where or record.where, value)
         else:
             listed = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)

@@ -18,6 +18,7 @@ from builder.conversation import Ignored, Json
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of
+from builder.readers.toolkit.rows import not_object
 from builder.readers.traces.otel.span_values import (
     any_value,
     attributes,
@@ -146,8 +147,7 @@ def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
         if isinstance(item, Problem | Ignored):
             yield item
         elif not isinstance(item.value, dict):
-            detail = f"a record that is a {type(item.value).__name__}"
-            yield Problem("not_object", item.where, detail)
+            yield not_object(item, "a record that is ")
         else:
             found = [_span(item.where, *one) for one in _items(item.value)]
             source.count_records(max(len(found) - 1, 0))

@@ -99,10 +99,7 @@ class _Collector(TraceBuffer):
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""
-        value = record.value
-        if not isinstance(value, dict):
-            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
-            return
+        value = as_dict(record.value)
         kind = _kind(value)
         where = "" if record.where == "file" else record.where
         if kind == "observation":

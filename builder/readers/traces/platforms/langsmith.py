@@ -86,11 +86,9 @@ class _Collector(TraceBuffer):
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""
-        value = record.value
+        value = as_dict(record.value)
         where = "" if record.where == "file" else record.where
-        if not isinstance(value, dict):
-            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
-        elif isinstance(value.get("run_type"), str):
+        if isinstance(value.get("run_type"), str):
             yield from self._run(record.where, value, "", "")
         elif (listed := _page(value)) is not None:
             yield Ignored("page")

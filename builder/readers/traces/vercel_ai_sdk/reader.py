@@ -61,7 +61,7 @@ def read(source: Source) -> Iterator[Event]:
     if first_dialect(source) == VERCEL:
         yield from read_spans(source)
         return
-    yield from collected(source.records(), _Collector())
+    yield from collected(source.records(), _Collector(), (dict, list))
 
 
 class _Collector:
@@ -74,9 +74,6 @@ class _Collector:
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record."""
         value = record.value
-        if not isinstance(value, dict | list):
-            yield Problem("not_object", record.where, f"a record is a {type(value).__name__}")
-            return
         row = as_dict(value)
         if "role" in row:
             chat_id = name_of(row, *_CHATS) or ""
