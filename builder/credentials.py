@@ -64,7 +64,8 @@ def hide(text: str) -> str:
 
 def reason(error: BaseException, limit: int = 200) -> str:
     """Returns an exception's text in one line without credentials, or the name of its class."""
-    return hide(" ".join(str(error).split()))[:limit] or type(error).__name__
+    written = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
+    return hide(" ".join(written.split()))[:limit] or type(error).__name__
 
 
 class HidingStream:

@@ -91,7 +91,7 @@ def main() -> None:
         page.screenshot(path=IMAGES / "report.png")
         with viewing(Path(scratch), out, None) as url:
             page.set_viewport_size(SAMPLE)
-            page.goto(f"{url}row?at=0.0&side=")
+            page.goto(f"{url}row?at=0.0&side=text")
             page.screenshot(path=IMAGES / "sample.png")
         browser.close()
 

@@ -14,7 +14,7 @@ from builder.conversation import Conversation, Json
 from builder.dataset.rows import DatasetRow
 from builder.export.outcome import Exported
 from builder.export.variants import call_ids, structured_messages
-from builder.export.write import is_export, proven_rows
+from builder.export.write import earlier_export, is_export, proven_rows
 from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
@@ -39,7 +39,9 @@ def export_traces(
     """
     write, suffix = TRACES[to]
     exported = Exported()
-    with folder_aside(out, replaceable=lambda path: fresh and is_export(path)) as scratch:
+    with folder_aside(
+        out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
+    ) as scratch:
         folder = scratch / "out"
         folder.mkdir()
         for row, sample, _ in proven_rows(dataset, verifier, exported):

@@ -50,7 +50,9 @@ def export(
     target = verifier.target
     only: Targets | None = None
     unfit = ""
-    with folder_aside(out, replaceable=lambda path: fresh and is_export(path)) as scratch:
+    with folder_aside(
+        out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
+    ) as scratch:
 
         def write(root: Path, changed: Mapping[int, str]) -> tuple[Exported, Written]:
             """Writes an export without samples that the loader changes or no trainer can train."""
@@ -98,6 +100,11 @@ def export(
         else:
             exported.problems += found.changed.values()
     return exported
+
+
+def earlier_export(folder: Path) -> str:
+    """Returns what to do about an output that is an earlier export, or ""."""
+    return "; --fresh replaces this export" if folder.is_dir() and is_export(folder) else ""
 
 
 def is_export(folder: Path) -> bool:

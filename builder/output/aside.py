@@ -18,14 +18,17 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 @contextlib.contextmanager
 def folder_aside(
-    out: Path, *, replaceable: Callable[[Path], bool] = lambda _: False
+    out: Path,
+    *,
+    replaceable: Callable[[Path], bool] = lambda _: False,
+    hint: Callable[[Path], str] = lambda _: "",
 ) -> Iterator[Path]:
     """Yields a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
 
     It is next to `out` and its name depends only on `out`, so that the next run removes the remains
     of a killed one. It is removed at the end. `replaceable` says whether a folder with content may
-    be replaced. Raises UsageError if `out` is another folder that is not empty, cannot be
-    written, or is being written by another process.
+    be replaced, `hint` what to do about one that is not empty. Raises UsageError if `out` is
+    another folder that is not empty, cannot be written, or is being written by another process.
     """
     scratch = out.absolute().parent / f".{out.name}.partial"
     with _write_faults(out):
@@ -33,7 +36,7 @@ def folder_aside(
             out.is_dir() and (not any(out.iterdir()) or replaceable(out))
         )
         if not is_free:
-            raise UsageError(f"output {str(out)!r}: is not an empty folder")
+            raise UsageError(f"output {str(out)!r}: is not an empty folder{hint(out)}")
         scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock(scratch / "lock")
         try:

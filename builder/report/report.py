@@ -23,7 +23,7 @@ from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
 from builder.report.shares import dataset_shares
 from builder.report.survey import Survey, charts, fetch, survey, with_contexts
-from builder.report.verdict import verdict
+from builder.report.verdict import trained_share, verdict
 from builder.text import number
 
 MAX_BYTES = 4_800_000
@@ -129,7 +129,7 @@ def first_charts(surveyed: Survey, audit: Audit | None) -> Html:
     """Returns the charts of the first screen."""
     items = {item.key: item for item in _all_charts(surveyed, audit)}
     chosen = [items[key] for key in _FIRST if key in items]
-    trained = audit.facts.trained if audit is not None else None
+    trained = trained_share(found, audit)
     figures = [
         dataset_shares(item, trained)
         if item.key == "lengths" and isinstance(item, AuditTable)

@@ -88,14 +88,20 @@ def _converted(audit: Audit | None) -> Html:
     return statement("Converted from other forms: ", words)
 
 
+def trained_share(surveyed: Survey, audit: Audit | None) -> float | None:
+    """Returns the share of the text that is trained; None if no sample has meta/."""
+    trained = audit.facts.trained if audit is not None else None
+    if trained is None and surveyed.chars:
+        return surveyed.trained_chars / surveyed.chars
+    return trained
+
+
 def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     """Returns the main counts and shares with their labels."""
     tiles: list[tuple[str, str]] = [("samples", number(_samples(surveyed, manifest, audit)))]
     if surveyed.has_tokens:
         tiles.append(("tokens", number(surveyed.tokens)))
-    trained = audit.facts.trained if audit is not None else None
-    if trained is None and surveyed.chars:
-        trained = surveyed.trained_chars / surveyed.chars
+    trained = trained_share(surveyed, audit)
     if trained is not None:
         label = "of the text is trained"
         if surveyed.has_tokens:

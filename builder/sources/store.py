@@ -197,7 +197,9 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
         if info.get("size") or not name.endswith("/")  # an empty one is a placeholder for a folder
     }
     if not objects:
-        raise UsageError(f"input {spec!r}: nothing was found")
+        is_page = spec.startswith(("http://", "https://"))
+        hint = ": a page of the web is not read, download the file" if is_page else ""
+        raise UsageError(f"input {spec!r}: nothing was found{hint}")
     with_logs = {
         name: replace(item, log=objects.get(f"{name}-wal")) for name, item in objects.items()
     }

@@ -126,7 +126,12 @@ class Tally:
         )
         tables = [
             AuditTable(
-                "tools", "Calls by tool", ("tool", "calls", "error results"), rows, bars="calls"
+                "tools",
+                "Calls by tool",
+                ("tool", "calls", "error results"),
+                rows,
+                bars="calls",
+                bad="error results",
             )
         ]
         whole = max(chars, parts.total(), 1)

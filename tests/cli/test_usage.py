@@ -56,6 +56,15 @@ MISTAKES = {
     "verfy x": "verify",
     # files and folders
     "build none.jsonl -o out": "none.jsonl",
+    "build *.none -o out": "nothing matches the pattern",
+    "build x.jsonl -o out --preset stf": "--preset 'stf': no such value, did you mean 'sft'",
+    "build x.jsonl -o out --mapping none.yaml": "none.yaml: No such file or directory",
+    "collect": "Missing option '--out' / '-o'",
+    "collect -o out none": "input 'none': no such file or folder",
+    "capture -o out": "name a command after `--`, or --serve PORT",
+    "capture --definitions -- true": "--definitions needs -o FILE",
+    "capture --definitions -o d.json -- no-such-agent": "'no-such-agent': no such program",
+    "merge ready none -o out": "dataset 'none': no such folder",
     "verify none.jsonl": "dataset 'none.jsonl': no such file or folder",
     "audit none": "dataset 'none': no such file or folder",
     "report none": "dataset 'none'",
@@ -83,6 +92,7 @@ MISTAKES = {
     "diff x.jsonl mine": "dataset 'mine': contains no data files",
     "export mine --to openai -o out": "dataset 'mine': contains no data files",
     "report x.jsonl -o mine": "output 'mine': Is a directory",
+    "export ready --to openai -o exported": "is not an empty folder; --fresh replaces this export",
     "push ready o/n": "no token for the Hub",
     "push ready o-n": "repository 'o-n': must be OWNER/NAME",
     "view none": "dataset 'none': no such file or folder",
@@ -111,6 +121,8 @@ MISTAKES = {
     "build -c mine x.jsonl -o out": "mine: Is a directory",
     # tokenizers
     "verify x.jsonl --tokenizer mine": "mine",
+    "build x.jsonl -o out --tokenizer bare": "'bare': cannot be loaded: the key .* is missing",
+    "verify x.jsonl --chat-template none.jinja": "'none.jinja': no such file, and not a sha256",
     "build x.jsonl -o out --tokenizer ./none": "none",
     # tools and system
     "build x.jsonl -o out --tools none.json": "tools 'none.json': No such file or directory",
@@ -159,6 +171,10 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "where.yaml").write_text("select: {where: {tokens: {min: 1, mx: 9}}}\n")
     (tmp_path / "budget.yaml").write_text("select: {max_token_total: 5}\n")
     (tmp_path / "masked.yaml").write_text("inputs: [{path: x.jsonl}]\ntrain: {errors: mask}\n")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "tokenizer.json").write_text("{}")
+    (tmp_path / "exported").mkdir()
+    (tmp_path / "exported" / "README.md").write_text("Written by `builder export --to openai")
     for name, text in CONFIGURATIONS.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     (tmp_path / "ids.jsonl").write_text('{"input_ids": [1], "labels": [1]}\n')
