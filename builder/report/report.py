@@ -129,7 +129,7 @@ def first_charts(surveyed: Survey, audit: Audit | None) -> Html:
     """Returns the charts of the first screen."""
     items = {item.key: item for item in _all_charts(surveyed, audit)}
     chosen = [items[key] for key in _FIRST if key in items]
-    trained = trained_share(found, audit)
+    trained = trained_share(surveyed, audit)
     figures = [
         dataset_shares(item, trained)
         if item.key == "lengths" and isinstance(item, AuditTable)
