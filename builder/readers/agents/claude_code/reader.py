@@ -111,9 +111,9 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _records(source: Source) -> Iterator[Record | Problem]:
-    objects = source.peek.objects
-    if source.peek.kind == "json" and len(objects) == 1 and "loglines" in objects[0]:
-        yield from source.counted(as_list(objects[0]["loglines"]), "loglines[{}]")
+    document = source.document() if source.peek.kind == "json" else None
+    if isinstance(document, dict) and "loglines" in document:
+        yield from source.counted(as_list(document["loglines"]), "loglines[{}]")
     else:
         yield from source.records()
 
