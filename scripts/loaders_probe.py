@@ -46,15 +46,19 @@ def llama_factory(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def axolotl(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Uses its loader and the chat_template (or tokenized) strategy on our configuration."""
+    """Uses its schema, loader and chat_template (or tokenized) strategy on our configuration."""
     import yaml
     from axolotl.utils.data.shared import load_dataset_with_config
     from axolotl.utils.data.wrappers import get_dataset_wrapper
     from axolotl.utils.dict import DictDefault
+    from axolotl.utils.schemas.config import AxolotlInputConfig
     from transformers import AutoTokenizer
 
     os.chdir(export)
     settings = yaml.safe_load((export / "configs" / "axolotl.yaml").read_text())
+    AxolotlInputConfig(**settings)  # raises for a wrong value, but ignores unknown keys
+    unknown = settings.keys() - AxolotlInputConfig.model_fields.keys()
+    assert not unknown, f"axolotl does not know {sorted(unknown)}"
     cfg = DictDefault({**settings, "dataset_num_proc": 1, "train_on_inputs": False})
     named = cfg.datasets[0]
     named.chat_template = named.chat_template or cfg.chat_template
