@@ -10,6 +10,7 @@ import pytest
 from support.counts import answered, calls, captures, traces
 
 from builder import cli
+from builder.parallel import pool
 
 pytestmark = pytest.mark.slow
 
@@ -155,8 +156,9 @@ def test_a_folder_of_real_logs(shared, tmp_path, capsys, name):
         assert rejected == WARM_UPS[name](folder) > 0
 
 
-def test_folders_of_all_formats_together(shared, tmp_path, submitted):
+def test_folders_of_all_formats_together(shared, tmp_path, submitted, monkeypatch):
     """Every sample is proven, no file has two readers, and the number of workers has no effect."""
+    monkeypatch.setattr(pool, "LITTLE_BYTES", 0)  # two workers, for however few copies
     corpus, copies = shared / "corpus", tmp_path / "in"
     folders = [
         str(copy_smaller(corpus / name, copies / name, SMALL_FILE, FEW_FILES))
