@@ -2,7 +2,7 @@
 
 Source: docs/formats/glaive.md. Definitions are concatenated JSON objects in the
 system text. A call is `<functioncall> {"name": "f", "arguments": '{"k": "v"}'}`, with JSON between
-single quotes, without escapes. A turn has at most one call, and nothing has an id.
+single quotes, without escapes. Nothing has an id.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ _SEGMENTS = tuple(
     re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
     for gap in (r"\n\n\n", r"\n")
 )
+_GAP = re.compile(rf"\n\n\n(?:{_NAMES}):")
+_SHORT = re.compile(rf"(\n\n|{re.escape(_END)}\s*)A: ")
+"""The name of the assistant in some rows, after an empty line."""
 
 
 def recognise(source: Source) -> str | None:
@@ -60,8 +63,10 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 
 def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
     """Yields the segments in order; consecutive segments of one role stay separate."""
-    strict, lenient = (list(pattern.finditer(chat)) for pattern in _SEGMENTS)
-    marks = strict if len(strict) > 1 else lenient
+    if "ASSISTANT:" not in chat:
+        chat = _SHORT.sub(r"\1ASSISTANT: ", chat)
+    strict, lenient = _SEGMENTS
+    marks = list((strict if _GAP.search(chat) else lenient).finditer(chat))
     if not marks:
         return
     if before := chat[: marks[0].start()].strip():

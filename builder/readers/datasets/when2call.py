@@ -27,6 +27,8 @@ _ANSWERS = ("chosen_response", "rejected_response")
 _COLUMNS = frozenset(
     {*_ANSWERS, "question", "answers", "correct_answer", "target_tool", "orig_tools"}
 )
+_KINDS = frozenset({"direct", "tool_call", "request_for_info", "cannot_answer"})
+"""The kinds of the test's answers."""
 _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 
@@ -43,7 +45,7 @@ def _is_row(row: dict[str, Json]) -> bool:
     list, or have `required` next to parameters of type "dict"; calls are in <TOOLCALL> tags.
     """
     if {"question", "answers", "correct_answer"} <= row.keys():
-        return isinstance(row["answers"], dict) and ("target_tool" in row or "orig_tools" in row)
+        return not _KINDS.isdisjoint(as_dict(row["answers"]))
     if "messages" not in row or "tools" not in row:
         return False
     if all(isinstance(row.get(name), dict) for name in _ANSWERS):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Sequence
 
 from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault
@@ -26,6 +25,7 @@ LONGEST_SENTENCE = 1000
 """Maximum distance from a tag pair to the ends of the sentence that names it, in characters."""
 
 FUNCTIONCALL = "<functioncall>"
+_FUNCTIONCALL_END = "</functioncall>"
 """Glaive's tag before a call, which ends its turn."""
 _CALL_END = "</tool_call>"
 _QUOTED = re.compile(
@@ -115,12 +115,20 @@ def assistant_parts(
 
 
 def functioncall_parts(text: str, changes: Counter[str]) -> list[Part]:
-    """Returns an assistant's text and the call after Glaive's tag at its end."""
+    """Returns an assistant's text and the calls after Glaive's tags, which may be closed."""
     words, tag, body = text.partition(FUNCTIONCALL)
     if not tag:
         return _words(text)
-    calls: Sequence[Part] | None = read_calls(body.strip(), changes)
-    return [*_words(words.rstrip()), *(calls or [Unparsed(body.strip(), "bad_call")])]
+    parts = _words(words.rstrip())
+    calls = read_calls(body.strip(), changes)
+    if calls is not None:
+        return [*parts, *calls]
+    for piece in body.split(FUNCTIONCALL):
+        inner, _, after = piece.partition(_FUNCTIONCALL_END)
+        calls = read_calls(inner.strip(), changes)
+        parts += [Unparsed(inner.strip(), "bad_call")] if calls is None else calls
+        parts += _words(after.strip())
+    return parts
 
 
 def _words(text: str) -> list[Part]:

@@ -125,8 +125,9 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
 
 def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Problem]:
     if _is_completion(row):
-        before = [_context(as_dict(item)) for item in as_list(row["prompt"])]
-        after = as_list(row["completion"])
+        before, after = as_list(row["prompt"]), as_list(row["completion"])
+        after = after[_repeated(before, after) :]
+        before = [_context(as_dict(item)) for item in before]
         whole = _conversation(where, where, {**row, "messages": before}, after)
         whole = replace(whole, recorded=True) if isinstance(whole, Conversation) else whole
         yield whole
@@ -137,8 +138,8 @@ def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Proble
         if isinstance(prompt, str):
             prior = [{"role": "user", "content": prompt}]
         chosen, rejected = as_list(row["chosen"]), as_list(row["rejected"])
-        if as_dict(chosen[0]).get("role") != "assistant":
-            prior = []  # the answers contain their prompt
+        if as_dict(chosen[0]).get("role") != "assistant":  # the answers contain their prompt
+            prior = prior[: -_repeated(prior, chosen) or -len(prior)]
         prior = [_context(as_dict(item)) for item in prior]
         yield _conversation(where, where, {**row, "messages": prior}, chosen)
         worse = _conversation(f"{where} rejected", where, {**row, "messages": prior}, rejected)
@@ -153,6 +154,20 @@ def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Proble
     if other:
         found = _conversation(f"{where} not preferred", where, body, other)
         yield dispreferred(found, records=0)
+
+
+def _repeated(prompt: list[Json], output: list[Json]) -> int:
+    """Returns how many messages at the end of a prompt its output repeats at its beginning.
+
+    Rollouts of some environments (verifiers) log all messages so far as the completion.
+    """
+
+    def same(pair: tuple[Json, Json]) -> bool:
+        one, other = map(as_dict, pair)
+        return all(one.get(key) == other.get(key) for key in ("role", "content"))
+
+    counts = range(min(len(prompt), len(output)), 0, -1)
+    return next((n for n in counts if all(map(same, zip(prompt[-n:], output[:n], strict=True)))), 0)
 
 
 def _context(message: dict[str, Json]) -> Json:
