@@ -1,8 +1,10 @@
 """Reads Hugging Face session traces (STS): a line for the session, then a line for each message.
 
-Source: docs/formats/hf-session-traces.md, known only from the Hub's pages. Some sessions contain
-results without their calls (`calls_unrecorded`). The Hub converts these files to columns without
-some of the turns; rows of these columns are rejected (`unverified_format`).
+Source: docs/formats/hf-session-traces.md, known from the Hub's pages and from programs that write
+or read it. Some sessions contain results without their calls (`calls_unrecorded`). llama.cpp's
+web interface exports its chats in this form, with all alternative answers: messages with `parent`
+are a tree, whose current message is the session's `currNode`. The Hub converts these files to
+columns without some of the turns; rows of these columns are rejected (`unverified_format`).
 """
 
 from __future__ import annotations
@@ -12,28 +14,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    Content,
     Conversation,
     Event,
     Ignored,
     Json,
+    Media,
     Message,
     Part,
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import content, reasoning
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_or_none,
+    unknown_code,
+)
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.tags import call_of
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
+NAME = "hf-session-traces"
 _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 
 
@@ -59,6 +74,8 @@ class _Session:
     model: str | None = None
     problems: list[Problem] = field(default_factory=list)
     keys: CallKeys = field(init=False)
+    current: str | None = None
+    nodes: dict[str, ChatNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.keys = CallKeys(self.id)
@@ -68,13 +85,28 @@ class _Session:
         self.first = self.first or where
         self.last = where
         self.records += 1
+        own, parent = name_or_none(message.get("id")), name_or_none(message.get("parent"))
+        in_tree = own is not None and "parent" in message
+        before = len(self.messages)
+        self._add(where, message, in_tree=in_tree)
+        if own is None or not in_tree:
+            return
+        if self.nodes and parent not in self.nodes:  # an export may lack the empty root
+            detail = "a message whose parent is not in the file"
+            self.problems.append(Problem("missing_history", where, detail, records=0))
+        self.nodes[own] = ChatNode(parent, tuple(self.messages[before:]))
+
+    def _add(self, where: str, message: dict[str, Json], *, in_tree: bool) -> None:
         role = as_str(message.get("role"))
-        written = content(message.get("content"))
+        written = (
+            *content(message.get("content")),
+            *map(_attached, as_dicts(message.get("extra"))),
+        )
         if role == "tool":
             call_id = name_or_none(message.get("toolCallId") or message.get("tool_call_id"))
             name = name_or_none(message.get("toolName") or message.get("name"))
             failed = message.get("isError") is True
-            if not self._is_called(call_id):
+            if not in_tree and not self._is_called(call_id):
                 detail = "a result, but the turn that called is not in the file"
                 self.problems.append(Problem("calls_unrecorded", where, detail, records=0))
             result = ToolResult(written, call_id=call_id, name=name, is_error=failed)
@@ -86,7 +118,8 @@ class _Session:
             model = name_or_none(message.get("model"))
             self.model = model or self.model
             calls = message.get("toolCalls") or message.get("tool_calls")
-            parts = [*reasoning(message), *written, *map(self._call, as_list(calls))]
+            logged = as_list(json_in_text(calls))
+            parts = [*reasoning(message), *written, *map(self._call, logged)]
         if parts:
             self.messages.append(Message(role, tuple(parts), model=model))
 
@@ -108,8 +141,10 @@ class _Session:
         return False
 
     def events(self) -> Iterator[Event]:
-        """Yields the session as a conversation."""
-        if self.messages:
+        """Yields the session as a conversation, and one for each abandoned branch of a tree."""
+        if self.nodes and not self.problems:
+            yield from self._branches()
+        elif self.messages:
             place = span(self.first, self.last)
             yield Conversation(
                 id=self.id,
@@ -121,6 +156,26 @@ class _Session:
             )
         elif self.records:
             yield Ignored("no_turns", self.records)
+
+    def _branches(self) -> Iterator[Event]:
+        chat = Chat(
+            format_name=NAME,
+            scope=self.id,
+            name=self.id,
+            where=span(self.first, self.last),
+            model=self.model,
+        )
+        names: Counter[str] = Counter()
+        for event in chat_conversations(chat, self.nodes, self.current, names):
+            yield replace(event, records=self.records) if event.records else event
+
+
+def _attached(extra: dict[str, Json]) -> Content:
+    """Returns a file that a message of llama.cpp's web interface has; texts are sent in a frame."""
+    kind = as_str(extra.get("type")).upper()
+    if kind.startswith("IMAGE"):
+        return Media("image")
+    return Media("audio") if kind == "AUDIO" else unknown_part(f"extra {kind}".lower())
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -141,7 +196,11 @@ def read(source: Source) -> Iterator[Event]:
         elif item.get("type") == "session":
             if session is not None:
                 yield from session.events()
-            session = _Session(unique_name(as_str(item.get("id")) or source.name, names))
+            session = _Session(
+                unique_name(as_str(item.get("id")) or source.name, names),
+                model=name_or_none(item.get("model")),
+                current=name_or_none(item.get("currNode")),
+            )
             fault = None
             rest["metadata"] += 1
         elif item.get("type") == "message" and isinstance(item.get("message"), dict):
@@ -160,7 +219,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 READER = Reader(
-    name="hf-session-traces",
+    name=NAME,
     summary="Hugging Face session traces: a session line with harness and id, then message lines",
     evidence=("documentation",),
     recognise=recognise,

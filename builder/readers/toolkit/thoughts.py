@@ -19,7 +19,7 @@ _SENTENCE_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f", ":", ")
 THOUGHT_TEXTS = (
     "reasoning_content", "reasoning", "thinking", "thought", "thoughts", "reasoning_text",
     "thinking_content", "thought_content", "reasoning_trace", "chain_of_thought", "cot",
-    "tool_plan",
+    "tool_plan", "reasoningContent", "thinkingContent", "reasoningText",
 )  # fmt: skip
 """Keys of a message that hold its thought, by precedence: several hold the same one."""
 
