@@ -57,9 +57,17 @@ def recognise(source: Source) -> str | None:
     for item in source.peek.objects:
         if item.get("type") == "session" and isinstance(item.get("harness"), str):
             return "a session line with harness"
+        if _is_exported(item):
+            return "a conversation of llama.cpp's web interface (conv, messages)"
         if item.keys() >= _CONVERTED and {"messages", "traces"} & item.keys():
             return "rows converted from session traces (harness, session_id, file_path)"
     return None
+
+
+def _is_exported(item: dict[str, Json]) -> bool:
+    """Returns whether an object is a conversation as older versions of llama.cpp export it."""
+    conv, messages = item.get("conv"), as_dicts(item.get("messages"))
+    return isinstance(conv, dict) and "currNode" in conv and any("parent" in m for m in messages)
 
 
 @dataclass(slots=True)
@@ -178,6 +186,15 @@ def _attached(extra: dict[str, Json]) -> Content:
     return Media("audio") if kind == "AUDIO" else unknown_part(f"extra {kind}".lower())
 
 
+def _begun(header: dict[str, Json], name: str, names: Counter[str]) -> _Session:
+    """Returns the session of a header; `name` is the file's, for one without an id."""
+    return _Session(
+        unique_name(as_str(header.get("id")) or name, names),
+        model=name_or_none(header.get("model")),
+        current=name_or_none(header.get("currNode")),
+    )
+
+
 def read(source: Source) -> Iterator[Event]:
     """Yields the sessions of a file in order."""
     session: _Session | None = None
@@ -196,13 +213,15 @@ def read(source: Source) -> Iterator[Event]:
         elif item.get("type") == "session":
             if session is not None:
                 yield from session.events()
-            session = _Session(
-                unique_name(as_str(item.get("id")) or source.name, names),
-                model=name_or_none(item.get("model")),
-                current=name_or_none(item.get("currNode")),
-            )
+            session = _begun(item, source.name, names)
             fault = None
             rest["metadata"] += 1
+        elif _is_exported(item):
+            chat = _begun(as_dict(item["conv"]), source.name, names)
+            for message in as_dicts(item["messages"]):
+                chat.take(where, message)
+            chat.records = 1
+            yield from chat.events()
         elif item.get("type") == "message" and isinstance(item.get("message"), dict):
             session = session or _Session(unique_name(source.name, names))
             if fault is not None:  # the lost record may have been a message

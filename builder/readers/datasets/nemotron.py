@@ -16,6 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import literals
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
@@ -45,10 +46,16 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         return conversation
     return replace(
         conversation,
-        model=name_of(row, "generator", "model"),
+        model=_model(row),
         problems=(*problems, *conversation.problems),
         changes=changes + Counter(conversation.changes),
     )
+
+
+def _model(row: dict[str, Json]) -> str | None:
+    """Returns the model that wrote a row's answers: in a column, or in the metadata."""
+    metadata = as_dict(json_in_text(row.get("metadata")))
+    return name_of(row, "generator", "model") or name_of(metadata, "generation_model", "generator")
 
 
 def _tools(row: dict[str, Json], changes: Counter[str]) -> Json:

@@ -32,6 +32,7 @@ from builder.readers.datasets.chat_rows import published
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
+from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.sources.source import Source
 
 _CUE = "Generate API Request:"
@@ -54,6 +55,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     changes: Counter[str] = Counter()
     if "query" in row:
         messages = _dialogue(row["query"], row.get("answers"), changes)
+        if messages[-1].parts and (thoughts := thoughts_of_keys(row)):
+            last = messages.pop()
+            messages.append(replace(last, parts=(*thoughts, *last.parts)))
         tools: Json = row.get("tools")
     else:
         prompt = as_str(row.get("instruction"))
