@@ -1,5 +1,7 @@
 """smolagents: an agent's memory dumped as a list of steps (`memory.get_full_steps()`).
 
+Objects with `steps` are full results of runs (`RunResult.dict()`), one conversation each.
+
 A record is a step, whose keys show its type. Code agents write code into their text, which the dump
 wraps as a call of `python_interpreter`; the reader returns text turns. One text contains the
 results of all calls of a step, ordered by id, so several calls without `tool_observations` cannot
@@ -13,7 +15,8 @@ Source: docs/formats/smolagents.md; smolagents' memory.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -36,7 +39,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
-from builder.readers.toolkit.places import span
+from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.sources.source import Source
@@ -89,54 +93,89 @@ class _Requests:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims steps with `step_number`, `model_output` and `observations`."""
+    """Claims steps with `step_number`, `model_output` and `observations`, or a run of them."""
     for item in source.peek.objects[:10]:
-        if {"step_number", "model_output", "observations"} <= item.keys():
+        if _is_action(item):
             return "steps with step_number, model_output and observations"
+        if _is_run(item):
+            return "runs with steps of step_number, model_output and observations"
     return None
 
 
+def _is_action(item: dict[str, Json]) -> bool:
+    return {"step_number", "model_output", "observations"} <= item.keys()
+
+
+def _is_run(item: dict[str, Json]) -> bool:
+    """Returns whether an object is the full result of a run (`RunResult.dict()`)."""
+    return any(map(_is_action, as_dicts(item.get("steps"))))
+
+
 def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation from the steps of an agent's memory."""
-    requests = _Requests()
-    steps: list[dict[str, Json]] = []
-    places: list[str] = []
+    """Yields a conversation for each run, and one for the steps that stand by themselves."""
+    memory = _Memory("memory")
+    names: Counter[str] = Counter({"memory": 1})
     for item in objects(source.records(), "a step is "):
         if isinstance(item, Problem):
             yield item
             continue
         where, step = item
-        if code := _ignored(step):
+        if _is_run(step):
+            run = _Memory(unique_name(where, names))
+            for inner in as_dicts(step["steps"]):
+                run.add(where, inner)
+            yield from run.events(records=1, outcome=logged_outcome(exit_status=step.get("state")))
+        elif code := memory.add(where, step):
             yield Ignored(code)
-        else:
-            requests.add(step)
-            first = as_list(step.get("model_input_messages"))[
-                :1
-            ]  # all messages would take quadratic memory
-            steps.append({**step, "model_input_messages": first})
-            places.append(where)
-    messages: list[Message] = []
-    differs = False
-    for step in steps:
-        if "system_prompt" not in step and not any(m.role == "system" for m in messages):
-            messages += _system(step)
-        differs = requests.differs if "step_number" in step else differs
-        found = noted(_step(step, requests), step, _KEYS)
-        if extra := unknown_names(as_dict(step.get("model_output_message")), _KEYS):
-            found[:1] = [replace(one, unknown=(*one.unknown, *extra)) for one in found[:1]]
-        messages += found
-    if messages:
-        missing = _missing(steps, messages, differs=differs)
-        yield Conversation(
-            id="memory",
-            record=span(places[0], places[-1]),
-            messages=tuple(_as_sent(messages)),
-            records=len(places),
-            complete=steps[-1].get("is_final_answer") is True,
-            context=Context("partial" if missing else "rendered", missing),
-        )
-    elif places:
-        yield Problem("no_messages", places[0], "the steps contain no messages", len(places))
+    yield from memory.events(records=len(memory.places))
+
+
+@dataclass(slots=True)
+class _Memory:
+    """The steps of one run while they are collected."""
+
+    name: str
+    requests: _Requests = field(default_factory=_Requests)
+    steps: list[dict[str, Json]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+
+    def add(self, where: str, step: dict[str, Json]) -> str | None:
+        """Adds a step; returns the code of one that the model never sees."""
+        if code := _ignored(step):
+            return code
+        self.requests.add(step)
+        # All messages of all requests would take quadratic memory.
+        first = as_list(step.get("model_input_messages"))[:1]
+        self.steps.append({**step, "model_input_messages": first})
+        self.places.append(where)
+        return None
+
+    def events(
+        self, *, records: int, outcome: Mapping[str, Json] | None = None
+    ) -> Iterator[Conversation | Problem]:
+        """Yields the conversation of the steps, which counts `records`."""
+        requests, messages, differs = self.requests, list[Message](), False
+        for step in self.steps:
+            if "system_prompt" not in step and not any(m.role == "system" for m in messages):
+                messages += _system(step)
+            differs = requests.differs if "step_number" in step else differs
+            found = noted(_step(step, requests), step, _KEYS)
+            if extra := unknown_names(as_dict(step.get("model_output_message")), _KEYS):
+                found[:1] = [replace(one, unknown=(*one.unknown, *extra)) for one in found[:1]]
+            messages += found
+        if messages:
+            missing = _missing(self.steps, messages, differs=differs)
+            yield Conversation(
+                id=self.name,
+                record=span(self.places[0], self.places[-1]),
+                messages=tuple(_as_sent(messages)),
+                records=records,
+                complete=self.steps[-1].get("is_final_answer") is True,
+                context=Context("partial" if missing else "rendered", missing),
+                outcome=outcome,
+            )
+        elif self.places:
+            yield Problem("no_messages", self.places[0], "the steps contain no messages", records)
 
 
 def _missing(
@@ -251,7 +290,7 @@ def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[To
 
 READER = Reader(
     name="smolagents",
-    summary="smolagents memory dumps: lists of steps with step_number and model_output, or task",
+    summary="smolagents memory dumps: steps with step_number and model_output, or runs of them",
     evidence=("source", "files"),
     recognise=recognise,
     read=read,
