@@ -21,6 +21,8 @@ _TITLES = {
     "outcome": "Outcome", "context": "Context", "source": "Source", "model": "Model",
 }  # fmt: skip
 _TITLE = 140
+_END = 24
+"""Characters of a source that are shown: its end, because paths of one folder begin alike."""
 _WHOLE = 1_200
 """Characters of a title that a mouse on it shows."""
 
@@ -93,7 +95,10 @@ def _line(item: TableRow, query: Query, texts: Sequence[str], titles: dict[str, 
 
 def _cell(title: str, written: str, kind: str) -> Html:
     """Returns a cell; on a phone, where there is no head, the style sheet shows its title."""
-    shown = tag("span", text(shorten(written, 60)), title=written if len(written) > 12 else None)
+    brief = shorten(written, 60)
+    if kind == "source" and len(written) > _END:
+        brief = f"…{written[-_END:]}"
+    shown = tag("span", text(brief), title=written if len(written) > 12 else None)
     return tag("td", shown if written else EMPTY, class_=kind, data_title=title)
 
 

@@ -110,3 +110,20 @@ def test_the_overview_counts_calls_and_errors_by_tool(viewer):
     assert parts["user"] == len("onetwothree")
     assert parts["assistant"] == len("Sorry.1212")
     assert "Calls by tool" in viewer.overview().decode()
+
+
+def test_the_list_shows_the_end_of_a_long_source(tmp_path):
+    turns = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    rows = {
+        "data": {"messages": turns, "tools": []},
+        "meta": {"id": "0" * 64, "source": "a/folder/of/many/logs/first.jsonl"},
+    }
+    for room, row in rows.items():
+        path = tmp_path / "built" / room / "train-00000-of-00001.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(row) + "\n")
+    made = viewer_of(tmp_path / "built", {}, tmp_path)
+    try:
+        assert ">…of/many/logs/first.jsonl<" in made.samples({}).decode()
+    finally:
+        made.close()
