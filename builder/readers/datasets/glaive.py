@@ -27,7 +27,7 @@ _NAMES = "USER|ASSISTANT|FUNCTION RESPONSE"
 # Segments also contain paragraphs that begin with such a name.
 _SEGMENTS = tuple(
     re.compile(rf"(?:\A\s*|(?<={gap})|{re.escape(_END)}\s*)({_NAMES}): ?")
-    for gap in (r"\n\n\n", r"\n")
+    for gap in (r"\n\n\n", r"\n", r" ")
 )
 _GAP = re.compile(rf"\n\n\n(?:{_NAMES}):")
 _SHORT = re.compile(rf"(\n\n|{re.escape(_END)}\s*)A: ")
@@ -65,8 +65,9 @@ def _messages(chat: str, changes: Counter[str]) -> Iterator[Message]:
     """Yields the segments in order; consecutive segments of one role stay separate."""
     if "ASSISTANT:" not in chat:
         chat = _SHORT.sub(r"\1ASSISTANT: ", chat)
-    strict, lenient = _SEGMENTS
-    marks = list((strict if _GAP.search(chat) else lenient).finditer(chat))
+    strict, lenient, flat = _SEGMENTS  # flat: somebody replaced the line ends
+    one_line = lenient if "\n" in chat else flat
+    marks = list((strict if _GAP.search(chat) else one_line).finditer(chat))
     if not marks:
         return
     if before := chat[: marks[0].start()].strip():

@@ -290,6 +290,23 @@ _LISTED = re.compile(
 _NO_LISTED = re.compile(r"with no access to (?:external )?functions", re.IGNORECASE)
 
 
+def _bare_definitions(system: str, changes: Counter[str]) -> tuple[Json, ...] | None:
+    """Returns the definitions of a system text that contains nothing else, or None."""
+    if system[:1] not in ("{", "["):
+        return None
+    trial: Counter[str] = Counter()
+    try:
+        found = values(system, trial)
+    except JsonFault:
+        return None
+    listed = [one for item in found for one in (item if isinstance(item, list) else [item])]
+    specs = [as_dict(as_dict(one).get("function", one)) for one in listed]
+    if not specs or not all("name" in spec and "parameters" in spec for spec in specs):
+        return None
+    changes.update(trial)
+    return tuple(listed)
+
+
 def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Returns a system text without the definitions that Glaive lists in it, and these.
 
@@ -299,6 +316,8 @@ def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Js
     """
     found = _LISTED.search(system)
     if found is None:
+        if (bare := _bare_definitions(system, changes)) is not None:
+            return "", bare
         return system, () if _NO_LISTED.search(system) else None
     items = values(system[found.end() :], changes)
     changes["tools_preamble"] += 1
