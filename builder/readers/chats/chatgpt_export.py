@@ -59,10 +59,16 @@ def _mapping(value: dict[str, Json]) -> dict[str, Json]:
     """Returns the nodes of a conversation, which some exporters wrap; {} if there are none."""
     mapping = as_dict(value.get("mapping"))
     nodes = (as_dict(node) for node in list(mapping.values())[:5])
-    if mapping and all("message" in node and "parent" in node for node in nodes):
+    if mapping and "inserted_at" not in value and all(map(_is_node, nodes)):
         return mapping
     inner = value.get("raw_provider_payload")
     return _mapping(inner) if isinstance(inner, dict) and "mapping" not in value else {}
+
+
+def _is_node(node: dict[str, Json]) -> bool:
+    """Returns whether a node can be one of ChatGPT's: DeepSeek's messages have fragments."""
+    is_other = "fragments" in as_dict(node.get("message"))
+    return "message" in node and "parent" in node and not is_other
 
 
 def read(source: Source) -> Iterator[Event]:
