@@ -76,6 +76,12 @@ def _called(content: str, *arguments: Json) -> Message:
     return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
+def conversation(rounds: int) -> tuple[list[Message], list[Json]]:
+    """Returns the messages and definitions of a long conversation with calls."""
+    tool = {"role": "tool", "content": "RESULT"}
+    return [USER, _called("TEXT", {"a": 1}), tool, PLAIN] * rounds, [TOOL]
+
+
 def style_of(render: Render) -> Style:
     """Returns the style of a template. Raises UnsupportedTemplate, and what the template raises."""
     known = (template.style for template in TEMPLATES.values())

@@ -27,6 +27,7 @@ from builder.qwen3.style import CHATML, Style
 from builder.qwen3.template_file import checked_options, template_text
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokens import Encoder, TokenSequence, TokenTable, fast_backend, fastokens
+from builder.qwen3.trial import excess
 from builder.sample import Sample
 
 if TYPE_CHECKING:
@@ -360,6 +361,9 @@ def _check(target: Target) -> None:
             f"tokenizer {name!r}: not of the Qwen3 family: no {', '.join(missing)}"
             " in its tokens and template"
         )
+    unknown = target.template_sha256 not in TEMPLATES
+    if unknown and (fault := excess(target.template, target.options)) is not None:
+        raise UsageError(f"tokenizer {name!r}: its chat template is refused: {fault}")
     try:
         style, _ = target.style, target.generation_prompts
     except UnsupportedTemplate as error:
