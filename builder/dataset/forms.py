@@ -57,6 +57,7 @@ class RowReading:
     exact     whether `messages` must render to the same text, which shows that the control tokens
               that the conversion escaped were harmless
     changes   {code: count} of changes by the conversion
+    warnings  the calls that a server's parser would lose: the conversion does not train their turns
     """
 
     sample: Sample | tuple[CheckFinding, ...]
@@ -69,6 +70,7 @@ class RowReading:
     tools: Json = None
     exact: bool = False
     changes: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[CheckFinding, ...] = ()
 
 
 def read_any(
@@ -309,10 +311,14 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         neutralised = normalise(fit[0], replace(options, control_tokens="neutralise"))
         if exact or _has_answers(row, neutralised.dialogue, style):
             normalised = replace(neutralised, changes=_without_escapes(neutralised))
+    lost = tuple(
+        CheckFinding(loss.code, f"{loss.reason}; the turn is not trained")
+        for loss in normalised.lost
+    )
     if normalised.dialogue is None:
         problem = normalised.problem
         assert problem is not None, "a rejected conversation has a reason"
-        return _unconverted(problem, form, reader)
+        return _unconverted(problem, form, reader, lost)
     messages = tuple(as_dict(item) for item in as_list(row.get("messages")))
     return RowReading(
         flatten(normalised.dialogue, style),
@@ -323,9 +329,12 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         tools=row.get("tools"),
         exact=exact,
         changes={} if exact else normalised.changes,
+        warnings=lost,
     )
 
 
-def _unconverted(problem: Problem, form: str, reader: str) -> RowReading:
+def _unconverted(
+    problem: Problem, form: str, reader: str, lost: tuple[CheckFinding, ...] = ()
+) -> RowReading:
     finding = CheckFinding("format", f"{form}: {problem.code}: {problem.detail}")
-    return no_sample(finding, form=form, reader=reader, code=problem.code)
+    return no_sample(finding, *lost, form=form, reader=reader, code=problem.code)

@@ -24,6 +24,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.normalize.context import UNKNOWN
 from builder.problem import Problem
+from builder.qwen3.dialect import LostCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Draft:
     ordinals of dropped calls to codes. `cut` is why turns were cut, if any were. `tools_source`
     describes the logged `tools` until the step `tools` sets it for all definitions. `padded`: nulls
     may be those of a table (`Conversation.padded`). `context` applies to turns whose block has
-    none.
+    none. `lost` has the calls of would-be targets that a server's parser would not give back.
     """
 
     blocks: tuple[Block, ...]
@@ -115,6 +116,7 @@ class Draft:
     version: str | None = None
     padded: bool = False
     context: Context = UNKNOWN
+    lost: tuple[LostCall, ...] = ()
 
     def counting(self, **codes: int) -> Draft:
         """Returns the draft with the codes added to its changes; a count of 0 adds nothing."""

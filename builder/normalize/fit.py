@@ -6,6 +6,7 @@ The default target loses no call and trims nothing, so these steps return its dr
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from builder.conversation import REPEAT, Json
@@ -14,7 +15,7 @@ from builder.normalize.definitions import tools
 from builder.normalize.draft import Block, Draft, DraftCall
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-from builder.qwen3.dialect import Dialect, Signatures, signatures
+from builder.qwen3.dialect import Dialect, LostCall, Signatures, signatures
 from builder.sample import Call
 
 
@@ -23,8 +24,8 @@ def lost_calls(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     The turn is context, not a target (`xml_types`, `xml_markup`); its calls become what is read
     back, which renders to the same bytes. The same applies to turns in whose text it would find a
-    call. If nothing can be read back (a value that contains the
-    tags of the dialect, or a control token), the turn cannot be written at all.
+    call. If nothing can be read back (a value that contains the tags of the dialect, or a control
+    token), the turn cannot be written at all. `Draft.lost` has the reasons.
     """
     dialect = options.style.dialect
     if dialect.plain:
@@ -35,15 +36,21 @@ def lost_calls(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         if isinstance(listed, Problem):
             return draft  # the step `tools` reports it
         known = signatures(tuple(map(dumps, listed.tools or ())))
-    blocks = [
-        _marked(block, dialect, known) if block.role == "assistant" else block
-        for block in draft.blocks
-    ]
-    return draft.having(blocks)
+    blocks: list[Block] = []
+    lost: list[LostCall] = []
+    for block in draft.blocks:
+        marked, losses = _marked(block, dialect, known)
+        blocks.append(marked)
+        if block.untrained in (None, REPEAT) and block.fault is None:
+            lost += losses
+    return replace(draft.having(blocks), lost=tuple(lost)) if lost else draft.having(blocks)
 
 
-def _marked(block: Block, dialect: Dialect, known: Signatures) -> Block:
-    codes = [loss.code for loss in map(dialect.stray, block.texts) if loss is not None]
+def _marked(block: Block, dialect: Dialect, known: Signatures) -> tuple[Block, Sequence[LostCall]]:
+    """Returns the block, marked if it is an answer with losses, and these."""
+    if block.role != "assistant":
+        return block, ()
+    losses = [loss for loss in map(dialect.stray, block.texts) if loss is not None]
     calls = []
     for call in block.calls:
         loss = None
@@ -52,14 +59,14 @@ def _marked(block: Block, dialect: Dialect, known: Signatures) -> Block:
         if loss is None:
             calls.append(call)
             continue
+        losses.append(loss)
         if not loss.readable:
-            return replace(block, fault=block.fault or loss.code)
-        codes.append(loss.code)
+            return replace(block, fault=block.fault or loss.code), losses
         calls.append(replace(call, arguments=_read_back(call, dialect, known)))
-    if not codes:
-        return block
-    code = codes[0] if block.untrained in (None, REPEAT) else block.untrained
-    return replace(block, calls=tuple(calls), untrained=code)
+    if not losses:
+        return block, ()
+    code = losses[0].code if block.untrained in (None, REPEAT) else block.untrained
+    return replace(block, calls=tuple(calls), untrained=code), losses
 
 
 def _read_back(call: DraftCall, dialect: Dialect, known: Signatures) -> dict[str, Json]:

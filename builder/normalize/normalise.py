@@ -29,6 +29,7 @@ from builder.normalize.reading import read_draft
 from builder.normalize.targets import TOKENS, cut, end_with_target, mark_tokens, mask, successive
 from builder.normalize.turns import cut_before_user, join_texts, system, turns
 from builder.problem import Problem
+from builder.qwen3.dialect import LostCall
 from builder.sample import Call, Dialogue, Turn
 from builder.text import escape_tokens, token_pattern
 
@@ -48,6 +49,7 @@ class Normalised:
     models        the names of the models that gave each assistant turn; None: not logged
     failures      for each assistant turn, the failure of each call: error, denied, interrupted or
                   None
+    lost          the calls that a server's parser would not give back: their turns are no targets
     """
 
     dialogue: Dialogue | None
@@ -60,6 +62,7 @@ class Normalised:
     contexts: tuple[Context, ...] = ()
     models: tuple[tuple[str | None, ...], ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
+    lost: tuple[LostCall, ...] = ()
 
 
 Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
@@ -94,7 +97,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
             draft, result = before, shorter
     if isinstance(result, Problem):
         dropped = {n: draft.dropped.get(n, result.code) for n in range(total)}
-        return Normalised(None, result, draft.changes, dropped=dropped)
+        return Normalised(None, result, draft.changes, dropped=dropped, lost=draft.lost)
     draft = result
     answers = [block for block in draft.blocks if block.role == "assistant"]
     default = conversation.models or (conversation.model,)
@@ -112,6 +115,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         contexts=tuple(block.context_in(draft.context) for block in answers),
         models=tuple(block.models or default for block in answers),
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
+        lost=draft.lost,
     )
 
 

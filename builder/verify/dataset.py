@@ -232,7 +232,7 @@ def _report(
     masks: Mapping[str, Any] = {}
     if examine is not None and isinstance(sample, Sample) and not verdict.findings:
         masks = examine(sample, verdict.text, verdict.spans, verifier.target)
-    findings, warnings = verdict.findings, verdict.warnings
+    findings, warnings = verdict.findings, verdict.warnings + row.reading.warnings
     if item.manifest is not None:
         incorrect = _differences(row, verdict, verifier, item.manifest)
         findings += tuple(CheckFinding("changed", message) for message in incorrect)

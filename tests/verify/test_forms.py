@@ -290,3 +290,54 @@ def test_rows_are_converted_to_the_form_of_the_target(tmp_path, name):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     reports = list(verify_dataset(str(path), Verifier(with_template(text_of(name))), None))
     assert [report.findings for report in reports] == [(), ()]
+
+
+def test_a_call_that_a_parser_of_the_target_loses_is_a_warning_with_its_row(tmp_path):
+    properties = {"n": {"type": "integer"}, "s": {"type": "string"}}
+    function = {"name": "f", "parameters": {"type": "object", "properties": properties}}
+
+    def row(*calls, weight=None):
+        messages = [{"role": "user", "content": "a"}]
+        for number, arguments in enumerate(calls):
+            made = {"name": "f", "arguments": json.dumps(arguments)}
+            call = {"id": str(number), "type": "function", "function": made}
+            weighted = {} if weight is None else {"weight": weight}
+            messages += [
+                {"role": "assistant", "content": "b", "tool_calls": [call], **weighted},
+                {"role": "tool", "tool_call_id": str(number), "content": "1"},
+                {"role": "assistant", "content": "c"},
+                {"role": "user", "content": "d"},
+            ]
+        return {"messages": messages[:-1], "tools": [{"type": "function", "function": function}]}
+
+    rows = [
+        row({"n": 1}),
+        row({"n": "1"}, {"n": 2}),
+        row({"n": 1}, {"s": "x\n"}, {"n": "2"}),
+        row({"n": 1}, {"s": "</parameter>"}),
+        row({"n": "1"}, {"n": 2}, weight=0),
+        {**row({"n": 1}), "messages": row({"n": 1}, {"n": "7"})["messages"][:-2]},
+        {**row({"n": 1}), "messages": row({"n": "8"})["messages"][:2]},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def named(template):
+        reports = verify_dataset(str(path), Verifier(with_template(template)), None)
+        return [
+            (report.line, item.code, item.message)
+            for report in reports
+            for item in (*report.findings, *report.warnings)
+            if item.code.startswith("xml_")
+        ]
+
+    lost = "; the turn is not trained"
+    assert named(text_of("Qwen3.6")) == [
+        (2, "xml_types", f"f.n: '1' does not read back as string{lost}"),
+        (3, "xml_markup", f"f.s: the value begins or ends with a newline{lost}"),
+        (3, "xml_types", f"f.n: '2' does not read back as string{lost}"),
+        (4, "xml_markup", f"f.s: the value contains </parameter>{lost}"),
+        (6, "xml_types", f"f.n: '7' does not read back as string{lost}"),
+        (7, "xml_types", f"f.n: '8' does not read back as string{lost}"),
+    ]
+    assert named(text_of("Qwen3 revised")) == []
