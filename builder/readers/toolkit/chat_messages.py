@@ -69,6 +69,15 @@ def content(value: Json) -> tuple[Content, ...]:
     return tuple(parts)
 
 
+def with_content(message: dict[str, Json]) -> dict[str, Json]:
+    """Returns a message that has `parts` in place of `content` with these as its content."""
+    parts = message.get("parts")
+    if not isinstance(parts, list) or message.get("content") not in (None, "", []):
+        return message
+    rest = {key: value for key, value in message.items() if key != "parts"}
+    return {**rest, "content": parts}
+
+
 def tool_calls(value: Json) -> list[ToolCall | Unparsed]:
     """Returns the calls of a message's `tool_calls`; `bad_call` for an item without a name."""
     calls: list[ToolCall | Unparsed] = []
@@ -130,6 +139,7 @@ def assistant_parts(message: dict[str, Json]) -> tuple[Part, ...]:
 
 def chat_message(message: dict[str, Json]) -> Message:
     """Returns a message as logged. An unknown role is kept; the normaliser rejects it."""
+    message = with_content(message)
     role = as_str(message.get("role"))
     if role == "assistant":
         model = name_or_none(message.get("model"))

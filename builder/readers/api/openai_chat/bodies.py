@@ -24,7 +24,12 @@ from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_chat.chunks import SEARCHES, whole_response
 from builder.readers.api.openai_chat.ollama import choices_of, is_ollama
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
+from builder.readers.toolkit.chat_messages import (
+    assistant_parts,
+    content,
+    tool_result,
+    with_content,
+)
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
@@ -46,7 +51,7 @@ TOOL_ROLES = frozenset({"tool_call", "tool_response"})
 
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request, or of a row with `messages`."""
-    items = as_dicts(body.get("messages"))
+    items = list(map(with_content, as_dicts(body.get("messages"))))
     changes: Counter[str] = Counter()
     flat = is_flat(items)
     messages = [
@@ -228,7 +233,7 @@ def _answer(
     choice: dict[str, Json], sent: list[dict[str, Json]], body: dict[str, Json]
 ) -> ApiAnswer:
     changes: Counter[str] = Counter()
-    item = {**as_dict(choice.get("message")), "role": "assistant"}
+    item = {**with_content(as_dict(choice.get("message"))), "role": "assistant"}
     (message,) = noted(read_message(item, changes, flat=is_flat([*sent, item])), item)
     message = replace(message, tokens=ids_beside(item, choice, choice.get("meta_info"), body))
     if _searched(item, body):

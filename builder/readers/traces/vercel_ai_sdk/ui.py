@@ -30,6 +30,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, n
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.vercel_ai_sdk.chunks import assembled, is_chunk
 
 _ROLES = frozenset({"system", "user", "assistant", "data"})
 _UI_PARTS = frozenset(
@@ -55,7 +56,7 @@ def is_ui_message(value: Json) -> bool:
         return False
     parts = decoded(item.get("parts"))
     if isinstance(parts, list) and parts:
-        return all(map(_is_ui_part, parts))
+        return (all if item.get("content") else any)(map(_is_ui_part, parts))
     listed = as_list(item.get("toolInvocations"))
     return bool(listed) and all("toolCallId" in as_dict(one) for one in listed)
 
@@ -99,9 +100,9 @@ def _is_ui_part(value: Json) -> bool:
         return isinstance(part.get("text", part.get("reasoning")), str)
     if kind == "tool-invocation":
         return "toolInvocation" in part
-    if kind.startswith("tool-"):
-        return "toolCallId" in part and "state" in part
-    return kind in _UI_PARTS or kind.startswith("data-")
+    if kind.startswith("tool-") and "toolCallId" in part and "state" in part:
+        return True
+    return is_chunk(part) or kind in _UI_PARTS or kind.startswith("data-")
 
 
 def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
@@ -109,14 +110,17 @@ def read_ui_message(item: dict[str, Json], number: int, notes: PartNotes) -> lis
 
     `number` is the index of the message in the chat; it replaces a missing id.
     """
+    parts = decoded(item.get("parts"))
+    if isinstance(parts, list):
+        item = {**item, "parts": assembled(parts)}
     return noted(_messages(item, number, notes), item, _KEYS)
 
 
 def _messages(item: dict[str, Json], number: int, notes: PartNotes) -> list[Message]:
     role = as_str(item.get("role"))
     inside = decoded(item.get("content"))
-    if isinstance(inside, dict) and "parts" in inside:
-        item = {**item, **inside}
+    if isinstance(inside, dict) and isinstance(inside.get("parts"), list):
+        item = {**item, **inside, "parts": assembled(as_list(inside["parts"]))}
     parts = decoded(item.get("parts"))
     if not isinstance(parts, list):
         parts = _old_parts(item)
