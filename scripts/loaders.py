@@ -26,6 +26,7 @@ from pathlib import Path
 from builder.cli.export import run_export
 from builder.cli.output import Output
 from builder.dataset.rows import dataset_rows
+from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, load
 from builder.sample import Sample
 from builder.verify.verifier import Verifier
@@ -49,7 +50,7 @@ PACKAGES = (
     " tiktoken einops addict modelscope modelscope_hub cryptography cffi pycparser aiohttp"
     " aiosignal frozenlist multidict propcache yarl attrs aiohappyeyeballs posthog backoff av"
     " distro numba llvmlite pylatexenc ray msgpack hydra-core tensordict pyvers orjson protobuf"
-    " grpcio torchdata codetiming cloudpickle"
+    " grpcio torchdata codetiming cloudpickle json_repair"
 )
 STUBS = ("torchaudio",)
 """Imported by the loading code but never used by it; wheels for the newest torch lag behind."""
@@ -195,11 +196,15 @@ def main() -> int:
             if options.trainer and trainer not in options.trainer:
                 continue
             export = here / variant
-            if not export.exists():
-                run_export(
-                    options.dataset, to=variant, out=export, tokenizer="qwen3", chat_template=None,
-                    fresh=False, output=Output(quiet=True),
-                )  # fmt: skip
+            try:
+                if not export.exists():
+                    run_export(
+                        options.dataset, to=variant, out=export, tokenizer="qwen3",
+                        chat_template=None, fresh=False, output=Output(quiet=True),
+                    )  # fmt: skip
+            except UsageError as error:
+                print(f"{trainer} {variant}: not exported: {error}")
+                continue
             out = here / f"{trainer}-{variant}.jsonl"
             probe = Path(__file__).with_name("loaders_probe.py")
             command = list(map(str, (python, probe, trainer, export, tokenizer, out)))

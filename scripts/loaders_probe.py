@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -74,23 +75,23 @@ def axolotl(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Uses its loader, preprocessors and the Qwen3 template with the settings of our command."""
+    """Uses its argument parser, loader, preprocessors and template on our command."""
+    from swift.arguments import SftArguments
     from swift.dataset import load_dataset
     from swift.model import get_processor
-    from swift.template import get_template
+    from swift.utils import parse_args
 
     os.chdir(export)
-    command = (export / "configs" / "ms_swift.sh").read_text().split()
-    options = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
+    _, *given = _command(export, "ms_swift.sh", "sft")
+    # a folder's name does not give the kind of model, as a repository's does
+    here = f"--model {tokenizer} --model_type qwen3 --template qwen3 --output_dir {tokenizer}-out"
+    alone = "--bf16 false --report_to none"
+    args, unknown = parse_args(SftArguments, [*given, *here.split(), *alone.split()])
+    assert not unknown, f"ms-swift does not know {unknown}"
     processor = get_processor(tokenizer, model_type="qwen3", download_model=False)
-    template = get_template(
-        processor,
-        template_type="qwen3",
-        max_length=int(options["--max_length"]),
-        loss_scale=options["--loss_scale"],
-    )
+    template = args.get_template(processor)
     template.set_mode("train")
-    rows, _ = load_dataset(options["--dataset"], num_proc=1, strict=options["--strict"] == "true")
+    rows, _ = load_dataset(args.dataset, **args.get_dataset_kwargs())
     for row in rows:
         encoded = template.encode(dict(row))
         scale = encoded.get("loss_scale") or [1.0] * len(encoded["labels"])
@@ -99,30 +100,51 @@ def ms_swift(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Uses its SFTDataset with the arguments of our command."""
+    """Uses the argument parser of its command and its SFTDataset with our arguments.
+
+    The parser is in the command's main block, so the command runs up to its first call, to which
+    it gives the parsed arguments; DeepSpeed and the model's classes, which need a GPU, are
+    left out.
+    """
+    import runpy
+    import types
     from types import SimpleNamespace
 
     import datasets
     from openrlhf.datasets.sft_dataset import SFTDataset
     from transformers import AutoTokenizer
 
-    command = (export / "configs" / "openrlhf.sh").read_text().split()
-    options = {name: command[at + 1] for at, name in enumerate(command) if name.startswith("--")}
-    data = SimpleNamespace(
-        input_key=options["--data.input_key"],
-        output_key=None,
-        apply_chat_template=True,
-        tokenizer_chat_template=None,
-    )
-    strategy = SimpleNamespace(args=SimpleNamespace(data=data))
+    class ParsedError(Exception):
+        """Carries the arguments out of the command."""
+
+    def stop(args: SimpleNamespace) -> None:
+        raise ParsedError(args)
+
+    utils = Path(sys.modules["openrlhf"].__path__[0]) / "utils"
+    stubs: dict[str, dict[str, Any]] = {
+        "openrlhf.models": {"Actor": None},
+        "openrlhf.trainer": {"__path__": []},
+        "openrlhf.trainer.sft_trainer": {"SFTTrainer": None},
+        "openrlhf.utils": {"__path__": [str(utils)], "get_strategy": stop, "get_tokenizer": None},
+    }
+    for name, members in stubs.items():
+        module = types.ModuleType(name)
+        vars(module).update(members)
+        sys.modules[name] = module
     os.chdir(export)
-    rows = datasets.load_dataset(options["--data.dataset"], split=options["--data.dataset_split"])
+    sys.argv = _command(export, "openrlhf.sh", "openrlhf.cli.train_sft")
+    try:
+        runpy.run_module("openrlhf.cli.train_sft", run_name="__main__")
+    except ParsedError as parsed:
+        (args,) = parsed.args
+    rows = datasets.load_dataset(args.data.dataset, split=args.data.dataset_split)
     loaded = SFTDataset(
         rows,
         AutoTokenizer.from_pretrained(tokenizer),
-        int(options["--data.max_len"]),
-        strategy,
-        input_template=None,
+        args.data.max_len,
+        SimpleNamespace(args=args),
+        input_template=args.data.input_template,
+        multiturn=args.data.multiturn,
         num_processors=1,
     )
     for at in range(len(loaded)):
@@ -132,7 +154,7 @@ def openrlhf(export: Path, tokenizer: str) -> Iterator[Row]:
 
 
 def verl(export: Path, tokenizer: str) -> Iterator[Row]:
-    """Uses its MultiTurnSFTDataset with the options of our command and ignores the mismatch."""
+    """Uses its configuration with our overrides and its dataset; ignores the mismatch."""
     import types
 
     # Needed for images only; it requires an older transformers.
@@ -140,26 +162,35 @@ def verl(export: Path, tokenizer: str) -> Iterator[Row]:
     vars(images)["get_rope_index"] = None
     sys.modules[images.__name__] = images
 
-    from omegaconf import OmegaConf
+    import hydra
     from transformers import AutoTokenizer
+    from verl.utils.config import omega_conf_to_dataclass
     from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
-    command = (export / "configs" / "verl.sh").read_text().split()
-    options = dict(item.split("=", 1) for item in command if item.startswith("data."))
-    config = OmegaConf.create(
-        {
-            "max_length": int(options["data.max_length"]),
-            "truncation": options["data.truncation"],
-            "messages_key": options["data.messages_key"],
-            "pad_mode": "no_padding",
-            "ignore_input_ids_mismatch": True,
-        }
+    os.chdir(export)
+    _, *given = _command(export, "verl.sh", "verl.trainer.sft_trainer")
+    here = [f"model.path={tokenizer}", "data.ignore_input_ids_mismatch=True"]
+    with hydra.initialize_config_module("verl.trainer.config", version_base=None):
+        config = hydra.compose("sft_trainer_engine", [*given, *here])
+    for part in (config.model, config.engine, config.optim, config.checkpoint):
+        omega_conf_to_dataclass(part)  # its own types and checks
+    data = config.data
+    assert data.max_token_len_per_gpu >= data.max_length, "the longest sample fits no micro-batch"
+    loaded = MultiTurnSFTDataset(
+        data.train_files, AutoTokenizer.from_pretrained(tokenizer), config.data
     )
-    paths = [str(export / options["data.train_files"])]
-    loaded = MultiTurnSFTDataset(paths, AutoTokenizer.from_pretrained(tokenizer), config)
+    # it drops the last incomplete batch
+    assert data.train_batch_size <= len(loaded), "verl would make no step"
     for at in range(len(loaded)):
         item = loaded[at]
         yield item["input_ids"].tolist(), [bool(value) for value in item["loss_mask"].tolist()]
+
+
+def _command(export: Path, name: str, program: str) -> list[str]:
+    """Returns the program of an exported shell command and its arguments."""
+    text = (export / "configs" / name).read_text().replace("\\\n", " ")
+    words = shlex.split(text, comments=True)
+    return words[words.index(program) :]
 
 
 def _labelled(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:

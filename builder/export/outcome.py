@@ -14,7 +14,7 @@ from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.style import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.trainers import DEFAULT_LENGTHS
-from builder.trainers.record import Facts, Targets, wider
+from builder.trainers.record import Facts, Targets, training_split, wider
 from builder.verify.verifier import Verdict
 
 LOADER = "loader"
@@ -52,7 +52,7 @@ class Exported:
     context   samples with an assistant turn that is not a target
     not_last  samples whose targets are not just the last assistant turn
     policies  {option that made turns context only: samples}
-    splits    the splits, in order of appearance
+    splits    {split, in order of appearance: samples}
     pairs_left_out  {code: preference pairs not exported}
     silent    trainers without a configuration, by title, and why
     apart     {targets: samples that have only these, whatever the other samples have}
@@ -73,7 +73,7 @@ class Exported:
     context: int = 0
     not_last: int = 0
     policies: Counter[str] = field(default_factory=Counter)
-    splits: list[str] = field(default_factory=list)
+    splits: Counter[str] = field(default_factory=Counter)
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     silent: dict[str, str] = field(default_factory=dict)
     apart: Counter[Targets] = field(default_factory=Counter)
@@ -137,6 +137,7 @@ class Exported:
             target.style.thoughts is Thoughts.hybrid,
             target.model,
             target.style.is_specified,
+            self.splits[training_split(list(self.splits))],
         )
 
 

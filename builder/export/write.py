@@ -185,7 +185,7 @@ def _write(
                 beside=verifier.target.style.beside,
             )
             written[split] = SplitRows()
-            exported.splits.append(split)
+        exported.splits[split] += 1
         if variant.of_pairs:
             exported.count_pairs(item.pairs)
         else:
@@ -257,7 +257,9 @@ def _companions(
     # not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
     facts = exported.facts(target)
-    files = configurations(variant.name, variant.kind, trainers, facts, exported.splits, folder)
+    files = configurations(
+        variant.name, variant.kind, trainers, facts, list(exported.splits), folder
+    )
     listing = "\n".join(f"- `{Path('configs', name).as_posix()}`" for name in sorted(files))
     listing = listing.replace("configs/../", "")
     body = (

@@ -10,7 +10,7 @@ from builder.trainers.masks import MaskRule
 from builder.trainers.ms_swift import MS_SWIFT
 from builder.trainers.nemo_rl import NEMO_RL
 from builder.trainers.openrlhf import OPENRLHF
-from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer
+from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer, training_split
 from builder.trainers.trl import TRL
 from builder.trainers.unsloth import UNSLOTH
 from builder.trainers.verl import VERL
@@ -56,7 +56,7 @@ def configurations(
     The first line of each configuration states whether it trains exactly `meta.spans`, and if not,
     what differs.
     """
-    train = "train" if "train" in splits else splits[0]
+    train = training_split(splits)
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]
     export = ExportFiles(
         variant,

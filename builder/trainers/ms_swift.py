@@ -11,6 +11,8 @@ from builder.trainers.masks import Mask, MaskRule, render_turns
 from builder.trainers.record import (
     ACCUMULATION,
     LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
     ExportFiles,
     Facts,
     Trainer,
@@ -26,6 +28,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # them without a border: {facts.following} of {facts.samples}. Turns with `"loss": false` are context only.
 swift sft --model {facts.model} --dataset {export.train}{evaluated} \\
   --max_length {facts.wide_length} --strict true --loss_scale ignore_empty_think \\
+  --tuner_type lora --lora_rank {LORA_RANK} --lora_alpha {LORA_ALPHA} \\
   --output_dir output --learning_rate {LEARNING_RATE} --num_train_epochs 1 --gradient_checkpointing true \\
   --per_device_train_batch_size 1 --gradient_accumulation_steps {ACCUMULATION}
 """

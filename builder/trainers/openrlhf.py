@@ -7,17 +7,33 @@ import shlex
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages, merged
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import (
+    LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
+    ExportFiles,
+    Facts,
+    Trainer,
+    split_of,
+)
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
+    place = shlex.quote(f"../{export.folder}")
+    evaluated = ""
+    if export.evaluation is not None:
+        evaluated = f" \\\n  --eval.dataset {place} --eval.split {split_of(export.evaluation)}"
     return {
         "openrlhf.sh": f"""# OpenRLHF ignores a tools column, so the definitions are in the system turn. With the hybrid
 # Qwen3 template its --data.multiturn mask runs past the turns (issue 1080): use one sample for each
-# turn (normalize.unit: turn) and train the last turn, as here.
-python -m openrlhf.cli.train_sft --model.model_name_or_path {facts.model} \\
-  --data.dataset {shlex.quote(f"../{export.folder}")} --data.dataset_split {export.train_split} \\
-  --data.input_key messages --data.apply_chat_template --data.max_len {facts.length}
+# turn (normalize.unit: turn) and train the last turn, as here. An incomplete batch makes no
+# step: {facts.remainder}.
+deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path {facts.model} \\
+  --data.dataset {place} --data.dataset_split {export.train_split} \\
+  --data.input_key messages --data.apply_chat_template --data.max_len {facts.length}{evaluated} \\
+  --ds.lora.rank {LORA_RANK} --ds.lora.alpha {LORA_ALPHA} --model.gradient_checkpointing_enable \\
+  --train.micro_batch_size 1 --train.batch_size {facts.batch} --train.max_epochs 1 \\
+  --adam.lr {LEARNING_RATE} --ckpt.output_dir output
 # Longer samples are cut; {OPENRLHF.beyond_default(facts)}.
 """
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,6 +41,7 @@ class Facts:
     hybrid     whether the template writes empty think blocks (Qwen3, not Instruct-2507)
     model      the repository of a model with the target's template
     measured   whether the trainers' masks were measured with this kind of template
+    train      samples of the split to train on
     """
 
     samples: int = 0
@@ -54,6 +55,7 @@ class Facts:
     hybrid: bool = True
     model: str = MODEL
     measured: bool = True
+    train: int = ACCUMULATION
 
     @property
     def length(self) -> int:
@@ -64,6 +66,19 @@ class Facts:
     def wide_length(self) -> int:
         """Returns a length for trainers that write an empty think block before every turn."""
         return _rounded(self.widest)
+
+    @property
+    def batch(self) -> int:
+        """Returns the samples of a step for trainers that make no step of an incomplete batch.
+
+        It is a power of two, which one, two or more GPUs share.
+        """
+        return 1 << max(min(ACCUMULATION, self.train).bit_length() - 1, 0)
+
+    @property
+    def remainder(self) -> str:
+        """Describes the samples that an incomplete batch leaves without a step."""
+        return f"{self.train % self.batch} of {self.train} samples at the end of an epoch"
 
 
 def wider(tokens: int, turns: int) -> int:
@@ -102,6 +117,11 @@ class ExportFiles:
     def train_split(self) -> str:
         """Returns the split of the training file."""
         return split_of(self.train)
+
+
+def training_split(splits: Sequence[str]) -> str:
+    """Returns the split to train on: `train`, or the first if there is none of that name."""
+    return "train" if "train" in splits or not splits else splits[0]
 
 
 def split_of(path: str) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, as_messages
-from builder.trainers.record import ExportFiles, Facts, Trainer
+from builder.trainers.record import (
+    LEARNING_RATE,
+    LORA_ALPHA,
+    LORA_RANK,
+    ExportFiles,
+    Facts,
+    Trainer,
+)
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
@@ -13,9 +20,13 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     return {
         "verl.sh": f"""# verl renders message by message. With the hybrid Qwen3 template the pieces differ from the
 # whole (assertion): train an Instruct-2507 model, or set data.ignore_input_ids_mismatch=True.
+# verl makes no step of an incomplete batch: {facts.remainder}.
 torchrun -m verl.trainer.sft_trainer model.path={facts.model} \\
   data.train_files={export.train} data.val_files={evaluated} \\
-  data.messages_key=messages data.max_length={facts.wide_length} data.truncation=error
+  data.messages_key=messages data.max_length={facts.wide_length} data.truncation=error \\
+  data.max_token_len_per_gpu={facts.wide_length} data.train_batch_size={facts.batch} \\
+  model.lora_rank={LORA_RANK} model.lora_alpha={LORA_ALPHA} model.enable_gradient_checkpointing=true \\
+  optim.lr={LEARNING_RATE} trainer.total_epochs=1 trainer.default_local_dir=output trainer.logger=console
 # A longer sample is an error; {VERL.beyond_default(facts)}.
 """
     }
