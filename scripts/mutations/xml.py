@@ -17,6 +17,9 @@ from mutations.edits import (
     swap,
 )
 
+JOINED = codes("calls", "xml_markup")
+"""Of a parameter that does not end: the next one becomes a part of its value."""
+
 _VALUE = re.compile(r"(<parameter=[^>\n]+>\n)([\s\S]*?)(\n</parameter>\n)")
 _PARAMETER = re.compile(r"<parameter=[^>\n]+>\n[\s\S]*?\n</parameter>\n")
 _NAME = re.compile(r"(?<=<function=)[^>\n]+(?=>\n)")
@@ -85,16 +88,18 @@ KINDS: tuple[Mutation, ...] = (
         "newline after <parameter=…> lost", in_answer(once(r"(<parameter=[^>]+>)\n", r"\1")), CALLS
     ),
     Mutation(
-        "newline before </parameter> lost", in_answer(swap("\n</parameter>", "</parameter>")), CALLS
+        "newline before </parameter> lost",
+        in_answer(swap("\n</parameter>", "</parameter>")),
+        JOINED,
     ),
     Mutation(
         "newline after </parameter> lost, before text",
         in_answer(swap("</parameter>\n", "</parameter> ")),
-        CALLS,
+        JOINED,
     ),
     Mutation("<parameter=…> indented", in_answer(swap("\n<parameter=", "\n  <parameter=")), CALLS),
     Mutation("<parameter=…> lost", in_answer(once(r"<parameter=[^>]+>\n", "")), CALLS),
-    Mutation("</parameter> lost", in_answer(swap("\n</parameter>", "")), CALLS),
+    Mutation("</parameter> lost", in_answer(swap("\n</parameter>", "")), JOINED),
     Mutation(
         "<parameter=…> without a name", in_answer(once(r"<parameter=[^>]+>", "<parameter=>")), CALLS
     ),
