@@ -22,6 +22,9 @@ from mutations.edits import (
     without,
 )
 
+UNKNOWN_ROLE = codes("order", "format")
+"""`format` if the turn has a thought beside its text, which only an assistant turn has."""
+
 KINDS: tuple[Mutation, ...] = (
     # Tool responses.
     Mutation("newline after </tool_response>", in_response(lambda t: t + "\n"), PAIRS),
@@ -104,10 +107,12 @@ KINDS: tuple[Mutation, ...] = (
     Mutation(
         "role with a capital",
         in_messages(lambda m: [*m[:-1], {**m[-1], "role": "Assistant"}]),
-        ORDER,
+        UNKNOWN_ROLE,
     ),
     Mutation(
-        "roles of ShareGPT", in_messages(lambda m: [*m[:-1], {**m[-1], "role": "gpt"}]), ORDER
+        "roles of ShareGPT",
+        in_messages(lambda m: [*m[:-1], {**m[-1], "role": "gpt"}]),
+        UNKNOWN_ROLE,
     ),
     Mutation(
         "two user turns",
