@@ -40,7 +40,14 @@ def recognise(source: Source) -> str | None:
     for value in source.peek.objects:
         if as_str(value.get("kind")) in _KINDS and "captured_at" in value:
             return "lines with kind and captured_at"
+        if _is_streamed(value):
+            return "messages of Letta Code's stream-json (refused)"
     return None
+
+
+def _is_streamed(value: dict[str, Json]) -> bool:
+    """Returns whether a line is a message that `--output-format stream-json` prints."""
+    return value.get("type") == "message" and isinstance(value.get("message_type"), str)
 
 
 @dataclass(slots=True)
@@ -106,7 +113,10 @@ class _Transcript:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a transcript."""
+    """Yields the conversation of a transcript; a Problem for the stream of a run."""
+    if any(map(_is_streamed, source.peek.objects)):
+        yield from _refused(source)
+        return
     name = source.name.rpartition("/")[0].rpartition("/")[2] or "conversation"
     transcript = _Transcript(SessionHistory(NAME, name, source.name))
     counts: Counter[str] = Counter()
@@ -134,6 +144,18 @@ def read(source: Source) -> Iterator[Event]:
     transcript.close()
     yield from ignored(counts)
     yield from transcript.history.conversations(records)
+
+
+def _refused(source: Source) -> Iterator[Event]:
+    """Yields the Problem that stands for all lines of a stream, and those of broken lines."""
+    records = 0
+    for record in objects(source.records(), "a line that is "):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            records += 1
+    detail = "Letta Code's stream-json has pieces of answers without the prompts before them"
+    yield Problem("unverified_format", "file", detail, records)
 
 
 READER = Reader(
