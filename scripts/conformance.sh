@@ -13,6 +13,7 @@ install_extra test,trl,conformance
 "$VENV/bin/python" -m pip install -q --no-deps llm-router-utils
 "$VENV/bin/python" -m pip install -q openai partial-json-parser msgspec pydantic mistral-common xgrammar
 export BUILDER_CONFORMANCE=all
+export BUILDER_LOADERS="${BUILDER_LOADERS:-$PWD/.venv-loaders}" # the other trainers
 "$VENV/bin/python" scripts/close_loop.py
 PYTHONPATH=. "$VENV/bin/python" scripts/templates.py "${LOGS:-data}" --count "${COUNT:-300}"
 exec "$VENV/bin/python" -m pytest -p no:xdist tests/trainers tests/verify/test_family.py \

@@ -177,6 +177,20 @@ def _count(item: Proven, text: str, pieces: list[str], counts: Counter[str]) -> 
     counts["trained: the newline after a turn too"] += pieces != bare
 
 
+def run_probe(
+    python: Path, trainer: str, export: Path, tokenizer: Path, out: Path
+) -> subprocess.CompletedProcess[bytes]:
+    """Loads an export with a trainer's own code, in the private environment, and writes `out`."""
+    probe = Path(__file__).with_name("loaders_probe.py")
+    command = list(map(str, (python, probe, trainer, export, tokenizer, out)))
+    settings = {
+        "DISABLE_VERSION_CHECK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(out.parent / "cache"),
+    }
+    return subprocess.run(command, env={**os.environ, **settings}, capture_output=True, check=False)
+
+
 def main() -> int:
     """Prints a line for each pair of trainer and variant."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -206,12 +220,7 @@ def main() -> int:
                 print(f"{trainer} {variant}: not exported: {error}")
                 continue
             out = here / f"{trainer}-{variant}.jsonl"
-            probe = Path(__file__).with_name("loaders_probe.py")
-            command = list(map(str, (python, probe, trainer, export, tokenizer, out)))
-            settings = {"DISABLE_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(here)}
-            done = subprocess.run(
-                command, env={**os.environ, **settings}, capture_output=True, check=False
-            )
+            done = run_probe(python, trainer, export, tokenizer, out)
             if done.returncode:
                 reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
                 print(f"{trainer} {variant}: not run: {reason[:200]}")
