@@ -23,7 +23,7 @@ from mutations.edits import (
 )
 
 UNKNOWN_ROLE = codes("order", "format")
-"""`format` if the turn has a thought beside its text, which only an assistant turn has."""
+"""`format` if the turn has a weight, which only an assistant message may have."""
 
 KINDS: tuple[Mutation, ...] = (
     # Tool responses.
