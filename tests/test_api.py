@@ -9,6 +9,7 @@ from support.runs.builds import files
 from support.runs.commands import run
 
 import builder
+from builder import cli
 from builder.given import ROWS
 
 ROW = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]}
@@ -60,6 +61,18 @@ def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(builder.UsageError, match="name it with --tokenizer"):
         builder.export_dataset(tmp_path, "openai", tmp_path / "no")
+
+
+def test_a_dataset_is_verified_against_its_own_tokenizer(built, tmp_path, capsys):
+    folder = shutil.copytree(built, tmp_path / "built")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["tokenizer"]["name"] = "other/tokenizer"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(builder.UsageError, match="verified against 'other/tokenizer': name it"):
+        builder.verify_dataset(folder)
+    assert cli.main(["verify", str(folder)]) == 2
+    assert "verified against 'other/tokenizer': name it" in capsys.readouterr().err
+    assert builder.verify_dataset(folder, tokenizer="qwen3").proven > 0
 
 
 @pytest.mark.parametrize("mode", ["thinking", "non-thinking"])

@@ -49,7 +49,7 @@ def verify_sample(
 def verify_dataset(
     dataset: DatasetLike,
     *,
-    tokenizer: str | Path = "qwen3",
+    tokenizer: str | Path | None = None,
     chat_template: str | Path | None = None,
     options: VerifyOptions | Mapping[str, Any] | None = None,
     unit: str | None = None,
@@ -63,6 +63,7 @@ def verify_dataset(
 ) -> Summary:
     """Verifies every row of a file, a built folder, a Hub dataset or a list, and returns counts.
 
+    `tokenizer` None: qwen3, and an error if the dataset was verified against another one.
     `chat_template` is the file or the sha256 of another template than the tokenizer's. `unit` None:
     the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
@@ -76,7 +77,6 @@ def verify_dataset(
 
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
-    from builder.qwen3.reference import with_template
     from builder.trainers import mask_counts
     from builder.verify.dataset import Summary, verify_dataset
     from builder.verify.options import VerifyOptions
@@ -90,12 +90,10 @@ def verify_dataset(
     if engines or servers:
         examine = Examination(engines, servers, examine, witness_share)
     summary = Summary()
-    template = None if chat_template is None else os.fspath(chat_template)
     chosen = given_options(VerifyOptions, options)
     with given_dataset(dataset) as path:
-        stated = Manifest.of(expand_home(path)).tokenizer.template_options
-        named = with_template(os.fspath(tokenizer), template, stated)
-        verifier = verifier_for(named, chosen)
+        manifest = Manifest.of(expand_home(path))
+        verifier = verifier_for(tokenizer_of(manifest, tokenizer, chat_template), chosen)
         for name in engines:
             _ = witness_for(name, verifier.target.reference)  # if it is missing, says so at once
         for report in verify_dataset(path, verifier, unit, workers, examine):
@@ -181,7 +179,7 @@ def export_dataset(
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(
-            _tokenizer(manifest, tokenizer, chat_template),
+            tokenizer_of(manifest, tokenizer, chat_template),
             VerifyOptions(mode=mode_named(manifest.mode)),
         )
         if to in TRACES:
@@ -210,7 +208,7 @@ def report_dataset(
 
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
-        name = _tokenizer(manifest, tokenizer)
+        name = tokenizer_of(manifest, tokenizer)
         audited = audit(path, AuditOptions(tokenizer=name), workers=workers)
         page = report_html(path, manifest, audited, target_for(name))
     write_whole(Path(out), page)
@@ -237,7 +235,7 @@ def view_dataset(
 
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
-        name = _tokenizer(manifest, tokenizer)
+        name = tokenizer_of(manifest, tokenizer)
         with serving(path, manifest, name, logs=logs, review=review, port=port) as view:
             yield view
 
@@ -270,7 +268,7 @@ def push_dataset(
     return report
 
 
-def _tokenizer(
+def tokenizer_of(
     manifest: Manifest, tokenizer: str | Path | None, chat_template: str | Path | None = None
 ) -> str:
     """Returns the requested tokenizer and template, or else the embedded ones.

@@ -121,11 +121,11 @@ def verify(
 ) -> int:
     """Check a dataset of any origin against the chat template, line by line."""
     from builder.cli.verify import run_verify
-    from builder.qwen3.reference import with_template
 
     return run_verify(
         dataset,
-        tokenizers=[with_template(name, chat_template) for name in tokenizer or ["qwen3"]],
+        tokenizers=tokenizer or [None],
+        chat_template=chat_template,
         masks=masks or [],
         witnesses=witness or [],
         witness_share=witness_share,

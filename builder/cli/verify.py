@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.api import verify_dataset
+from builder.api.datasets import tokenizer_of
 from builder.cli.masks import as_json, print_masks
 from builder.cli.output import Output
 from builder.cli.terminal import conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
+from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
@@ -28,7 +30,8 @@ SHOWN = 100
 def run_verify(
     dataset: str,
     *,
-    tokenizers: Sequence[str],
+    tokenizers: Sequence[str | None],
+    chat_template: str | None,
     masks: Sequence[str],
     witnesses: Sequence[str],
     witness_share: float,
@@ -42,12 +45,14 @@ def run_verify(
 ) -> int:
     """Verifies against each tokenizer and prints; returns 0 if every sample is proven, else 1.
 
-    A witness that differs is a finding too. Raises UsageError for an unknown dataset, tokenizer,
-    trainer, witness or server.
+    A tokenizer that is None is the dataset's own. A witness that differs is a finding too. Raises
+    UsageError for an unknown dataset, tokenizer, trainer, witness or server.
     """
     workers = workers or default_workers()
-    prepare_for((expand_home(dataset),), workers, preloading(tokenizers[0]))
-    targets = [target_for(name) for name in dict.fromkeys(tokenizers)]
+    manifest = Manifest.of(expand_home(dataset))
+    names = [tokenizer_of(manifest, name, chat_template) for name in dict.fromkeys(tokenizers)]
+    prepare_for((expand_home(dataset),), workers, preloading(names[0]))
+    targets = [target_for(name) for name in names]
     results: list[dict[str, Json]] = []
     differs = False
     for target in targets:

@@ -21,7 +21,7 @@ _TITLES = {
     "outcome": "Outcome", "context": "Context", "source": "Source", "model": "Model",
 }  # fmt: skip
 _TITLE = 140
-_END = 24
+_END = 15
 """Characters of a source that are shown: its end, because paths of one folder begin alike."""
 _WHOLE = 1_200
 """Characters of a title that a mouse on it shows."""

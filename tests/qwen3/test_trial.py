@@ -12,7 +12,7 @@ from builder.problem import UsageError
 from builder.qwen3 import trial
 from builder.qwen3.tokenizer import load
 
-pytest.importorskip("resource")
+pytest.importorskip("resource", reason="the system limits no memory of a process")
 
 _LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 _TEXT = "{{ 'x' * 10 ** 10 }}"

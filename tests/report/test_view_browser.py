@@ -112,6 +112,23 @@ def test_rows_of_another_form_are_converted_and_named(opened, tmp_path):
         assert page.evaluate("document.documentElement.scrollWidth") == DESK[0]
 
 
+@pytest.mark.parametrize("width", [1280, 1400])
+def test_all_columns_of_the_list_are_on_the_screen(opened, tmp_path, width):
+    turns = [{"role": "user", "content": "x" * 500}, {"role": "assistant", "content": "y"}]
+    source = f"a/folder/{'z' * 200}.jsonl"
+    for room, row in (
+        ("data", {"messages": turns, "tools": []}),
+        ("meta", {"id": "0" * 64, "source": source, "model": "m" * 200}),
+    ):
+        path = tmp_path / "built" / room / "train-00000-of-00001.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(row) + "\n")
+    with served(tmp_path / "built", {}, tmp_path) as server:
+        page = opened(server.url, (width, 900))
+        wide, seen = page.locator(".scroll").evaluate("box => [box.scrollWidth, box.clientWidth]")
+        assert wide <= seen
+
+
 def test_a_search_marks_what_it_found_and_leads_to_it(opened, long):
     page = opened(long)
     page.fill("input[name=text]", "FILE 4")

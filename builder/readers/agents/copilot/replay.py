@@ -78,8 +78,10 @@ def _exchange(where: str, log: dict[str, Json], rest: Sequence[dict[str, Json]])
     kind = as_str(response.get("type"))
     if kind not in ("success", "truncated", ""):
         return Exchange(where, status=_FAILED, request=request, text=kind, api=OPENAI_CHAT)
-    told = response.get("message")
-    message = _message({"role": 2, "content": told if isinstance(told, list) else [told or ""]})
+    content = response.get("message")
+    message = _message(
+        {"role": 2, "content": content if isinstance(content, list) else [content or ""]}
+    )
     if made := _calls(len(sent), rest):
         message["tool_calls"] = made
     choice: Json = {
