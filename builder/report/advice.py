@@ -17,6 +17,8 @@ from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
+from builder.qwen3.style import SPECIFIED
+from builder.qwen3.templates import TEMPLATES
 from builder.report.html import shorten
 from builder.report.ledger_stages import LedgerCounts, ledger_counts
 from builder.report.survey import Survey, with_contexts
@@ -146,12 +148,17 @@ def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
     price = ""
     if surveyed.tokens and surveyed.turn_tokens > surveyed.tokens:
         price = f" ({surveyed.turn_tokens / surveyed.tokens:.1f} times the tokens)"
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
     remedies = (
         f"`normalize.unit: turn`{price}" if manifest.unit != "turn" else "",
-        "a template without thoughts (`verify.tokenizer: Qwen/Qwen3-4B-Instruct-2507`)",
+        # It writes everything else as this template does.
+        "a template without thoughts (`verify.tokenizer: Qwen/Qwen3-4B-Instruct-2507`)"
+        if known is not None and known.style == SPECIFIED
+        else "",
     )
     joined = ", or ".join(filter(None, remedies))
-    yield Advice(differing / surveyed.turns, text, joined, training=True)
+    if joined:
+        yield Advice(differing / surveyed.turns, text, joined, training=True)
 
 
 def _captures(surveyed: Survey) -> Iterator[str]:

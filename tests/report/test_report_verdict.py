@@ -1,12 +1,15 @@
 """The first screen of the report: what it counts, and what it suggests to do."""
 
 import re
+from collections import Counter
 
 import pytest
 from support.pages.reports import plain
 
 from builder.audit.result import Audit, AuditFacts, AuditFinding
 from builder.output.manifest import Manifest
+from builder.qwen3.templates import TEMPLATES
+from builder.report.advice import advice
 from builder.report.survey import Survey
 from builder.report.verdict import verdict
 
@@ -46,3 +49,16 @@ def test_secrets_come_first_but_not_those_left_by_design():
         reported = {"config": {"audit": {"secrets": mode}}}
         page = verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
         assert re.findall(r"<li>(\w+),", page) == expected
+
+
+@pytest.mark.parametrize(
+    ("template", "is_offered"),
+    [("Qwen3 revised", True), ("Qwen3.5", False), ("Qwen3-Coder", False)],
+)
+def test_another_model_is_advised_only_if_it_writes_the_same(template, is_offered):
+    sha256 = next(key for key, known in TEMPLATES.items() if known.name == template)
+    manifest = Manifest.read({"tokenizer": {"template_sha256": sha256, "template_name": template}})
+    surveyed = Survey(samples=1, turns=4, parity=Counter({"non-thinking": 1, "thinking": 4}))
+    remedies = [item.remedy for item in advice(surveyed, None, manifest, None)]
+    assert any("normalize.unit: turn" in text for text in remedies)
+    assert any("Instruct-2507" in text for text in remedies) is is_offered
