@@ -168,8 +168,9 @@ def inspect_log(
             name, reason = _format(source, format)
             reader = readers()[name]
         inspected = Inspection(source.name, reader.name, reason, formats=formats, unknown=unknown)
+        before = source.records_read  # in a folder, a conversation was looked for in it
         chosen = _read(source, reader, index, inspected, named=format is not None)
-        inspected.records = source.records_read
+        inspected.records = source.records_read - before
         key = derive_key([source]) if config.audit.scrub.needs_key else b""
     if chosen is not None:
         verifier = Verifier(target_for(tokenizer))

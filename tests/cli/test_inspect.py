@@ -46,9 +46,10 @@ def test_the_tokens_are_those_of_the_build(tmp_path, inspect):
 
 def test_a_folder_is_inspected_by_its_first_file_with_a_conversation(tmp_path, inspect, capsys):
     (tmp_path / "a.jsonl").write_text('{"type": "summary", "summary": "s", "leafUuid": "u"}\n')
-    rows(tmp_path / "b.jsonl", "x")
+    log = rows(tmp_path / "b.jsonl", "x")
     found = inspect(tmp_path)
     assert found["source"] == "b.jsonl"
+    assert found["records"] == inspect(log)["records"] == 1
     assert found["files"]["formats"] == {"claude-code": 1, "openai-chat": 1}
     assert cli.main(["inspect", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
