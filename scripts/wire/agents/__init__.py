@@ -15,6 +15,23 @@ DOT = (
 """A PNG of one pixel, in base64."""
 DOT_FILE = f"\necho {DOT} | base64 -d > dot.png\n"
 """A shell line that writes it to a file."""
+RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
+"""A shell command that writes the project's instructions."""
+
+
+def common_scenarios(program: str) -> dict[str, str]:
+    """Returns scenarios of one prompt, which follows the shell words of the program."""
+    return {
+        "plain": f'{program} "[[S:plain]] What does app.py do?"',
+        "parallel": f'{program} "[[S:parallel]] Change hello to goodbye."',
+        "thinking": f'{program} "[[S:think]] What does app.py do?"',
+        "files": f'{program} "[[S:files]] Write new.txt."',
+        "faulty": f'{program} "[[S:faulty]] Use a tool."',
+        "big": f'{program} "[[S:numbers]] Count."',
+        "odd": f'{program} "[[S:odd]] Say odd things."',
+        "instructions": f'{RULES}{program} "[[S:subfolder]] What is in sub?"',
+        "image-read": f'{DOT_FILE}{program} "[[S:dot]] What is this?"',
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

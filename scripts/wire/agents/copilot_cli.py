@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import Agent, common_scenarios
 
 _SETUP = """
 export COPILOT_OFFLINE=true COPILOT_AUTO_UPDATE=false COPILOT_MODEL=mock-model
@@ -12,7 +12,6 @@ P="$C --allow-all-tools --no-color"
 T="$PYTHON $HARNESS/terminal.py wait:12 key:enter wait:6"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
 _SKILL = """
 mkdir -p .github/skills/shout
 printf -- '---\\nname: shout\\ndescription: Say it loudly.\\n---\\n\\nSHOUT SKILL BODY.\\n' \\
@@ -25,16 +24,8 @@ AGENT = Agent(
     packages=lambda version: (f"npm:@github/copilot@{version}",),
     setup=_SETUP,
     scenarios={
-        "plain": '$P -p "[[S:plain]] What does app.py do?"',
-        "parallel": '$P -p "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P -p "[[S:think]] What does app.py do?"',
-        "files": '$P -p "[[S:files]] Write new.txt."',
-        "faulty": '$P -p "[[S:faulty]] Use a tool."',
-        "big": '$P -p "[[S:numbers]] Count."',
-        "odd": '$P -p "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P -p "[[S:subfolder]] What is in sub?"',
+        **common_scenarios("$P -p"),
         "skill": _SKILL + '$P -p "[[S:skill]] Use the shout skill."',
-        "image-read": DOT_FILE + '$P -p "[[S:dot]] What is this?"',
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P --continue -p "[[S:second]] And data.txt?"',
         "parallel-resumed": '$P -p "[[S:parallel]] Change hello to goodbye."; '

@@ -5,7 +5,7 @@ Without a login it does not continue a session.
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import Agent, common_scenarios
 
 _SETUP = """
 export FACTORY_API_KEY=fk-dummy FACTORY_DROID_AUTO_UPDATE_ENABLED=false
@@ -25,23 +25,13 @@ D=$INSTALL/node_modules/@factory/cli-linux-x64/bin/droid
 P="$D exec --skip-permissions-unsafe -m custom:mock-model"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
-
 AGENT = Agent(
     name="droid",
     versions=("0.225.2",),
     packages=lambda version: (f"npm:@factory/cli-linux-x64@{version}",),
     setup=_SETUP,
     scenarios={
-        "plain": '$P "[[S:plain]] What does app.py do?"',
-        "parallel": '$P "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P "[[S:think]] What does app.py do?"',
-        "files": '$P "[[S:files]] Write new.txt."',
-        "faulty": '$P "[[S:faulty]] Use a tool."',
-        "big": '$P "[[S:numbers]] Count."',
-        "odd": '$P "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P "[[S:subfolder]] What is in sub?"',
-        "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
+        **common_scenarios("$P"),
         "refused": '$D exec -m custom:mock-model "[[S:denied]] Clean up."',
         "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',
         "halves": '$P "[[S:halves]] Write a long answer."',

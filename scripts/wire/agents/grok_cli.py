@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import Agent, common_scenarios
 
 _SETUP = """
 export GROK_DISABLE_AUTOUPDATER=1 GROK_TELEMETRY_ENABLED=0 MOCK_KEY=dummy
@@ -25,23 +25,13 @@ P="$G --always-approve -m mock"
 T="$PYTHON $HARNESS/terminal.py wait:5"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
-
 AGENT = Agent(
     name="grok-cli",
     versions=("1.0.41",),
     packages=lambda version: (f"npm:@xai-official/grok@{version}",),
     setup=_SETUP,
     scenarios={
-        "plain": '$P -p "[[S:plain]] What does app.py do?"',
-        "parallel": '$P -p "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P -p "[[S:think]] What does app.py do?"',
-        "files": '$P -p "[[S:files]] Write new.txt."',
-        "faulty": '$P -p "[[S:faulty]] Use a tool."',
-        "big": '$P -p "[[S:numbers]] Count."',
-        "odd": '$P -p "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P -p "[[S:subfolder]] What is in sub?"',
-        "image-read": DOT_FILE + '$P -p "[[S:dot]] What is this?"',
+        **common_scenarios("$P -p"),
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P -c -p "[[S:second]] And data.txt?"',
         "refused": '$P --deny "Bash(rm*)" -p "[[S:denied]] Clean up."; '

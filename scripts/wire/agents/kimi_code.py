@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import DOT_FILE, RULES, Agent
 
 _SETUP = """
 export KIMI_MODEL_NAME=mock-model KIMI_MODEL_API_KEY=dummy KIMI_MODEL_PROVIDER_TYPE=openai
@@ -13,7 +13,6 @@ K="$(which node) $INSTALL/node_modules/@moonshot-ai/kimi-code/dist/main.mjs"
 T="$PYTHON $HARNESS/terminal.py wait:3 key:enter wait:4"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
 _SKILL = """
 mkdir -p .agents/skills/shout
 printf -- '---\\nname: shout\\ndescription: Say it loudly.\\n---\\n\\nSHOUT SKILL BODY.\\n' \\
@@ -36,13 +35,13 @@ AGENT = Agent(
         "faulty": '$K -p "[[S:faulty]] Use a tool."',
         "big": '$K -p "[[S:numbers]] Count."',
         "odd": '$K -p "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$K -p "[[S:subfolder]] What is in sub?"',
+        "instructions": RULES + '$K -p "[[S:subfolder]] What is in sub?"',
         "skill": _SKILL + '$K -p "[[S:skill]] Use the shout skill."',
         "image-read": DOT_FILE + '$K -p "[[S:dot]] What is this?"',
         "resumed": '$K -p "[[S:plain]] What does app.py do?"; '
         '$K -c -p "[[S:second]] And data.txt?"',
         "rules-added": '$K -p "[[S:plain]] What does app.py do?"; '
-        + _RULES
+        + RULES
         + '$K -c -p "[[S:second]] And data.txt?"',
         "forked": '$K -p "[[S:plain]] What does app.py do?"; '
         '$K fork; $K -c -p "[[S:second]] And data.txt?"',

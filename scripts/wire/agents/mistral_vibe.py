@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import RULES, Agent, common_scenarios
 
 _SETUP = """
 export VIBE_HOME=$HOME/.vibe MOCK_KEY=dummy; mkdir -p $VIBE_HOME
@@ -27,27 +27,17 @@ P="$V --auto-approve --trust"
 T="$PYTHON $HARNESS/terminal.py wait:9"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
-
 AGENT = Agent(
     name="mistral-vibe",
     versions=("3.0.2",),
     packages=lambda version: (f"pip:mistral-vibe=={version}",),
     setup=_SETUP,
     scenarios={
-        "plain": '$P -p "[[S:plain]] What does app.py do?"',
-        "parallel": '$P -p "[[S:parallel]] Change hello to goodbye."',
-        "thinking": '$P -p "[[S:think]] What does app.py do?"',
-        "files": '$P -p "[[S:files]] Write new.txt."',
-        "faulty": '$P -p "[[S:faulty]] Use a tool."',
-        "big": '$P -p "[[S:numbers]] Count."',
-        "odd": '$P -p "[[S:odd]] Say odd things."',
-        "instructions": _RULES + '$P -p "[[S:subfolder]] What is in sub?"',
-        "image-read": DOT_FILE + '$P -p "[[S:dot]] What is this?"',
+        **common_scenarios("$P -p"),
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P -c -p "[[S:second]] And data.txt?"',
         "rules-added": '$P -p "[[S:plain]] What does app.py do?"; '
-        + _RULES
+        + RULES
         + '$P -c -p "[[S:second]] And data.txt?"',
         "refused": '$V --trust --agent ask -p "[[S:denied]] Clean up."; '
         '$P -c -p "[[S:second]] And data.txt?"',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.agents import DOT_FILE, Agent
+from wire.agents import DOT_FILE, RULES, Agent
 
 _SETUP = """
 export PI_OFFLINE=1 PI_SKIP_VERSION_CHECK=1 PI_TELEMETRY=0
@@ -20,7 +20,6 @@ BIN=$(node -p "Object.values(require('$D/package.json').bin)[0]")
 P="node $D/$BIN --provider mock --model mock-model -p"
 """
 
-_RULES = "printf '# Project rules\\nAlways begin answers with AHOY.\\n' > AGENTS.md; "
 _COMPACTS = """
 echo '{"compaction": {"reserveTokens": 199895, "keepRecentTokens": 10}}' > \
   $HOME/.pi/agent/settings.json
@@ -80,14 +79,14 @@ AGENT = Agent(
         "image": DOT_FILE + '$P "[[S:plain]] What is this?" @dot.png',
         "image-read": DOT_FILE + '$P "[[S:dot]] What is this?"',
         "rules-added": '$P "[[S:plain]] What does app.py do?"; '
-        + _RULES
+        + RULES
         + '$P "[[S:second]] And data.txt?" --continue; rm AGENTS.md; '
         '$P "[[S:third]] Go on." --continue',
         "tools-changed": '$P "[[S:plain]] What does app.py do?"; '
         '$P "[[S:second]] And data.txt?" --continue --tools read,bash,grep; '
         '$P "[[S:third]] Go on." --continue --tools read,bash,grep,find',
         "compacted": '$P "[[S:plain]] What does app.py do?"; '
-        + _RULES
+        + RULES
         + '$P "[[S:second]] And data.txt?" --continue; '
         + _COMPACTS
         + '$P "[[S:third]] Go on." --continue',
@@ -98,7 +97,7 @@ AGENT = Agent(
         '$P -e ./sections.ts "[[S:third]] Go on." --continue',
         "patches": 'P="${P/--provider mock --model mock-model/--provider openai --model gpt-5.4}"; '
         '$P "[[S:plain]] What does app.py do?"; '
-        + _RULES
+        + RULES
         + '$P "[[S:second]] And data.txt?" --continue; rm AGENTS.md; '
         '$P "[[S:third]] Go on." --continue --tools read,bash,grep,edit,write',
         "image-responses": DOT_FILE
