@@ -32,6 +32,8 @@ FAULTS = {
     "cut JSON": (200, json.dumps(said("It is 4C."))[:-9]),
     "empty text": (200, ""),
     "empty object": (200, {}),
+    "null": (200, None),
+    "null without a status": (None, None),
     "no choices": (200, {"choices": []}),
     "HTML": (200, "<html>gateway timeout</html>"),
     "bad Base64": (200, {"base64_string": "x"}),
@@ -160,6 +162,7 @@ def test_a_cut_answer_is_in_a_rejected_conversation_or_not_trained(form, cut):
 
 def test_a_request_without_a_recorded_response_is_a_prefix():
     lines = list(pairs([(FIRST, (None, None)), (SECOND, (200, said("It is 4C.")))]))
+    del lines[0]["response"]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     found = list(read_events(readers()["openai-chat"], Source("log", data=text.encode())))
     assert [event.code for event in found if isinstance(event, Ignored)] == ["prefix"]

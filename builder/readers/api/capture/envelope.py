@@ -246,6 +246,8 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         answer = _answer(logged, got.encoding or content_encoding(value.get("rawHeaders")))
     if not any(answer) and (error := first_of(value, "error", "exception")):
         answer = _Answer({"error": error if isinstance(error, dict) else {"message": error}})
+    if not any(answer) and body and _is_logged_null(value):
+        answer = _Answer(is_empty=True)
     return Exchange(
         where,
         sent.url or url,
@@ -254,6 +256,14 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         *answer,
         key=_batch_key(value),
     )
+
+
+def _is_logged_null(value: dict[str, Json]) -> bool:
+    """Returns whether the recorder has a place for the response and wrote null there.
+
+    The lines of a Batch file have their response elsewhere.
+    """
+    return not value.keys().isdisjoint(RESPONSE_KEYS) and _batch_key(value) is None
 
 
 def _batch_line(value: dict[str, Json]) -> dict[str, Json]:
