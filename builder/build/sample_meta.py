@@ -14,6 +14,7 @@ from builder.conversation import Conversation, Json, lowest
 from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import Unit
+from builder.normalize.units import TrainingExample
 from builder.qwen3.parity import counts
 from builder.scrub.redact import Scrubber
 from builder.text import clean, map_strings
@@ -81,8 +82,17 @@ def sample_meta(
         tokens=verdict.tokens,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
+        failed_turns=_failed_turns(example, normalised),
         **_recorded(verdict.recorded, counted, scrubber),
     )
+
+
+def _failed_turns(example: TrainingExample, normalised: Normalised) -> dict[str, int]:
+    """Returns {failure: trained turns with a call that failed so}."""
+    failed: Counter[str] = Counter()
+    for at in example.targets:
+        failed.update({code for code in normalised.failures[example.origins[at]] if code})
+    return dict(sorted(failed.items()))
 
 
 def _recorded(

@@ -124,6 +124,10 @@ class SampleMeta:
     models: tuple[str | None, ...] = key(
         MODELS, "models of the trained turns, if several", optional=True
     )
+    failed_turns: Mapping[str, int] = key(
+        COUNTS, "trained turns with a call that ended in `error`, `denied` or `interrupted`",
+        optional=True,
+    )  # fmt: skip
     preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)
     tokens_recorded: str = key(
         TEXT, "the tokens in the log: `equal` or `differ at N`; none: not in the log", optional=True

@@ -37,6 +37,8 @@ _SUPPLIED = {
     "system": "`--system FILE` (`inputs[].system`)",
 }
 """How the user can supply what the log lacks of a context."""
+_STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "interrupted"))
+"""Failures of calls that are no fault of the tool, with words for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def advice(
     yield from _matching(surveyed, manifest)
     yield from _context(surveyed)
     yield from _thoughts(surveyed)
+    yield from _refused(surveyed)
     yield from _long(surveyed)
 
 
@@ -221,6 +224,23 @@ def _thoughts(surveyed: Survey) -> Iterator[Advice]:
             "more samples, which repeat their context",
             training=True,
         )
+
+
+def _refused(surveyed: Survey) -> Iterator[Advice]:
+    counts = [(surveyed.failed[code], what) for code, what in _STOPPED]
+    turns = sum(count for count, _ in counts)  # a turn with both counts twice: it is rare
+    if not turns:
+        return
+    listed = " and ".join(f"{number(count)} {what}" for count, what in counts if count)
+    yield Advice(
+        min(turns / max(surveyed.turns, 1), 1.0),
+        f"{counted(turns, 'trained turn')} with calls that were not wanted ({listed}): a model"
+        " trained on this makes such calls.",
+        "`--preset agentic`, or `train: {denied: mask, interrupted: mask}` with"
+        " `normalize.untrained_turns: weight`",
+        f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
+        training=True,
+    )
 
 
 def _long(surveyed: Survey) -> Iterator[Advice]:

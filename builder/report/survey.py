@@ -42,6 +42,7 @@ class Survey:
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
+    failed      trained turns by how a call of theirs failed: error, denied, interrupted
     inferred    {format: models} of the samples whose tools are inferred; "": no model is named
     chars       code points of the renderings, and `trained_chars` those that are trained
     """
@@ -59,6 +60,7 @@ class Survey:
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
     inferred: dict[str, Counter[str]] = field(default_factory=dict)
     changes: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
     turn_tokens: int = 0
     chars: int = 0
@@ -119,6 +121,8 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.parity, mode, count)
     for code, count in meta.changes.items():
         _count(surveyed.changes, code, count)
+    for code, count in meta.failed_turns.items():
+        _count(surveyed.failed, code, count)
     if meta.tools_source in ("inferred", "mixed") and meta.format:
         name = shorten(meta.format, 80)
         if name in surveyed.inferred or len(surveyed.inferred) < _NAMES:

@@ -1,0 +1,42 @@
+"""What a build prints: what to do before training, with a remedy that works, and its price."""
+
+import json
+
+import pytest
+from support.logs.preference import DENIED, call, corrected
+from support.runs.builds import lines
+
+from builder import cli
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """A session in which the user refused the first of two calls."""
+    first = call("Bash", "t1", command="npm install vite", description="Install vite")
+    second = call("Bash", "t2", command="pnpm add vite", description="Install vite")
+    log = tmp_path / "session.jsonl"
+    log.write_text(corrected(first, second, DENIED))
+    return log
+
+
+def summary(log, out, capsys, *options):
+    assert cli.main(["build", str(log), "-o", str(out), "--workers", "1", *options]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused, tmp_path, capsys):
+    printed = summary(refused, tmp_path / "out", capsys)
+    (meta,) = lines(tmp_path / "out" / "meta" / "train-00000-of-00001.jsonl")
+    assert meta["failed_turns"] == {"denied": 1}
+    assert "1 trained turn with calls that were not wanted (1 refused by the user" in printed
+    assert "--preset agentic" in printed
+    assert "1 turn fewer to train on" in printed
+    without = summary(refused, tmp_path / "agentic", capsys, "--preset", "agentic")
+    (masked,) = lines(tmp_path / "agentic" / "meta" / "train-00000-of-00001.jsonl")
+    assert meta["assistant_turns"] - masked["assistant_turns"] == 1
+    assert "failed_turns" not in masked
+    assert "not wanted" not in without
+    assert "not wanted" in (tmp_path / "out" / "report.html").read_text()
+    data = tmp_path / "agentic" / "data" / "train-00000-of-00001.jsonl"
+    weights = [row.get("weight") for row in json.loads(data.read_text())["messages"]]
+    assert 0 in weights
