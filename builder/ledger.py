@@ -27,7 +27,11 @@ class LedgerFault(BuilderError):
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts of records, conversations and calls; those that were not used by code."""
+    """Counts of records, conversations and calls; those that were not used by code.
+
+    `recoverable` counts the rejected conversations that the option of their code would keep
+    (`builder.codes`).
+    """
 
     read: int = 0
     used: int = 0
@@ -37,6 +41,7 @@ class Ledger:
     built: int = 0
     duplicates: int = 0
     conversations_rejected: Counter[str] = field(default_factory=Counter)
+    recoverable: Counter[str] = field(default_factory=Counter)
     calls_logged: int = 0
     calls_kept: int = 0
     calls_dropped: Counter[str] = field(default_factory=Counter)
@@ -86,6 +91,7 @@ class Ledger:
             built=number(conversations, "built"),
             duplicates=number(conversations, "duplicates"),
             conversations_rejected=codes(conversations, "rejected"),
+            recoverable=codes(conversations, "recoverable"),
             calls_logged=number(calls, "logged"),
             calls_kept=number(calls, "kept"),
             calls_dropped=codes(calls, "dropped"),
@@ -106,6 +112,7 @@ class Ledger:
                 "built": self.built,
                 "duplicates": self.duplicates,
                 "rejected": _sorted(self.conversations_rejected),
+                "recoverable": _sorted(self.recoverable),
             },
             "calls": {
                 "logged": self.calls_logged,

@@ -15,6 +15,7 @@ from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ResultSummary, ResultWriter
 from builder.build.sample_meta import Converted, license_of, sample_meta
 from builder.build.spool import Spool
+from builder.codes import option_of
 from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
 from builder.ledger import call_keys
 from builder.normalize.captured import for_log
@@ -22,6 +23,7 @@ from builder.normalize.definitions import calls_undefined, definitions_in
 from builder.normalize.joined import JoinedAnswers, SeenAnswers
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
+from builder.normalize.remedies import remedy
 from builder.normalize.shared import SharedTools
 from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
@@ -225,6 +227,7 @@ def _conversation(
     tools_source = "none"
     without_secrets = False
     code: str | None = None
+    is_recoverable = False
     terms = license_of(conversation, task.license, scrubber)
     abandoned: Alternative | None = None
     pairs = Corrected(verifier.target.style)
@@ -237,6 +240,7 @@ def _conversation(
         if dialogue is None:
             assert normalised.problem is not None, "a rejected conversation has a reason"
             code = _note(normalised.problem, conversation, writer)
+            is_recoverable = remedy(conversation, code, task.options) is not None
         else:
             definitions = digested_definitions(dialogue.tools, tools_source, task.options.tools)
             messages = ((*flat_turn(turn), turn.trained) for turn in dialogue.turns)
@@ -246,6 +250,7 @@ def _conversation(
                 if proof.problem is not None:
                     noted = _note(proof.problem, conversation, writer)
                     code = code or noted
+                    is_recoverable = option_of(code) is not None
                     continue
                 in_samples.update(proof.example.origins)
                 samples.append(_write_sample(converted, proof, prefixes, pairs, scrubber, writer))
@@ -274,6 +279,7 @@ def _conversation(
             terms,
             alternative=abandoned,
             left_out=tuple(sorted(pairs.left_out.items())),
+            is_recoverable=is_recoverable,
             without_secrets=without_secrets,
         )
     )

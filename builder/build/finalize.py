@@ -18,6 +18,7 @@ from typing import Any, cast
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
 from builder.card.result import BuildResult, Origin
+from builder.codes import option_of
 from builder.config import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.meta import SampleMeta
@@ -277,14 +278,19 @@ def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | No
     """Counts a conversation without written samples; returns the code for its calls."""
     reasons = [code for code in codes if code not in (None, DUPLICATE)]
     if not codes and row.entry.code != DUPLICATE:
-        ledger.conversations_rejected[str(row.entry.code)] += 1
+        _reject(ledger, str(row.entry.code), is_recoverable=row.entry.is_recoverable)
         return str(row.entry.code)
     if not reasons:
         ledger.duplicates += 1
         return DUPLICATE
     code = NEAR_DUPLICATE if NEAR_DUPLICATE in reasons else str(reasons[0])
-    ledger.conversations_rejected[code] += 1
+    _reject(ledger, code, is_recoverable=option_of(code) is not None)
     return code
+
+
+def _reject(ledger: Ledger, code: str, *, is_recoverable: bool) -> None:
+    ledger.conversations_rejected[code] += 1
+    ledger.recoverable[code] += is_recoverable
 
 
 def _count_pairs(built: BuildResult, table: Table, choice: Choice, matched: Matched) -> None:

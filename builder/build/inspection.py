@@ -311,7 +311,7 @@ def _conversation(
         normalised.tools_source,
         samples=sum(proof.problem is None for proof in proofs),
         problem=problem,
-        remedy=None if problem is None else remedy(problem.code, options),
+        remedy=None if problem is None else remedy(conversation, problem.code, options),
         definitions_command=definitions_command(agent, conversation.model)
         if normalised.tools_source in INFERRED
         else None,

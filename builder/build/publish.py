@@ -197,9 +197,7 @@ def publish(
 
 def _card(built: BuildResult, run: PublishContext, style: Style, audited: Audit | None) -> bytes:
     made = _about(built, run).without_folders()
-    text = card(
-        run.config, built, run.config.normalize, run.target, style=style, made=made, found=audited
-    )
+    text = card(run.config, built, run.target, style=style, made=made, found=audited)
     return text.encode("utf-8", "replace")
 
 

@@ -21,8 +21,8 @@ from builder.config import Config
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
-from builder.normalize.options import NormalizeOptions, Unit
-from builder.normalize.remedies import record_remedy, remedy
+from builder.normalize.options import Unit
+from builder.normalize.remedies import record_remedy, recovery
 from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target
@@ -66,7 +66,6 @@ _GATES = {
 def card(
     config: Config,
     built: BuildResult,
-    options: NormalizeOptions,
     target: Target,
     *,
     style: Style,
@@ -98,7 +97,7 @@ def card(
         _proof(target, config, built),
         *context(built),
         *recorded(built),
-        _ledger(ledger, options),
+        _ledger(ledger),
         _sources(built),
         _audited(found),
         _limits(config, built, found),
@@ -208,7 +207,7 @@ def _proof(target: Target, config: Config, built: BuildResult) -> str:
     return "\n".join(["## Verification", "", _PROOF, "", *table(("", ""), rows)])
 
 
-def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
+def _ledger(ledger: Ledger) -> str:
     repeated = Counter({"duplicate": ledger.duplicates})
     rejected = ledger.conversations_rejected
     rows = [
@@ -222,7 +221,7 @@ def _ledger(ledger: Ledger, options: NormalizeOptions) -> str:
         [(*row[:3], *map(_codes, row[3:])) for row in rows],
     )
     found = {name: record_remedy(name) for name in ledger.rejected}
-    found |= {name: remedy(name, options) for name in rejected}
+    found |= {name: recovery(ledger, name)[1] for name in rejected}
     remedies = [
         f"- {code(name)}: {code(option)}" for name, option in sorted(found.items()) if option
     ]

@@ -29,11 +29,12 @@ from builder.cli.terminal import (
     print_json,
     warn,
 )
+from builder.codes import meaning
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.ledger import Ledger, ranked
-from builder.normalize.remedies import record_remedy, remedy
+from builder.normalize.remedies import record_remedy, recovery
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
@@ -141,7 +142,7 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
     """Prints what matters for training first, then the accounting; details with `-v`."""
     ledger = built.ledger
     if not ledger.samples:
-        _print_rejects(ledger, config, verbose=True)
+        _print_rejects(ledger, verbose=True)
         return
     head = painted(counted(ledger.samples, "sample"), BOLD)
     print(f"{head}, {counted(built.tokens, 'token')}, in {escaped(out)}")
@@ -151,7 +152,7 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
     _print_advice(built)
     print(painted("accounting", BOLD))
     _print_ledger(ledger, verbose=output.verbose)
-    _print_rejects(ledger, config, verbose=output.verbose)
+    _print_rejects(ledger, verbose=output.verbose)
     for line in facts(built, config, verbose=output.verbose):
         print(f"  {line}")
     folder = escaped(out.rstrip("/"))
@@ -192,6 +193,7 @@ def _print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
 SHOWN_ADVICE = 3
 SHOWN_TYPES = 5
 SHOWN_CODES = 3
+REASONS = "see rejects.jsonl"
 WIDTH = 110
 
 
@@ -221,26 +223,39 @@ def _cell(value: str | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else value or ""
 
 
-def _print_rejects(ledger: Ledger, config: Config, *, verbose: bool) -> None:
-    """Prints rejects and dropped calls by code, with the option that would keep them."""
-    conversation_remedy = partial(remedy, options=config.normalize)
-    for title, codes, remedy_of in (
-        ("records rejected", ledger.rejected, record_remedy),
-        ("conversations rejected", ledger.conversations_rejected, conversation_remedy),
+def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
+    """Prints rejects by code with its meaning, and the option that would keep them."""
+    for title, codes, kept_by in (
+        ("records rejected", ledger.rejected, _records_kept_by),
+        ("conversations rejected", ledger.conversations_rejected, partial(_kept_by, ledger)),
         ("calls dropped", ledger.calls_dropped, None),
     ):
-        if not codes.total() or not (verbose or remedy_of is conversation_remedy):
+        if not codes.total() or not (verbose or kept_by is not None):
             continue
         print(f"  {painted(title, WARNING)}")
-        width = max(map(len, codes))
         ordered = ranked(codes)
-        for code, count in ordered if verbose else ordered[:SHOWN_CODES]:
-            kept = remedy_of(code) if remedy_of is not None else None
-            note = f"   kept by {kept}" if kept else ""
-            print(f"    {code:{width}}  {count:>8,}{note}")
-        left = len(ordered) - SHOWN_CODES
-        if left > 0 and not verbose:
+        shown = ordered if verbose else ordered[:SHOWN_CODES]
+        width = max(len(code) for code, _ in shown)
+        for code, count in shown:
+            begin = f"    {escaped(code):{width}}  {count:>8,}  "
+            _print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
+            if note := kept_by(code) if kept_by is not None else "":
+                print(" " * len(begin) + note)
+        left = len(ordered) - len(shown)
+        if left:
             print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
+
+
+def _kept_by(ledger: Ledger, code: str) -> str:
+    """Returns which option would keep conversations rejected under the code, or ""."""
+    count, option = recovery(ledger, code)
+    some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
+    return f"{some}kept by {option}" if count else ""
+
+
+def _records_kept_by(code: str) -> str:
+    option = record_remedy(code)
+    return f"kept by {option}" if option else ""
 
 
 def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:

@@ -1,22 +1,51 @@
-"""Names the options that keep what was rejected, unless they are set already."""
+"""Names the options that keep what was rejected, where they would."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from typing import Any
+
 from builder.codes import option_of
+from builder.conversation import Conversation
+from builder.ledger import Ledger
+from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 
 ALLOW_EVAL = "--allow-eval"
+JOINED = " with "
+"""Joins the keys of an option that consists of several, as in `codes.tsv`."""
+
+_SETTING = re.compile(r"normalize\.(\w+): (\w+)")
 
 
-def remedy(code: str, options: NormalizeOptions) -> str | None:
-    """Returns the option that keeps what was rejected under `code`; None if it is set already."""
+def remedy(conversation: Conversation, code: str, options: NormalizeOptions) -> str | None:
+    """Returns the option that keeps a conversation rejected under `code`; None if none does.
+
+    Options of the normaliser are tried: what remains may have nothing to train, or another fault.
+    """
     option = option_of(code)
+    if option is None or (changed := _changed(option, options)) is None:
+        return option
+    return None if normalise(conversation, changed).dialogue is None else option
+
+
+def _changed(option: str, options: NormalizeOptions) -> NormalizeOptions | None:
+    """Returns the options with this one set; None if it is not one of the normaliser's."""
     if option == ALLOW_EVAL:
-        return None if options.allow_eval else option
-    section, _, setting = (option or "").partition(".")
-    name, _, value = setting.partition(": ")
-    is_set = section == "normalize" and getattr(options, name) == value
-    return None if is_set else option
+        return replace(options, allow_eval=True)
+    found = [_SETTING.fullmatch(part) for part in option.split(JOINED)]
+    settings: dict[str, Any] = {item[1]: item[2] for item in found if item is not None}
+    return replace(options, **settings) if None not in found else None
+
+
+def recovery(ledger: Ledger, code: str) -> tuple[int, str]:
+    """Returns how many of the conversations rejected under `code` an option keeps, and the option.
+
+    (0, "") if none would be kept.
+    """
+    count = ledger.recoverable[code]
+    return (count, option_of(code) or "") if count else (0, "")
 
 
 def record_remedy(code: str) -> str | None:

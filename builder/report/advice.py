@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
-from builder.ledger import ranked
+from builder.ledger import Ledger, ranked
 from builder.normalize.captured import definitions_command
-from builder.normalize.options import NormalizeOptions
-from builder.normalize.remedies import remedy
+from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
 from builder.qwen3.style import SPECIFIED
@@ -85,7 +84,7 @@ def judge(
     """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
     surveyed = with_contexts(surveyed, manifest)
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
-    advised = sorted(advice(surveyed, ledger, manifest, audit), key=lambda item: -item.share)
+    advised = sorted(advice(surveyed, manifest, audit), key=lambda item: -item.share)
     return list(judgements(surveyed, ledger, manifest)), advised
 
 
@@ -113,25 +112,30 @@ def judgements(
         yield Judgement(text, 1 - share, good=0.95, fair=0.75)
 
 
-def advice(
-    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
-) -> Iterator[Advice]:
+def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterator[Advice]:
     """Yields everything that has a remedy, unordered."""
     for finding in audit.findings if audit is not None else ():
         if advised := _of_finding(finding, surveyed.samples, manifest):
             yield advised
-    if ledger is not None:
-        for loss in ledger.conversations.losses:
-            for code, count in loss.codes:
-                if option := remedy(code, NormalizeOptions()):
-                    share = count / max(ledger.conversations.found, 1)
-                    lost = f"{counted(count, 'conversation')} rejected ({shorten(code, 40)})"
-                    yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`")
+    if manifest.ledger is not None:
+        yield from _recoverable(manifest.ledger)
     yield from _matching(surveyed, manifest)
     yield from _context(surveyed)
     yield from _thoughts(surveyed)
     yield from _refused(surveyed)
     yield from _long(surveyed)
+
+
+def _recoverable(ledger: Ledger) -> Iterator[Advice]:
+    for code in ledger.recoverable:
+        count, option = recovery(ledger, code)
+        if not count:
+            continue
+        rejected = ledger.conversations_rejected[code]
+        lost = f"{counted(rejected, 'conversation')} rejected ({shorten(code, 40)})"
+        kept = "" if count == rejected else f", which keeps {number(count)} of them"
+        share = count / max(ledger.found, 1)
+        yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`{kept}")
 
 
 def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:

@@ -76,6 +76,7 @@ class ConversationEntry:
     alternative  the abandoned answer that it may contribute; None: it was not abandoned
     left_out     (code, number) of corrections that are not certain preference pairs
     tools_source, license  the origin of its tool definitions, and its license
+    is_recoverable   whether the option of its code would keep it
     without_secrets  whether the texts of its samples were searched for secrets, and there was none
     """
 
@@ -89,6 +90,7 @@ class ConversationEntry:
     format: str | None = None
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()
+    is_recoverable: bool = False
     without_secrets: bool = False
 
     def to_json(self) -> bytes:

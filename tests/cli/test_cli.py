@@ -65,8 +65,10 @@ def test_the_data_of_benchmarks_is_refused_unless_allowed(tmp_path, capsys):
     assert cli.main(["build", str(entries), "-o", str(tmp_path / "out"), "--json"]) == 1
     conversations = json.loads(capsys.readouterr().out)["conversations"]
     assert conversations["rejected"] == {"evaluation_data": 2}
+    assert conversations["recoverable"] == {"evaluation_data": 1}
     assert cli.main(["inspect", str(entries)]) == 0
-    assert "to keep it: --allow-eval" in capsys.readouterr().out
+    # Only the other of the two has an answer, so the option would not keep this one.
+    assert "to keep it" not in capsys.readouterr().out
     allowed = ["build", str(entries), "-o", str(tmp_path / "allowed"), "--json", "--allow-eval"]
     assert cli.main(allowed) == 0
     ledger = json.loads(capsys.readouterr().out)

@@ -40,3 +40,19 @@ def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused
     data = tmp_path / "agentic" / "data" / "train-00000-of-00001.jsonl"
     weights = [row.get("weight") for row in json.loads(data.read_text())["messages"]]
     assert 0 in weights
+
+
+def test_an_option_is_named_only_where_it_would_keep_something(tmp_path, capsys):
+    log = tmp_path / "rows.jsonl"
+
+    def row(*answers):
+        turns = [{"role": "user", "content": f"q{len(answers)}"}]
+        for text, weight in answers:
+            turns += [{"role": "assistant", "content": text, "weight": weight}]
+            turns += [{"role": "user", "content": "and then?"}]
+        return json.dumps({"messages": turns[:-1]}) + "\n"
+
+    log.write_text(row(("a", 0)) + row(("a", 0), ("b", 1)) + row(("good", 1)), encoding="utf-8")
+    printed = summary(log, tmp_path / "out", capsys)
+    assert "zero_weight 2 a turn that the log's author excluded from training" in printed
+    assert "1 of them kept by normalize.untrained_turns: weight" in printed

@@ -59,6 +59,6 @@ def test_another_model_is_advised_only_if_it_writes_the_same(template, is_offere
     sha256 = next(key for key, known in TEMPLATES.items() if known.name == template)
     manifest = Manifest.read({"tokenizer": {"template_sha256": sha256, "template_name": template}})
     surveyed = Survey(samples=1, turns=4, parity=Counter({"non-thinking": 1, "thinking": 4}))
-    remedies = [item.remedy for item in advice(surveyed, None, manifest, None)]
+    remedies = [item.remedy for item in advice(surveyed, manifest, None)]
     assert any("normalize.unit: turn" in text for text in remedies)
     assert any("Instruct-2507" in text for text in remedies) is is_offered
