@@ -56,13 +56,13 @@ class CallAudit:
         """Counts the definitions and calls of a sample."""
         definitions: dict[str, str] = {}
         for tool, text in zip(row.sample.tools, row.sample.definitions, strict=True):
-            function = as_dict(as_dict(tool).get("function"))
+            function = as_dict(tool, "function")
             name = function.get("name")
             if isinstance(name, str):
                 definitions[name] = text
                 known = self._tool(name)
                 known.counts["defined"] += 1
-                properties = as_dict(as_dict(function.get("parameters")).get("properties"))
+                properties = as_dict(function, "parameters", "properties")
                 known.parameters.update(list(properties)[:1000])
         self._sources[row.meta.tools_source or "unknown"] += 1
         turns = row.dialogue.turns if row.dialogue is not None else ()

@@ -23,7 +23,7 @@ from builder.conversation import Json, Text
 from builder.problem import UsageError
 from builder.readers.api.capture.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_list
 
 SECONDS = 300
 """After so long the agent is stopped; what it has sent is kept."""
@@ -67,7 +67,7 @@ class SentDefinitions:
     @property
     def count(self) -> int:
         """Returns the number of tools; Gemini's API has them in groups."""
-        groups = (as_list(as_dict(tool).get("functionDeclarations")) for tool in self.tools)
+        groups = (as_list(tool, "functionDeclarations") for tool in self.tools)
         return sum(len(group) or 1 for group in groups)
 
     def to_json(self) -> bytes:

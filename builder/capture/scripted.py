@@ -67,9 +67,9 @@ def _text_for(body: Body) -> str:
     """Returns the fixed text, or the smallest value of the JSON Schema that a request demands."""
     config = as_dict(body.get("generationConfig"))
     wanted = (
-        as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
-        or as_dict(as_dict(body.get("text")).get("format")).get("schema")
-        or as_dict(as_dict(body.get("output_config")).get("format")).get("schema")
+        as_dict(body, "response_format", "json_schema").get("schema")
+        or as_dict(body, "text", "format").get("schema")
+        or as_dict(body, "output_config", "format").get("schema")
         or config.get("responseJsonSchema")
         or config.get("responseSchema")
     )

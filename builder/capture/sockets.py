@@ -51,7 +51,7 @@ class SocketPairs:
             exchange.response_headers = {"Content-Type": "text/event-stream"}
         exchange.receive(f"data: {' '.join(text.splitlines())}\n\n".encode())
         try:
-            kind = as_str(as_dict(loads(text)).get("type"))
+            kind = as_str(loads(text), "type")
         except JsonFault:
             return
         if kind in _ENDS:

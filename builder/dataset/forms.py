@@ -25,7 +25,7 @@ from builder.qwen3.parse import parse, split_tools
 from builder.qwen3.render import render_sample
 from builder.qwen3.style import SPECIFIED, Style
 from builder.readers import read_events, readers, recognise
-from builder.readers.toolkit import as_dict, as_list
+from builder.readers.toolkit import as_dict, as_dicts
 from builder.sample import Dialogue, Sample
 from builder.sources.source import Source
 from builder.text import token_pattern
@@ -180,7 +180,7 @@ def _line(value: Json) -> bytes:
 
 
 def _flat_reading(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
-    messages = tuple(map(as_dict, as_list(row.get("messages"))))
+    messages = tuple(as_dicts(row.get("messages")))
     return RowReading(sample, form, messages=messages, tools=row.get("tools"))
 
 
@@ -256,7 +256,7 @@ def _is_structured(row: dict[str, Json]) -> bool:
 
     The template renders a list as nothing: that is a fault of the row, not another form.
     """
-    messages = [as_dict(item) for item in as_list(row.get("messages"))]
+    messages = as_dicts(row.get("messages"))
     if any(isinstance(message.get("content"), list) for message in messages):
         return False
     return any(
@@ -269,7 +269,7 @@ def _is_structured(row: dict[str, Json]) -> bool:
 
 def _has_answers(row: dict[str, Json], dialogue: Dialogue | None, style: Style) -> bool:
     """Returns whether a ShareGPT row contains each answer as the template renders it."""
-    turns = map(as_dict, as_list(row.get("conversations")))
+    turns = as_dicts(row.get("conversations"))
     values = {turn["value"] for turn in turns if isinstance(turn.get("value"), str)}
     answers = flatten(dialogue, style).messages if dialogue is not None else ()
     return bool(answers) and all(text in values for role, text in answers if role == "assistant")
@@ -319,7 +319,7 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         problem = normalised.problem
         assert problem is not None, "a rejected conversation has a reason"
         return _unconverted(problem, form, reader, lost)
-    messages = tuple(as_dict(item) for item in as_list(row.get("messages")))
+    messages = tuple(as_dicts(row.get("messages")))
     return RowReading(
         flatten(normalised.dialogue, style),
         form,

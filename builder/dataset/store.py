@@ -27,7 +27,7 @@ from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, is_parquet, plain_row, reader_of, unindexed_rows
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dicts, as_str
 from builder.sources.source import Source
 from builder.sources.stream import GZIP_MAGIC, STREAM_ERRORS, ZSTD_MAGIC
 
@@ -323,9 +323,9 @@ def content(row: DatasetRow) -> Json:
     return row.converted or as_stored(row)
 
 
-def messages(value: Json) -> Iterator[dict[str, Json]]:
-    """Yields the messages of a stored row; {} for one that is not an object."""
-    return map(as_dict, as_list(as_dict(value).get("messages")))
+def messages(value: Json) -> list[dict[str, Json]]:
+    """Returns the messages of a stored row, with {} for one that is not an object."""
+    return as_dicts(value, "messages")
 
 
 def characters(row: DatasetRow) -> int:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.narrow import as_dicts
 from builder.report.html import Html, join, omission, tag, text
 
 _OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "search")
@@ -32,7 +32,7 @@ def edits(arguments: Mapping[str, Json]) -> tuple[list[Edit | str], dict[str, Js
     if pair := _pair(others):
         replaced.append(pair)
     for key in _SEVERAL:
-        listed = [as_dict(item) for item in as_list(others.get(key))]
+        listed = as_dicts(others.get(key))
         pairs = [_pair(item) for item in listed]
         # An edit that says more, such as `replace_all`, is shown as written.
         if pairs and all(pairs) and not any(listed):

@@ -190,7 +190,7 @@ def _display_text(value: Json) -> str:
 
 def request_of(row: DatasetRow) -> str:
     """Returns the first words of a person; else the first user message, or ""."""
-    messages = map(as_dict, as_list(as_dict(content(row)).get("messages"))[:50])
+    messages = map(as_dict, as_list(content(row), "messages")[:50])
     asked = (as_str(item.get("content")) for item in messages if item.get("role") == "user")
     return words_of_person(text for text in asked if not text.startswith("<tool_response>"))
 

@@ -270,7 +270,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
         return EMPTY
     items = []
     for tool in tools[: limits.tools]:
-        function = as_dict(as_dict(tool).get("function"))
+        function = as_dict(tool, "function")
         about = as_str(function.get("description"))
         schema = function.get("parameters") if function else tool
         name = shorten(as_str(function.get("name")) or "(no name)", 120)
@@ -281,9 +281,7 @@ def _tools(tools: tuple[Json, ...], limits: Limits, hits: Pattern[str] | None) -
         items += parts
     left = len(tools) - limits.tools
     more = tag("p", omission(left, "definitions")) if left > 0 else EMPTY
-    names = ", ".join(
-        as_str(as_dict(as_dict(tool).get("function")).get("name")) for tool in tools[:20]
-    )
+    names = ", ".join(as_str(tool, "function", "name") for tool in tools[:20])
     count = f"{number(len(tools))} tool{'s' if len(tools) != 1 else ''}"
     head = tag("summary", text(f"{count}: {shorten(names, 120)}"))
     is_open = hits is not None and hits.search(dumps(list(tools))) is not None

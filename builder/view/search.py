@@ -96,7 +96,7 @@ def sample_texts(value: Json) -> Iterator[str]:
         yield value if isinstance(value, str) else dumps(value)
         return
     for item in messages:
-        yield as_str(as_dict(item).get("content"))
+        yield as_str(item, "content")
     tools = row.get("tools")
     if tools:
         yield tools if isinstance(tools, str) else dumps(tools)

@@ -100,8 +100,7 @@ class _Session:
         name = as_str(self.document.get("sessionId")) or "session"
         self.history = SessionHistory(NAME, name, f"{self.source_name}/{name}")
         self.answered = {
-            as_str(as_dict(item.get("message")).get("toolCallId"))
-            for item in as_dicts(self.document.get("history"))
+            as_str(item, "message", "toolCallId") for item in as_dicts(self.document.get("history"))
         }
 
     def add(self, item: dict[str, Json], where: str) -> None:
@@ -136,7 +135,7 @@ class _Session:
     def _answer(self, item: dict[str, Json], message: dict[str, Json], where: str) -> None:
         raw = {**message, "tool_calls": message.get("toolCalls")}
         parts = list(assistant_parts(raw))
-        thought = as_str(as_dict(item.get("reasoning")).get("text")) or self.thought
+        thought = as_str(item, "reasoning", "text") or self.thought
         self.thought = ""
         if thought and not any(isinstance(part, Reasoning) for part in parts):
             parts.insert(0, Reasoning(thought))

@@ -112,7 +112,7 @@ def _databases(projects: Path) -> Iterator[Path]:
         listed = loads(projects.read_bytes())
     except (OSError, JsonFault):
         return
-    for project in as_dicts(as_dict(listed).get("projects")):
+    for project in as_dicts(listed, "projects"):
         root = as_str(project.get("path"))
         if root and "\0" not in f"{root}{project.get('data_dir')}":
             yield Path(root, as_str(project.get("data_dir")) or ".crush", "crush.db")

@@ -171,7 +171,7 @@ class _Log:
     def _compact(self, where: str, value: dict[str, Json]) -> None:
         """Replaces the messages up to the anchor by the summary, whose wording is not known."""
         entries = self.history.entries
-        anchor = as_str(as_dict(value.get("anchorMessage")).get("id"))
+        anchor = as_str(value, "anchorMessage", "id")
         last = max((at for at, entry in enumerate(entries) if entry.kind == anchor), default=None)
         kept = [] if last is None else entries[last + 1 :]
         self.history.replace()

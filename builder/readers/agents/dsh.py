@@ -209,7 +209,7 @@ class _Session:
 def _results(data: dict[str, Json], message: dict[str, Json]) -> tuple[ToolResult, ...]:
     """Returns the results of an event; older logs have a single one without a message."""
     blocks = as_dicts(message.get("content")) if message else [data]
-    code = as_str(as_dict(data.get("error")).get("code"))
+    code = as_str(data, "error", "code")
     return tuple(
         ToolResult(
             tuple(map(_content, as_dicts(block.get("content")))),

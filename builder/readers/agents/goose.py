@@ -77,7 +77,7 @@ def _is_message(item: dict[str, Json]) -> bool:
         item.get("role") in ("user", "assistant")
         and isinstance(item.get("created"), int)
         and bool(content)
-        and all(as_str(as_dict(part).get("type")) in _KNOWN for part in content)
+        and all(as_str(part, "type") in _KNOWN for part in content)
     )
 
 
@@ -351,7 +351,7 @@ def _for_model(items: list[Json]) -> list[dict[str, Json]]:
 
 
 def _audience(block: dict[str, Json]) -> list[Json]:
-    return as_list(as_dict(block.get("annotations")).get("audience"))
+    return as_list(block, "annotations", "audience")
 
 
 READER = Reader(

@@ -154,7 +154,7 @@ def _failed(source: Source | None) -> Iterator[str]:
         if isinstance(record, Problem):
             continue
         _, value = record
-        update = as_dict(as_dict(value.get("params")).get("update"))
+        update = as_dict(value, "params", "update")
         if value.get("type") == "tool_completed" and value.get("outcome") == "error":
             yield as_str(value.get("tool_call_id"))
         elif update.get("sessionUpdate") == "tool_call_update" and update.get("status") == "failed":
@@ -240,7 +240,7 @@ class _Rows:
 
     def _answer(self, where: str, row: dict[str, Json]) -> None:
         parts = [*self.thoughts]
-        if not parts and (thought := as_str(as_dict(row.get("reasoning")).get("text"))):
+        if not parts and (thought := as_str(row, "reasoning", "text")):
             parts = [Reasoning(thought)]
         text = as_str(row.get("content"))
         parts += [Text(text)] if text else []

@@ -77,7 +77,7 @@ class _Updates:
         params = as_dict(value.get("params"))
         update = as_dict(params.get("update"))
         kind = as_str(update.get("sessionUpdate"))
-        text = as_str(as_dict(update.get("content")).get("text"))
+        text = as_str(update, "content", "text")
         self.history.name = as_str(params.get("sessionId")) or self.history.name
         self.model = name_or_none(as_dict(update.get("_meta")).get("modelId")) or self.model
         if kind == "user_message_chunk":

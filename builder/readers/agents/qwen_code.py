@@ -290,7 +290,7 @@ def _segments(entries: dict[str, _Entry], path: list[str]) -> list[_Segment]:
 
 def _response_id(entry: _Entry) -> str | None:
     """Returns the provider's id in the record that precedes an answer, or None."""
-    event = as_dict(as_dict(entry.item.get("systemPayload")).get("uiEvent"))
+    event = as_dict(entry.item, "systemPayload", "uiEvent")
     is_answer = as_str(event.get("event.name")).endswith(".api_response")
     return name_or_none(event.get("response_id")) if is_answer else None
 
@@ -308,7 +308,7 @@ def _message(segment: _Segment, uuid: str, entry: _Entry, response: str | None) 
         segment.model = model or segment.model
         added = [replace(message, model=model, response=response) for message in added]
     elif kind == "tool_result":
-        status = as_str(as_dict(entry.item.get("toolCallResult")).get("status"))
+        status = as_str(entry.item, "toolCallResult", "status")
         added = [_result_message(message, status) for message in added]
     elif subtype not in _TYPED:
         added = [_by_program(message) for message in added]

@@ -123,7 +123,7 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
         place = f"message {at}"
         tagged = as_dict(item)
         if "User" in tagged:
-            blocks = as_list(as_dict(tagged["User"]).get("content"))
+            blocks = as_list(tagged["User"], "content")
             parts = tuple(part for block in blocks for part in _user_part(block))
             if parts:
                 history.append(Message("user", parts), place)
@@ -135,8 +135,7 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
             blocks = as_list(agent.get("content"))
             answer = tuple(part for block in blocks for part in _answer_part(block))
             cut = any(
-                as_dict(as_dict(block).get("ToolUse")).get("is_input_complete") is False
-                for block in blocks
+                as_dict(block, "ToolUse").get("is_input_complete") is False for block in blocks
             )
             if answer:
                 untrained = "truncated" if cut else None
@@ -153,7 +152,7 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
             missing |= {"reminders"}
             history.append(Message("user", (unknown_part("Resume"),)), place)
         elif "Compaction" in tagged:
-            summary = as_str(as_dict(tagged["Compaction"]).get("Summary"))
+            summary = as_str(tagged["Compaction"], "Summary")
             history.replace()
             missing |= {"history"} if summary else {"encrypted_context"}
             history.append(Message("user", (Text(summary, harness=True),)), place)
@@ -201,7 +200,7 @@ def _user_part(block: Json) -> Iterator[Part]:
         if text:
             yield Text(text)
     elif "Mention" in tagged:
-        if content := as_str(as_dict(tagged["Mention"]).get("content")):
+        if content := as_str(tagged["Mention"], "content"):
             yield Text(content, harness=True)
     elif "Image" in tagged:
         yield Media("image")
@@ -212,7 +211,7 @@ def _user_part(block: Json) -> Iterator[Part]:
 def _answer_part(block: Json) -> Iterator[Part]:
     tagged = as_dict(block)
     if "Thinking" in tagged:
-        if thought := as_str(as_dict(tagged["Thinking"]).get("text")):
+        if thought := as_str(tagged["Thinking"], "text"):
             yield Reasoning(thought)
     elif "ToolUse" in tagged:
         call = as_dict(tagged["ToolUse"])

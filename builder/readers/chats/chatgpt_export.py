@@ -108,7 +108,7 @@ def _newest(mapping: dict[str, Json]) -> str | None:
     parents = {name_or_none(as_dict(item).get("parent")) for item in mapping.values()}
     times: dict[str, float] = {}
     for name, item in mapping.items():
-        message = as_dict(as_dict(item).get("message"))
+        message = as_dict(item, "message")
         at = message.get("update_time") or message.get("create_time")
         if name not in parents and isinstance(at, int | float):
             times[name] = at
@@ -193,7 +193,7 @@ class _Reading:
             self.missing.add("reminders")
         parts = tuple(self._parts(body))
         if role == "tool":
-            status = as_str(as_dict(metadata.get("aggregate_result")).get("status"))
+            status = as_str(metadata, "aggregate_result", "status")
             failed = kind == "system_error" or status.startswith("failed")
             yield Message(
                 "tool", (ToolResult(parts, name=name_or_none(author.get("name")), is_error=failed),)
@@ -206,7 +206,7 @@ class _Reading:
     def _answer(self, message: dict[str, Json], parts: tuple[Content, ...]) -> Iterator[Message]:
         metadata = as_dict(message.get("metadata"))
         recipient = as_str(message.get("recipient")) or "all"
-        real = as_str(as_dict(as_dict(message.get("author")).get("metadata")).get("real_author"))
+        real = as_str(message, "author", "metadata", "real_author")
         found: list[Part] = [*parts]
         if recipient != "all":
             text = "\n".join(part.text for part in parts if isinstance(part, Text))

@@ -56,14 +56,14 @@ def recognise(source: Source) -> str | None:
 def _mapping(value: dict[str, Json]) -> dict[str, Json]:
     """Returns the nodes of an exported chat; {} if it is none."""
     mapping = as_dict(value.get("mapping"))
-    messages = (as_dict(as_dict(node).get("message")) for node in mapping.values())
+    messages = (as_dict(node, "message") for node in mapping.values())
     is_own = "inserted_at" in value or any("fragments" in message for message in messages)
     return mapping if is_own else {}
 
 
 def _listed(value: dict[str, Json]) -> tuple[dict[str, Json], list[dict[str, Json]]]:
     """Returns the session and the messages of a response of the API, with or without its wrap."""
-    body = as_dict(as_dict(value.get("data")).get("biz_data")) or value
+    body = as_dict(value, "data", "biz_data") or value
     session = as_dict(body.get("chat_session"))
     messages = as_dicts(body.get("chat_messages"))
     return session, messages if any("parent_id" in one for one in messages) else []

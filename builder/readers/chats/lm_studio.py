@@ -110,7 +110,7 @@ def read(source: Source) -> Iterator[Event]:
 
 
 def _system(document: dict[str, Json]) -> str:
-    fields = as_dicts(as_dict(document.get("perChatPredictionConfig")).get("fields"))
+    fields = as_dicts(document, "perChatPredictionConfig", "fields")
     found = (as_str(item.get("value")) for item in fields if item.get("key") == _PROMPT)
     return as_str(document.get("systemPrompt")) or next(found, "")
 
@@ -158,7 +158,7 @@ def _steps(steps: list[dict[str, Json]]) -> Iterator[Part]:
         is_thought = as_dict(step.get("style")).get("type") == "thinking"
         for part in as_dicts(step.get("content")):
             yield from _piece(part, states, is_thought=is_thought)
-        reason = as_dict(as_dict(step.get("genInfo")).get("stats")).get("stopReason")
+        reason = as_dict(step, "genInfo", "stats").get("stopReason")
         if reason in ("contextLengthReached", "maxPredictedTokensReached") or finish_fault(reason):
             yield Unparsed("", "truncated_answer")
         elif reason in ("userStopped", "failed", "modelUnloaded"):
@@ -166,7 +166,7 @@ def _steps(steps: list[dict[str, Json]]) -> Iterator[Part]:
 
 
 def _status(step: dict[str, Json]) -> dict[str, Json]:
-    return as_dict(as_dict(step.get("statusState")).get("status"))
+    return as_dict(step, "statusState", "status")
 
 
 def _piece(part: dict[str, Json], states: dict[Json, str], *, is_thought: bool) -> Iterator[Part]:

@@ -37,7 +37,7 @@ from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
@@ -70,7 +70,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
-    items = [as_dict(item) for item in as_list(row.get("content"))]
+    items = as_dicts(row.get("content"))
     trajectory = _Trajectory(any(item.get("source") == "environment" for item in items))
     for item in _with_plain_kwargs(items, trajectory.changes):
         trajectory.add(item)

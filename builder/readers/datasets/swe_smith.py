@@ -17,7 +17,7 @@ from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dicts, as_str, name_of
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_each
@@ -36,7 +36,7 @@ _INVENTED = (
 def recognise(source: Source) -> str | None:
     """Claims rows with `<function=` in a turn of the assistant, and without a response."""
     for row in source.peek.objects:
-        items = [as_dict(item) for item in as_list(json_in_text(row.get("messages")))]
+        items = as_dicts(json_in_text(row.get("messages")))
         if "response" in row or not ("instance_id" in row or "resolved" in row):
             continue
         for item in items[:20]:
@@ -46,7 +46,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
-    items = [as_dict(item) for item in as_list(json_in_text(row.get("messages")))]
+    items = as_dicts(json_in_text(row.get("messages")))
     if not items:
         return Problem("no_messages", where, "no list of messages")
     changes: Counter[str] = Counter()

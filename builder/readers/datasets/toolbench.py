@@ -185,11 +185,11 @@ def _opening(chain: list[Message], generated: dict[str, Json]) -> list[Message]:
 def _branches(answer: dict[str, Json]) -> Iterator[list[_Node]]:
     """Yields the nodes of each branch from the root to a leaf, in the order of the search."""
     for number, item in enumerate(as_list(answer.get("trys"))):
-        chain = as_list(as_dict(item).get("chain"))
+        chain = as_list(item, "chain")
         nodes = [(f"{number}.{at}", as_dict(node)) for at, node in enumerate(chain)]
         if nodes:
             yield nodes
-    stack = [(as_dict(as_dict(answer.get("tree")).get("tree")), "", list[_Node]())]
+    stack = [(as_dict(answer, "tree", "tree"), "", list[_Node]())]
     while stack:
         item, path, above = stack.pop()
         nodes = [*above, (path, item)] if path else []  # the root is the task, not a step

@@ -16,7 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.datasets.chat_rows import read_chat
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dicts, as_list, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 
@@ -28,7 +28,7 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_row(row: dict[str, Json]) -> bool:
-    turns = [as_dict(item) for item in as_list(row.get("conversations"))]
+    turns = as_dicts(row.get("conversations"))
     if not turns or not isinstance(row.get("tools"), list | str) or "episode" in row:
         return False
     return all(

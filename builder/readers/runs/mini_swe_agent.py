@@ -71,7 +71,7 @@ def read(source: Source) -> Iterator[Event]:
         source.count_records()
         yield value
         return
-    info = as_dict(as_dict(value).get("info"))
+    info = as_dict(value, "info")
     items, where = as_list(value), "[{}]"
     if isinstance(value, dict):
         items, where = as_list(value.get("messages")), "messages[{}]"
@@ -169,7 +169,7 @@ def _item_parts(item: dict[str, Json]) -> list[Part]:
         return [ToolCall(name, item.get("arguments"), id=name_of(item, "call_id", "id"))]
     if kind == "reasoning":
         thoughts = as_list(item.get("content")) or as_list(item.get("summary"))
-        texts = [as_str(as_dict(thought).get("text")) for thought in thoughts]
+        texts = [as_str(thought, "text") for thought in thoughts]
         return [Reasoning(text) for text in texts if text]
     if kind == "message":
         return list(content(item.get("content")))
@@ -179,7 +179,7 @@ def _item_parts(item: dict[str, Json]) -> list[Part]:
 def _answer(response: dict[str, Json]) -> dict[str, Json]:
     """Returns the message of a raw chat completion."""
     choices = as_list(response.get("choices"))
-    return as_dict(as_dict(choices[0]).get("message")) if choices else {}
+    return as_dict(choices[0], "message") if choices else {}
 
 
 def _malformed(response: dict[str, Json], where: str) -> Iterator[Event]:

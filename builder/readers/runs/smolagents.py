@@ -267,7 +267,7 @@ def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
 
 def _error(step: dict[str, Json]) -> Text | None:
     error = step.get("error")
-    return None if error is None else Text(as_str(as_dict(error).get("message")) or as_str(error))
+    return None if error is None else Text(as_str(error, "message") or as_str(error))
 
 
 def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[ToolResult]:

@@ -138,11 +138,11 @@ class _Facts:
 
 def _facts(run: dict[str, Json]) -> _Facts:
     config = json_in_text(run.get("replay_config"))
-    model = as_dict(as_dict(as_dict(config).get("agent")).get("model"))
-    deployment = as_dict(as_dict(as_dict(config).get("env")).get("deployment"))
+    model = as_dict(config, "agent", "model")
+    deployment = as_dict(config, "env", "deployment")
     return _Facts(
         name_or_none(model.get("name")),
-        as_str(as_dict(run.get("info")).get("exit_status")),
+        as_str(run, "info", "exit_status"),
         benchmark_of_image(deployment.get("image")),
     )
 

@@ -15,7 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
+from builder.readers.toolkit.narrow import as_dicts, as_str
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_each
@@ -40,7 +40,7 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
         return Problem("flattened", where, "a conversation as one text, without its calls")
     messages = [chat_message(item) for item in as_dicts(run.get("traj"))]
     if not messages:
-        error = as_str(as_dict(run.get("info")).get("error"))
+        error = as_str(run, "info", "error")
         return Problem("no_messages", where, error[:200] or "the run contains no messages")
     return Conversation(
         id=unique_name(f"task {run.get('task_id')} trial {run.get('trial')}"[:200], names),
@@ -50,7 +50,7 @@ def _run(where: str, run: dict[str, Json], names: Counter[str]) -> Conversation 
         complete=_ended_by_call(messages),
         outcome=logged_outcome(
             benchmark="tau-bench",
-            error=as_str(as_dict(run.get("info")).get("error")),
+            error=as_str(run, "info", "error"),
             reward=run.get("reward"),
         ),
     )

@@ -172,7 +172,7 @@ class _Graph:
         return node.get("sampled") is True and self._role(at) == "assistant"
 
     def _role(self, at: int) -> str:
-        return as_str(as_dict(self._nodes[at].get("message")).get("role"))
+        return as_str(self._nodes[at], "message", "role")
 
     def paths(self) -> Iterator[list[int]]:
         """Yields the path to each leaf; one of the paths that share their last sampled message.

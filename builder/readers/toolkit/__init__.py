@@ -26,7 +26,14 @@ from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.known_keys import KnownKeys
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_or_none,
+    unknown_code,
+)
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import (
@@ -41,10 +48,11 @@ from builder.readers.toolkit.unknown_records import carries_content, unknown_mes
 
 __all__ = [
     "CallKeys", "Collector", "HistoryEntry", "KnownKeys", "RequestHead", "SessionHistory",
-    "as_dict", "as_harness", "as_list", "as_str", "assistant_parts", "calls", "carries_content",
-    "chat_message", "collected", "content", "digests", "finish_fault", "function_text",
-    "has_unknown_parts", "ignored", "is_same_turn", "json_in_text", "literals", "logged_outcome",
-    "looks_random", "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span",
-    "splits", "tags", "thoughts", "tool_calls", "tool_result", "unique_name", "unknown_code",
-    "unknown_message", "unreadable_messages", "with_request_keys", "with_session_keys", "words",
+    "as_dict", "as_dicts", "as_harness", "as_list", "as_str", "assistant_parts", "calls",
+    "carries_content", "chat_message", "collected", "content", "digests", "finish_fault",
+    "function_text", "has_unknown_parts", "ignored", "is_same_turn", "json_in_text", "literals",
+    "logged_outcome", "looks_random", "name_or_none", "read_each", "read_rows", "reasoning",
+    "row_name", "span", "splits", "tags", "thoughts", "tool_calls", "tool_result", "unique_name",
+    "unknown_code", "unknown_message", "unreadable_messages", "with_request_keys",
+    "with_session_keys", "words",
 ]  # fmt: skip

@@ -95,10 +95,10 @@ def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str
     """Returns {(function, parameter): JSON type} of the definitions."""
     types: dict[tuple[str, str], str] = {}
     for definition in definitions or ():
-        function = as_dict(as_dict(definition).get("function"))
-        properties = as_dict(as_dict(function.get("parameters")).get("properties"))
+        function = as_dict(definition, "function")
+        properties = as_dict(function, "parameters", "properties")
         for name, schema in properties.items():
-            types[as_str(function.get("name")), name] = as_str(as_dict(schema).get("type"))
+            types[as_str(function.get("name")), name] = as_str(schema, "type")
     return types
 
 

@@ -198,7 +198,7 @@ def continues(old: RequestHead, new: RequestHead) -> bool:
 def _name(tool: Json) -> str:
     """Returns the name of a definition, which OpenAI's shape has one level deeper."""
     value = as_dict(tool)
-    return as_str(value.get("name")) or as_str(as_dict(value.get("function")).get("name"))
+    return as_str(value.get("name")) or as_str(value, "function", "name")
 
 
 def _moved(stretch: Sequence[HistoryEntry]) -> Iterator[str]:

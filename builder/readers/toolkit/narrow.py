@@ -1,22 +1,33 @@
-"""Narrows JSON values to a type, since a log may contain any value anywhere."""
+"""Narrows JSON values to a type, since a log may contain any value anywhere.
+
+`as_dict`, `as_dicts`, `as_list` and `as_str` also take the keys that lead to a value:
+`as_str(row, "message", "role")` is the string at `row["message"]["role"]`. What lacks, or has
+another type, anywhere on the way is an empty value.
+"""
 
 from __future__ import annotations
 
 from builder.conversation import Json
 
 
-def as_dict(value: Json) -> dict[str, Json]:
+def as_dict(value: Json, *path: str) -> dict[str, Json]:
     """Returns the value if it is an object, else {}."""
+    if path:
+        value = _below(value, path)
     return value if isinstance(value, dict) else {}
 
 
-def as_dicts(value: Json) -> list[dict[str, Json]]:
+def as_dicts(value: Json, *path: str) -> list[dict[str, Json]]:
     """Returns the items of a list, with {} for other values than objects; [] for other values."""
+    if path:
+        value = _below(value, path)
     return [as_dict(item) for item in value] if isinstance(value, list) else []
 
 
-def as_list(value: Json) -> list[Json]:
+def as_list(value: Json, *path: str) -> list[Json]:
     """Returns the value if it is a list, else []."""
+    if path:
+        value = _below(value, path)
     return value if isinstance(value, list) else []
 
 
@@ -25,8 +36,10 @@ def one_or_many(value: Json) -> list[Json]:
     return value if isinstance(value, list) else [value]
 
 
-def as_str(value: Json) -> str:
+def as_str(value: Json, *path: str) -> str:
     """Returns the value if it is a string, else ""."""
+    if path:
+        value = _below(value, path)
     return value if isinstance(value, str) else ""
 
 
@@ -53,6 +66,15 @@ def name_of(value: dict[str, Json], *keys: str) -> str | None:
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """Returns the first of the named fields that is present and not null, else None."""
     return next((found for key in keys if (found := value.get(key)) is not None), None)
+
+
+def _below(value: Json, path: tuple[str, ...]) -> Json:
+    """Returns the value that the keys lead to, None where a key or an object lacks."""
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
 
 
 UNKNOWN_TYPE = "unknown:"

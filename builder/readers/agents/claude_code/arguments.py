@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_str
 
 LEAVES_PLAN_MODE = "ExitPlanMode"
 """The tool whose plan later requests omit, whether the model wrote it or not."""
@@ -53,7 +53,6 @@ class WrittenArguments:
 
 def _writes_plan(line: SessionLine) -> bool:
     return line.is_answer and any(
-        block.get("name") == "Write"
-        and _PLAN_FILE.search(as_str(as_dict(block.get("input")).get("file_path")))
+        block.get("name") == "Write" and _PLAN_FILE.search(as_str(block, "input", "file_path"))
         for block in line.blocks
     )

@@ -240,7 +240,7 @@ class _Builder:
             if blocks:
                 self.assembly.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
-                texts = [_untagged(as_str(as_dict(block).get("text"))) for block in blocks]
+                texts = [_untagged(as_str(block, "text")) for block in blocks]
                 system += ["\n".join(texts)] if texts else []
             else:
                 attached += blocks
@@ -315,7 +315,7 @@ def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
 def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
     """Returns the blocks; attached texts are appended to the last result if that is text."""
     last = as_dict(blocks[-1])
-    texts = [as_str(as_dict(block).get("text")) for block in attached]
+    texts = [as_str(block, "text") for block in attached]
     if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):
         return [*blocks, *attached]
     joined = "\n\n".join([as_str(last.get("content")).rstrip(), *texts])

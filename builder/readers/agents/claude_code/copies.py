@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from builder.readers.agents.claude_code.lines import SessionLine, read_line
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.siblings import from_sibling
 from builder.sources.source import Record, Source
 
@@ -36,7 +36,7 @@ def copied_answers(source: Source, lines: Iterable[SessionLine]) -> set[str]:
 
 def _origin(line: SessionLine) -> str:
     """Returns the name of the session that a line was logged in first."""
-    return as_str(as_dict(line.value.get("forkedFrom")).get("sessionId")) or line.session
+    return as_str(line.value, "forkedFrom", "sessionId") or line.session
 
 
 def _answers(other: Source) -> Collection[str]:

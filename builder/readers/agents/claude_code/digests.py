@@ -24,7 +24,7 @@ from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.canonical import canonical, sha256
 from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
 """Types of the lines that this module reads."""
@@ -137,7 +137,7 @@ class Requests:
         sent = SentMessage(without_cache_marks(message))
         if sent.digest == name:
             self._known.setdefault(name, sent)
-            for block in map(as_dict, as_list(sent.value.get("content"))):
+            for block in as_dicts(sent.value.get("content")):
                 if block.get("type") == "tool_use" and isinstance(block.get("input"), dict):
                     self.arguments.setdefault(as_str(block.get("id")), as_dict(block["input"]))
         else:
@@ -215,7 +215,7 @@ class Requests:
         for sent in messages:
             candidates = self._turns.get(sent.digest, {})
             if not candidates and sent.value.get("role") == "assistant":
-                blocks = map(as_dict, as_list(sent.value.get("content")))
+                blocks = as_dicts(sent.value.get("content"))
                 silent = without_cache_marks({"role": "assistant", "content": _silent(blocks)})
                 candidates = self._turns.get(digest(silent), {})
             turn = next((turn for key, turn in candidates.items() if key not in taken), None)
@@ -235,7 +235,7 @@ class Requests:
         system = [dict(as_dict(block)) for block in as_list(shape.get("system"))]
         marked: dict[int, dict[str, Json]] = {}
         for mark in as_list(record.get("cacheControl")):
-            path = as_list(as_dict(mark).get("path"))
+            path = as_list(mark, "path")
             value = as_dict(mark).get("value")
             match path:
                 case ["system", int(at)] if 0 <= at < len(system):
@@ -288,7 +288,7 @@ def _is_trimmed(sent: SentMessage) -> bool:
     """Returns whether a message lacks the plan that its turn has."""
     assert sent.turn is not None, "the caller looked"
     written = [block for block in sent.turn.blocks if block != _without_plan(block)]
-    blocks = map(as_dict, as_list(sent.value.get("content")))
+    blocks = as_dicts(sent.value.get("content"))
     given = [as_str(block.get("id")) for block in blocks if block.get("input") == {}]
     return any(as_str(block.get("id")) in given for block in written)
 
@@ -302,7 +302,7 @@ def read_shape(shape: dict[str, Json]) -> Shape:
     """Returns the system texts and the tools of a logged shape."""
     system = shape.get("system")
     texts = [system] if isinstance(system, str) else []
-    texts += [as_str(as_dict(block).get("text")) for block in as_list(system)]
+    texts += [as_str(block, "text") for block in as_list(system)]
     return Shape(tuple(text for text in texts if text), tuple(as_list(shape.get("tools"))))
 
 

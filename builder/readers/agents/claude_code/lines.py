@@ -10,7 +10,7 @@ from functools import cached_property
 
 from builder.conversation import Content, Json, Text, ToolResult
 from builder.readers.agents.claude_code.injected_text import is_by_program, split_result_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.readers.toolkit.unknown_records import carries_content
 
 NOT_SENT = "isApiErrorMessage"
@@ -73,7 +73,7 @@ class SessionLine:
         content = as_dict(self.value.get("message")).get("content")
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
-        return [as_dict(block) for block in as_list(content)]
+        return as_dicts(content)
 
     @cached_property
     def results(self) -> list[dict[str, Json]]:

@@ -40,11 +40,11 @@ def prompts_of_calls(lines: Iterable[dict[str, Json]]) -> dict[str, str]:
     calls: dict[str, str] = {}
     prompts: dict[str, str] = {}
     for value in lines:
-        content = as_list(as_dict(value.get("message")).get("content"))
+        content = as_list(value, "message", "content")
         for block in map(as_dict, content):
             if block.get("type") == "tool_use":
-                calls[as_str(block.get("id"))] = as_str(as_dict(block.get("input")).get("prompt"))
+                calls[as_str(block.get("id"))] = as_str(block, "input", "prompt")
             elif block.get("type") == "tool_result":
-                agent = as_str(as_dict(value.get("toolUseResult")).get("agentId"))
+                agent = as_str(value, "toolUseResult", "agentId")
                 prompts.setdefault(agent, calls.get(as_str(block.get("tool_use_id")), ""))
     return {**calls, **prompts}

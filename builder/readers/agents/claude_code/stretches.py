@@ -34,7 +34,7 @@ from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
@@ -244,7 +244,7 @@ def _joined_shape(current: RequestRun | None, new: Shape | None) -> Shape | None
 
 
 def _tool_name(tool: Json) -> str:
-    return as_str(as_dict(tool).get("name"))
+    return as_str(tool, "name")
 
 
 def _undated(texts: Sequence[str]) -> list[str]:

@@ -250,7 +250,7 @@ def _turn(
     repeated = added = 0
     stop = ""
     for line in lines:
-        stop = as_str(as_dict(line.value.get("message")).get("stop_reason")) or stop
+        stop = as_str(line.value, "message", "stop_reason") or stop
         for logged in line.blocks:
             block = arguments.of(logged, line)
             found = _part(block, line)

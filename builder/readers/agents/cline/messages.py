@@ -35,7 +35,7 @@ from builder.readers.agents.cline.text import (
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 
 _SPOKEN = {
     "attempt_completion": ("result", "completion_as_text"),
@@ -59,7 +59,7 @@ def texts(content: Json) -> Iterator[str]:
         yield content
     for block in as_list(content):
         if as_dict(block).get("type") == "text":
-            yield as_str(as_dict(block).get("text"))
+            yield as_str(block, "text")
 
 
 @dataclass(slots=True)
@@ -255,7 +255,7 @@ class ClineReading:
     def _other(self, block: dict[str, Json]) -> list[Media | Unparsed]:
         kind = as_str(block.get("type"))
         if kind in ("image", "document"):
-            mime = as_str(as_dict(block.get("source")).get("media_type"))
+            mime = as_str(block, "source", "media_type")
             return [Media("image" if kind == "image" else "file", mime)]
         return [unknown_part(kind or "nothing")]
 
@@ -271,7 +271,7 @@ def _reasoning(value: Json) -> list[Part]:
 def _blocks(content: Json) -> list[dict[str, Json]]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [as_dict(block) for block in as_list(content)]
+    return as_dicts(content)
 
 
 def _extend_last(

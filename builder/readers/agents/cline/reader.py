@@ -107,7 +107,7 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
 
 
 def _is_compacted(item: dict[str, Json]) -> bool:
-    return as_str(as_dict(item.get("metadata")).get("kind")).startswith("compaction")
+    return as_str(item, "metadata", "kind").startswith("compaction")
 
 
 def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:

@@ -83,7 +83,7 @@ def recognise(source: Source) -> str | None:
             return f"the event {kind}"
         if kind in _ITEMS and name_of(item, "type", "item_type"):
             return f"events {kind}"
-        event = as_str(as_dict(value.get("msg")).get("type"))
+        event = as_str(value, "msg", "type")
         if "id" in value and (_stem(event) in _EVENTS or event in _BOOKKEEPING):
             return "events of the protocol (id, msg)"
     return None

@@ -29,7 +29,7 @@ def base_of(value: dict[str, Json]) -> tuple[str, int] | None:
     if value.get("type") != "session_meta" or base is None:
         return None
     end = as_dict(base).get("end_ordinal_exclusive")
-    return as_str(as_dict(base).get("thread_id")), end if isinstance(end, int) else 0
+    return as_str(base, "thread_id"), end if isinstance(end, int) else 0
 
 
 def parent_lines(source: Source, base: tuple[str, int]) -> list[RolloutLine] | None:

@@ -145,7 +145,7 @@ def thoughts(item: Item) -> list[Part]:
     `encrypted_content` is ignored.
     """
     for key in ("content", "summary"):
-        texts = [as_str(as_dict(value).get("text")) for value in as_list(item.get(key))]
+        texts = [as_str(value, "text") for value in as_list(item.get(key))]
         if any(texts):
             return [Reasoning(text) for text in texts if text]
     return []
@@ -205,7 +205,7 @@ def _failed(output: str) -> bool:
     with the line "Output:".
     """
     if output.startswith("{"):
-        code = as_dict(as_dict(json_in_text(output)).get("metadata")).get("exit_code")
+        code = as_dict(json_in_text(output), "metadata").get("exit_code")
         return isinstance(code, int) and code != 0
     header, mark, _ = output.partition("\nOutput:\n")
     found = _EXIT_CODE.search(header) if mark else None

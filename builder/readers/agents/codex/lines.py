@@ -70,7 +70,7 @@ def typed_texts(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
             texts.add(as_str(line.payload.get("message")))
         item = as_dict(line.payload.get("item"))
         if line.item == "item_completed" and item.get("type") == "UserMessage":
-            pieces = [as_str(as_dict(part).get("text")) for part in as_list(item.get("content"))]
+            pieces = [as_str(part, "text") for part in as_list(item.get("content"))]
             texts.update((*pieces, "".join(pieces), "\n".join(pieces)))
     return frozenset(text for text in texts if text) or None
 

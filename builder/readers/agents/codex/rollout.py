@@ -168,7 +168,7 @@ class Rollout:
         if "history_base" in meta and not self.is_inherited:  # the parent's file is not there
             self.missing |= {"history"}
         base = meta.get("base_instructions")
-        prompt = base if isinstance(base, str) else as_str(as_dict(base).get("text"))
+        prompt = base if isinstance(base, str) else as_str(base, "text")
         if prompt and "provenance" in as_dict(base):
             # These builds omit sections of it from their requests (0.157 and 0.169).
             self.missing = self.missing - {"system"} | {"system_template"}

@@ -81,7 +81,7 @@ class ChatSession:
             yield Message("user", sent)
             return
         self.unseen = True  # the context around the typed text is not in the log
-        if text := as_str(as_dict(request.get("message")).get("text")):
+        if text := as_str(request, "message", "text"):
             yield Message("user", (Text(text),))
 
     def _round(
@@ -155,7 +155,7 @@ def _reference(item: dict[str, Json]) -> str:
     """Returns the text that stands for a reference in a displayed answer."""
     target = as_dict(item.get("inlineReference"))
     name = name_of(item, "name") or name_of(target, "name")
-    path = as_str(target.get("path")) or as_str(as_dict(target.get("uri")).get("path"))
+    path = as_str(target.get("path")) or as_str(target, "uri", "path")
     return f"`{name or path.rpartition('/')[2]}`"
 
 
@@ -205,7 +205,7 @@ def _result_parts(value: Json) -> Iterator[Content]:
     if isinstance(value, str):
         yield Text(value)
         return
-    for part in as_list(as_dict(value).get("content")):
+    for part in as_list(value, "content"):
         item = as_dict(part)
         inner = item.get("value")
         if isinstance(inner, str):
@@ -213,7 +213,7 @@ def _result_parts(value: Json) -> Iterator[Content]:
         elif isinstance(inner, dict) and "node" in inner:
             yield Text(_tree_text(inner["node"]))
         elif name_of(item, "mimeType") or name_of(as_dict(inner), "mimeType"):
-            yield media_of(name_of(item, "mimeType") or as_str(as_dict(inner).get("mimeType")))
+            yield media_of(name_of(item, "mimeType") or as_str(inner, "mimeType"))
         else:
             yield unknown_part(str(item.get("$mid", type(part).__name__)))
 
@@ -234,7 +234,7 @@ def _tree_text(node: Json) -> str:
 
 def _texts(node: Json, *, is_sibling: bool, depth: int = 0) -> Iterator[tuple[str, bool]]:
     """Yields the texts below a node, and whether each begins a line of its own."""
-    for at, child in enumerate(as_dicts(as_dict(node).get("children"))):
+    for at, child in enumerate(as_dicts(node, "children")):
         if child.get("type") == 2:
             asked = child.get("lineBreakBefore") is True
             yield as_str(child.get("text")), asked or (at == 0 and not is_sibling)

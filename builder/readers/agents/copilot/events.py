@@ -294,7 +294,7 @@ class EventLog:
         text = name_of(result, "content", "text_result_for_llm")
         if text is None and failed:
             text = name_or_none(error.get("message"))
-            sent = as_dict(as_dict(data.get("toolTelemetry")).get("metrics"))
+            sent = as_dict(data, "toolTelemetry", "metrics")
             agent.reworded = agent.reworded or sent.get("resultForLlmLength") != len(text or "")
         if text is None and "content" not in result:
             agent.pending.pop(call_id, None)  # the text of the result is not in the log

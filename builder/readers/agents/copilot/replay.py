@@ -145,7 +145,7 @@ def _message(message: dict[str, Json]) -> dict[str, Json]:
         else:
             content.append({"type": as_str(value.get("type")) or f"part {kind}"})
     if all(as_dict(part).get("type") == "text" for part in content):
-        found["content"] = "".join(as_str(as_dict(part).get("text")) for part in content)
+        found["content"] = "".join(as_str(part, "text") for part in content)
     if calls := as_dicts(message.get("toolCalls")) or as_dicts(message.get("tool_calls")):
         found["tool_calls"] = [{**call, "id": _call_id(call.get("id"))} for call in calls]
     if call_id := message.get("toolCallId", message.get("tool_call_id")):

@@ -188,7 +188,7 @@ def _message(value: dict[str, Json]) -> Message:
         if not results:
             results = [{"toolCallId": value.get("tool_call_id"), "result": logged}]
         return Message(role, tuple(map(_result, results)))
-    own = as_dict(as_dict(value.get("providerOptions")).get("cursor"))
+    own = as_dict(value, "providerOptions", "cursor")
     texts = tuple(map(_content, blocks)) if isinstance(logged, list) else content(logged)
     is_summary = own.get("isSummary") is True
     return Message(role, as_harness(texts) if is_summary else texts)

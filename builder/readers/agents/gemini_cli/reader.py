@@ -217,7 +217,7 @@ class _Session:
             del self.now.messages[key]
 
     def _replace(self, where: str, items: list[Json]) -> None:
-        ids = [as_str(as_dict(value).get("id")) for value in items]
+        ids = [as_str(value, "id") for value in items]
         if copies := copies_of(self.now.messages, ids):
             for key, answer in copies.items():
                 self.copied[key] = self.copied.get(answer, answer) if answer else None

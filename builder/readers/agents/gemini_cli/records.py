@@ -27,7 +27,7 @@ from builder.readers.api.gemini.contents import mark_harness, part_list, read_pa
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, results_apart
 from builder.readers.toolkit.comparison import common_prefix
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
 from builder.readers.toolkit.unknown_records import unknown_message
 
@@ -213,7 +213,7 @@ def _recorded_result(
 
 def _thoughts(value: Json) -> list[Part]:
     texts = []
-    for item in map(as_dict, as_list(value)):
+    for item in as_dicts(value):
         subject, description = as_str(item.get("subject")), as_str(item.get("description"))
         texts.append(f"**{subject}** {description}".strip() if subject else description)
     return [Reasoning(text) for text in texts if text]
@@ -270,7 +270,7 @@ def call_ids(item: dict[str, Json]) -> set[str]:
     calls = as_list(item.get("toolCalls"))
     content = [] if item.get("content") is None else part_list(item.get("content"))
     calls = calls + [as_dict(part).get("functionCall") for part in content]
-    return {as_str(as_dict(call).get("id")) for call in calls if call is not None}
+    return {as_str(call, "id") for call in calls if call is not None}
 
 
 def _bare(part: Part) -> Part:

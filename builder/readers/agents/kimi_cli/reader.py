@@ -112,7 +112,7 @@ def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
                 yield replace(record, where=f"{member.name} {record.where}")
                 continue
             counts["ui_event"] += 1
-            message = as_dict(as_dict(record.value).get("message"))
+            message = as_dict(record.value, "message")
             payload = as_dict(message.get("payload"))
             call_id = name_or_none(payload.get("tool_call_id"))
             if message.get("type") == "ToolResult" and call_id:

@@ -19,7 +19,7 @@ from builder.readers.agents.kimi_code.results import (
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
 
 _CONTINUE = (
@@ -298,7 +298,7 @@ def _message(value: dict[str, Json], kind: str) -> Message:
     role = as_str(value.get("role"))
     if role == "assistant":
         parts = [part for item in as_list(value.get("content")) if (part := answer_part(item))]
-        calls = (as_dict(item) for item in as_list(value.get("toolCalls")))
+        calls = as_dicts(value.get("toolCalls"))
         parts += [
             ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))
             for call in calls

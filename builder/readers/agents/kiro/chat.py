@@ -105,7 +105,7 @@ def _session(history: SessionHistory, value: dict[str, Json]) -> None:
     head = RequestHead(model=_model(value.get("selectedModel")))
     for at, item in enumerate(as_list(value.get("history"))):
         place = f"history[{at}]"
-        message = as_dict(as_dict(item).get("message"))
+        message = as_dict(item, "message")
         parts = content(message.get("content"))
         if message.get("role") == "user" and parts:
             history.append(Message("user", parts), place)

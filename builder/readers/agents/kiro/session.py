@@ -60,7 +60,7 @@ def read_session(source: Source, format_name: str) -> Iterator[Event]:
 
 def _model(source: Source) -> str | None:
     document = source.document()
-    state = as_dict(as_dict(document).get("session_state")) if isinstance(document, dict) else {}
+    state = as_dict(document, "session_state") if isinstance(document, dict) else {}
     return model_id(as_dict(state.get("rts_model_state")))
 
 

@@ -32,16 +32,14 @@ def read_store(source: Source, session: str) -> Iterator[Event]:
     folder = f"generations/{as_str(current.get('generation'))}"
     manifest = _object(files.get(f"{folder}/manifest.json"))
     checkpoint = _object(files.get(f"{folder}/checkpoint.json"))
-    chunks = [
-        f"chunks/{name}.json" for name in as_list(as_dict(manifest.get("checkpoint")).get("chunks"))
-    ]
+    chunks = [f"chunks/{name}.json" for name in as_list(manifest, "checkpoint", "chunks")]
     journals = sorted(name for name in files if name.startswith("journal/"))
     known = {*chunks, *journals}
     for name, member in files.items():
         if name not in known:
             member.count_records()
             yield Ignored("other_file")
-    model = as_str(as_dict(_object(files.get("meta.json")).get("config")).get("model_name"))
+    model = as_str(_object(files.get("meta.json")), "config", "model_name")
     replay = _Replay(SessionHistory(NAME, session, source.name), model or None)
     for name in journals:
         yield from replay.read_journal(files[name])
@@ -92,7 +90,7 @@ class _Replay:
             payload = as_dict(value.get("payload"))
             kind = value.get("type")
             request = as_dict(payload.get("request"))
-            result = as_dict(as_dict(payload.get("result")).get("result"))
+            result = as_dict(payload, "result", "result")
             if kind == "action_intent" and payload.get("kind") == "completion":
                 self.records += 1
                 self._request(request, as_str(payload.get("request_sha256")), f"journal {where}")
@@ -186,8 +184,8 @@ class _Replay:
                 continue
             for record in member.counted(document):
                 self.records += 1
-                found.append(as_dict(as_dict(record.value).get("message")))
-        context = as_dicts(as_dict(checkpoint.get("context")).get("messages"))
+                found.append(as_dict(record.value, "message"))
+        context = as_dicts(checkpoint, "context", "messages")
         found += [as_dict(item.get("message")) for item in context]
         known = [item for item in found if as_str(item.get("role")) not in ("", "system")]
         shown = [stored_message(item) for item in known]

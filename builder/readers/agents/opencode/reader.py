@@ -101,10 +101,10 @@ def _exported(source: Source) -> Iterator[Event]:
         source.count_records()
         yield document
         return
-    session = as_dict(as_dict(document).get("info"))
+    session = as_dict(document, "info")
     found: list[StoreRow] = []
     lost: list[Problem] = []
-    for record in source.counted(as_list(as_dict(document).get("messages"))):
+    for record in source.counted(as_list(document, "messages")):
         item = as_dict(record.value)
         info = as_dict(item.get("info"))
         if info:

@@ -38,7 +38,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, media_of
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.readers.toolkit.unanswered import supply_results
 from builder.readers.toolkit.unknown_keys import PART_KEYS, unknown_names
 
@@ -316,7 +316,7 @@ class _Reading:
             cleared = as_dict(state.get("time")).get("compacted")
             if isinstance(cleared, int | float):
                 self.cleared = min(cleared, self.cleared or cleared)
-            for file in map(as_dict, as_list(state.get("attachments"))):
+            for file in as_dicts(state.get("attachments")):
                 content.append(media_of(as_str(file.get("mime"))))
         error = as_str(output) if failed else ""
         interrupted, denied = error.startswith(_ABORTED), error.startswith(_DENIED)

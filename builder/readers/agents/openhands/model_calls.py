@@ -26,7 +26,7 @@ from builder.problem import Problem
 from builder.readers.agents.openhands.views import FAMILY, FINISH
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import assistant_parts, chat_message, content
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.sources.once import once
 from builder.sources.source import Source
 
@@ -51,13 +51,13 @@ def llm_log(where: str, log: dict[str, Json]) -> Event:
     name = next((name for name in names if isinstance(log.get(name), list)), "messages")
     found = [
         replace(message, untrained=REPEAT) if message.role == "assistant" else message
-        for message in map(chat_message, map(as_dict, as_list(log[name])))
+        for message in map(chat_message, as_dicts(log[name]))
     ]
     response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
     choices = as_list(response.get("choices"))
     problems: tuple[Problem, ...] = ()
     if choices:
-        answer = as_dict(as_dict(choices[0]).get("message"))
+        answer = as_dict(choices[0], "message")
         found.append(Message("assistant", assistant_parts(answer)))
     else:
         problems = (Problem("no_response", where, "the model call has no answer", 0),)

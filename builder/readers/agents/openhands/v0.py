@@ -130,7 +130,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str], scope: str) -> I
     for item in as_list(row.get("history")):
         for event in item if isinstance(item, list) else [item]:
             session.take(as_dict(event), where)
-    config = as_dict(as_dict(row.get("metadata")).get("llm_config"))
+    config = as_dict(row, "metadata", "llm_config")
     session.main.model = session.main.model or name_or_none(config.get("model"))
     session.main.outcome.update(_outcome(row))
     yield from session.events(1, where=where)
@@ -224,7 +224,7 @@ class _Session:
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
         choices = as_list(response.get("choices"))
-        message = as_dict(as_dict(choices[0]).get("message")) if choices else {}
+        message = as_dict(choices[0], "message") if choices else {}
         turn = name_or_none(response.get("id")) or event_id
         model = name_or_none(response.get("model"))
         agent.model = agent.model or model

@@ -132,7 +132,7 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
             continue
         if member.name == _STATE_FILE:
             state = member.document()
-            agent = as_dict(as_dict(state).get("agent")) if not isinstance(state, Problem) else {}
+            agent = as_dict(state, "agent") if not isinstance(state, Problem) else {}
             model = as_dict(agent.get("llm"))
             session.model = name_or_none(model.get("model"))
             session.writes_calls = model.get("native_tool_calling") is False

@@ -23,7 +23,7 @@ from builder.conversation import (
 )
 from builder.readers.agents.pi.stretches import Entry, update_text
 from builder.readers.toolkit.chat_messages import as_harness
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 ROLES = frozenset({
@@ -62,7 +62,7 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
 
 def hides_reasoning(entry: Entry) -> bool:
     """Returns whether an answer contains encrypted thoughts."""
-    blocks = map(as_dict, as_list(as_dict(entry.get("message")).get("content")))
+    blocks = as_dicts(entry, "message", "content")
     return any(
         block.get("type") == "thinking"
         and (bool(block.get("redacted")) or not as_str(block.get("thinking")).strip())

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 Entry = dict[str, Json]
 
@@ -43,7 +43,7 @@ class Node:
     @property
     def role(self) -> str:
         """The role of the entry's message, or ""."""
-        return as_str(as_dict(self.entry.get("message")).get("role"))
+        return as_str(self.entry, "message", "role")
 
     @property
     def answers(self) -> bool:
@@ -79,9 +79,9 @@ class Prompt:
             else:
                 sections.pop(name, None)
         for tool in as_list(message.get("toolsRemoved")):
-            tools.pop(as_str(as_dict(tool).get("name")), None)
+            tools.pop(as_str(tool, "name"), None)
         for tool in as_list(message.get("toolsAdded")):
-            tools[as_str(as_dict(tool).get("name"))] = tool
+            tools[as_str(tool, "name")] = tool
         return Prompt((*self.texts, text) if text else self.texts, sections, tools, True)
 
     @property
@@ -170,7 +170,7 @@ def plain_text(content: Json) -> str:
     """Returns content as one text, its text blocks joined by line breaks."""
     if isinstance(content, str):
         return content
-    blocks = map(as_dict, as_list(content))
+    blocks = as_dicts(content)
     return "\n".join(as_str(block.get("text")) for block in blocks if block.get("type") == "text")
 
 

@@ -119,7 +119,7 @@ def _call(block: Block) -> ToolCall | Unparsed:
     name = name_or_none(block.get("name"))
     if name is None:
         return Unparsed(dumps(block), "bad_call")
-    if as_str(as_dict(block.get("caller")).get("type")) not in ("", "direct"):
+    if as_str(block, "caller", "type") not in ("", "direct"):
         return Unparsed(name, "programmatic_call")
     return ToolCall(name, block.get("input"), name_or_none(block.get("id")))
 
@@ -154,7 +154,7 @@ def _result(block: Block) -> ToolResult:
 
 def media_type(block: Block) -> str:
     """Returns the MIME type of a media block, or ""."""
-    return as_str(as_dict(block.get("source")).get("media_type"))[:80]
+    return as_str(block, "source", "media_type")[:80]
 
 
 def system_messages(system: Json) -> Iterator[Message]:

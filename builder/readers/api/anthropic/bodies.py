@@ -53,9 +53,9 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
         return ()
     stop = body.get("stop_reason")
     problems: tuple[Problem, ...] = ()
-    edits = as_list(as_dict(body.get("context_management")).get("applied_edits"))
+    edits = as_list(body, "context_management", "applied_edits")
     if edits:
-        kinds = ", ".join(as_str(as_dict(edit).get("type"))[:40] for edit in edits)
+        kinds = ", ".join(as_str(edit, "type")[:40] for edit in edits)
         detail = f"the server removed parts of the history: {kinds}"
         problems = (Problem("context_edited", "response", detail, records=0),)
     sent = as_list((exchange.request or {}).get("messages"))

@@ -124,7 +124,7 @@ def _part(block: dict[str, Json]) -> Part | None:
     """Returns the part of a block; None if it is empty or unknown."""
     for key, kind in _MEDIA.items():
         if key in block:
-            return Media(kind, as_str(as_dict(block[key]).get("format")))
+            return Media(kind, as_str(block[key], "format"))
     if isinstance(block.get("text"), str):
         return Text(as_str(block["text"])) if block["text"] else None
     if "toolUse" in block:
@@ -132,18 +132,18 @@ def _part(block: dict[str, Json]) -> Part | None:
     if "toolResult" in block:
         return _result(as_dict(block["toolResult"]))
     if "reasoningContent" in block:
-        visible = as_dict(as_dict(block["reasoningContent"]).get("reasoningText"))
+        visible = as_dict(block["reasoningContent"], "reasoningText")
         thought = as_str(visible.get("text"))
         return Reasoning(thought) if thought else None
     if "guardContent" in block:
         guarded = as_dict(block["guardContent"])
         if "image" in guarded:
             return Media("image")
-        text = as_str(as_dict(guarded.get("text")).get("text"))
+        text = as_str(guarded, "text", "text")
         return Text(text) if text else None
     if "citationsContent" in block:
-        pieces = as_list(as_dict(block["citationsContent"]).get("content"))
-        text = "".join(as_str(as_dict(piece).get("text")) for piece in pieces)
+        pieces = as_list(block["citationsContent"], "content")
+        text = "".join(as_str(piece, "text") for piece in pieces)
         return Text(text) if text else None
     if "searchResult" in block:
         return Data(block["searchResult"])

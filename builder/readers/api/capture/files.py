@@ -73,7 +73,7 @@ def _attached(source: Source, record: Record) -> Record:
     value = as_dict(record.value)
     found: dict[str, Json] = {}
     for side, key in (("request", "postData"), ("response", "content")):
-        body = as_dict(as_dict(value.get(side)).get(key))
+        body = as_dict(value, side, key)
         name = body.get("_file")
         if isinstance(name, str) and "text" not in body:
             text = {"text": _file_text(source, name), "encoding": "base64"}

@@ -34,7 +34,7 @@ def _is_final(exchange: Exchange) -> bool:
     if exchange.failed or exchange.text or exchange.is_empty:
         return True
     bodies = (exchange.response, *(exchange.events or ())[-1:])
-    states = {as_str(as_dict(as_dict(body).get("response", body)).get("status")) for body in bodies}
+    states = {as_str(as_dict(body).get("response", body), "status") for body in bodies}
     is_recorded = exchange.response is not None or exchange.events is not None
     return is_recorded and _PENDING.isdisjoint(states)
 
@@ -43,7 +43,7 @@ def why_unanswered(exchange: Exchange) -> str:
     """Returns why an exchange has no answer; quotes nothing of its bodies but an error type."""
     if exchange.failed:
         bodies = (exchange.response, *(exchange.events or ()))
-        errors = [as_dict(as_dict(body).get("error")) for body in bodies]
+        errors = [as_dict(body, "error") for body in bodies]
         kind = next((as_str(error.get("type")) for error in errors if error), "")
         status = f"status {exchange.status}" if (exchange.status or 0) >= 400 else "an error body"
         return f"{status} {kind[:40]}".rstrip()

@@ -176,7 +176,7 @@ def continues(before: Json, after: Json) -> bool:
     )
     if one or other:
         return one == other
-    candidates = as_dicts(as_dict(before).get("candidates"))
+    candidates = as_dicts(before, "candidates")
     return not any(c.get("finishReason") or c.get("finish_reason") for c in candidates)
 
 

@@ -71,7 +71,7 @@ class _Candidate:
         self.grounded = False
 
     def add(self, candidate: dict[str, Json]) -> None:
-        for item in as_list(as_dict(candidate.get("content")).get("parts")):
+        for item in as_list(candidate, "content", "parts"):
             part = wire_part(item)
             if "functionCall" in part:
                 self._call(as_dict(part["functionCall"]))

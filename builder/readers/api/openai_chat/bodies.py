@@ -157,7 +157,7 @@ def _assistant(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> I
             yield from text_tags.assistant_parts(part.text, changes)
         else:
             yield part
-    if as_str(as_dict(item.get("audio")).get("id")):
+    if as_str(item, "audio", "id"):
         yield Media("audio")
 
 

@@ -129,7 +129,7 @@ class _Choice:
 
         A new id begins a call; without ids, so does a name after complete arguments.
         """
-        kind = "custom" if as_str(as_dict(piece.get("custom")).get("name")) else "function"
+        kind = "custom" if as_str(piece, "custom", "name") else "function"
         call_id, body = as_str(piece.get("id")), as_dict(piece.get(kind))
         index = piece.get("index")
         at = index if isinstance(index, int) else -1

@@ -103,7 +103,7 @@ def response_of(exchange: Exchange) -> dict[str, Json]:
 
 def continues(before: Json, after: Json) -> bool:
     """Returns whether an event belongs to the same response as the previous one."""
-    one, other = as_str(as_dict(before).get("type")), as_str(as_dict(after).get("type"))
+    one, other = as_str(before, "type"), as_str(after, "type")
     if not (one.startswith("response.") and other.startswith("response.")):
         return False
     return other != "response.created"

@@ -167,8 +167,8 @@ class ItemReading:
 
     def _call(self, kind: str, item: Item) -> ToolCall | Unparsed:
         call_id = _call_id(item)
-        caller = as_str(as_dict(item.get("caller")).get("type"))
-        container = as_str(as_dict(item.get("environment")).get("type")).startswith("container")
+        caller = as_str(item, "caller", "type")
+        container = as_str(item, "environment", "type").startswith("container")
         if caller not in ("", "direct") or container or item.get("execution") == "server":
             self._server_calls.add(call_id or "")
             return _server(kind) if container or not caller else _programmatic(item)

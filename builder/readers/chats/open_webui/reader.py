@@ -110,7 +110,7 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
     if not values:  # chats of the first versions have the list alone
         listed = as_dicts(body.get("messages"))
         values = {as_str(item.get("id")) or str(at): item for at, item in enumerate(listed)}
-    system = as_str(as_dict(body.get("params")).get("system"))
+    system = as_str(body, "params", "system")
     base = ["tools"] if system else ["system", "tools"]
     nodes = {name: _node(value, values, base) for name, value in values.items()}
     name = name_of(row, "id") or name_of(body, "id") or where

@@ -21,7 +21,7 @@ from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.sources.source import Source
 
@@ -35,7 +35,7 @@ _TURNS = ("conversations", "messages", "chosen_messages")
 def recognise(source: Source) -> str | None:
     """Claims rows with turns of `from` and `value`, or of typed parts."""
     for row in source.peek.objects:
-        turns = [as_dict(item) for item in as_list(json_in_text(row.get("conversations")))]
+        turns = as_dicts(json_in_text(row.get("conversations")))
         if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
             return "conversations of from and value"
         messages = as_list(row.get("messages", row.get("chosen_messages")))
@@ -120,7 +120,7 @@ def _tools(
 def _typed_tools(turns: list[Json]) -> Json:
     """Returns the value of a typed part `tools` (LLaMA-Factory's older form), or None."""
     for turn in turns:
-        for part in as_list(as_dict(turn).get("content")):
+        for part in as_list(turn, "content"):
             if as_dict(part).get("type") == "tools":
                 return as_dict(part).get("value")
     return None

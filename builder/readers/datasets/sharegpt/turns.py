@@ -27,7 +27,7 @@ from builder.jsonio import JsonFault, dumps
 from builder.readers.toolkit import chat_messages, literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
 
@@ -92,7 +92,7 @@ def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> li
 
 def is_typed(content: Json) -> bool:
     """Returns whether a message's content is a list of parts {type, value}."""
-    parts = [as_dict(part) for part in as_list(content)]
+    parts = as_dicts(content)
     return bool(parts) and all("type" in part and "value" in part for part in parts)
 
 
@@ -120,7 +120,7 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
     """Reads LLaMA-Factory's parts {type, value}, except `tools`, which is read with the row."""
     found: list[Part] = []
     for item in parts:
-        kind, value = as_str(as_dict(item).get("type")), as_dict(item).get("value")
+        kind, value = as_str(item, "type"), as_dict(item).get("value")
         if kind == "text":
             found += text_or_data(value)
         elif kind == "reasoning" and isinstance(value, str):

@@ -35,7 +35,7 @@ _ROLES = frozenset({"user", "assistant", "tool", "system", ""})
 def recognise(source: Source) -> str | None:
     """Claims rows with a system text that introduces functions in ToolACE's words."""
     for row in source.peek.objects:
-        roles = {as_str(as_dict(it).get("from")) for it in as_list(row.get("conversations"))}
+        roles = {as_str(it, "from") for it in as_list(row.get("conversations"))}
         if roles <= _ROLES and toolace_text.lists_tools(as_str(row.get("system"))):
             return "a system text that lists functions in JSON format, with conversations"
     return None

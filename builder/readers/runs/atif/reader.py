@@ -116,7 +116,7 @@ def _outcome(result: dict[str, Json]) -> Mapping[str, Json] | None:
     error      type of the exception that ended the run
     benchmark  the dataset that contains the task, if there is one
     """
-    rewards = as_dict(as_dict(result.get("verifier_result")).get("rewards"))
+    rewards = as_dict(result, "verifier_result", "rewards")
     reward: Json = rewards["reward"] if rewards.keys() == {"reward"} else dict(rewards)
     return logged_outcome(
         benchmark=name_or_none(result.get("source")),
@@ -147,7 +147,7 @@ class _Trajectories:
         for where, trajectory, keys, _ in waiting:  # grows in the loop
             self._remember(where, trajectory)
             for number, child in enumerate(as_list(trajectory.get("subagent_trajectories"))):
-                name = as_str(as_dict(child).get("trajectory_id")) or str(number)
+                name = as_str(child, "trajectory_id") or str(number)
                 place = f"{where} subagent_trajectories[{number}]"
                 waiting.append((place, as_dict(child), f"{keys}/{name}", 0))
         for where, trajectory, keys, records in waiting:

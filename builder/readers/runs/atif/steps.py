@@ -176,7 +176,7 @@ class Steps:
 
     def _results(self, step: dict[str, Json]) -> list[ToolResult]:
         observation = step.get("observation") or step.get("observations")
-        items = as_list(observation) or as_list(as_dict(observation).get("results"))
+        items = as_list(observation) or as_list(observation, "results")
         return [
             ToolResult(
                 content(as_dict(item).get("content")),
@@ -211,9 +211,9 @@ class Steps:
 
     def _questions(self, step: dict[str, Json]) -> list[Message]:
         """Returns the messages of the sub-agent that got the summary and asked questions."""
-        results = as_list(as_dict(step.get("observation")).get("results"))
+        results = as_list(step, "observation", "results")
         for result in results:
-            for ref in as_dicts(as_dict(result).get("subagent_trajectory_ref")):
+            for ref in as_dicts(result, "subagent_trajectory_ref"):
                 named = " ".join(
                     as_str(ref.get(key))
                     for key in ("trajectory_path", "trajectory_id", "session_id")
@@ -231,7 +231,7 @@ class Steps:
 
 
 def _replaces_context(step: dict[str, Json]) -> bool:
-    management = as_dict(as_dict(step.get("extra")).get("context_management"))
+    management = as_dict(step, "extra", "context_management")
     if management:
         return management.get("boundary", "replace") == "replace"
     return as_str(step.get("message")).startswith(_HANDOFF)

@@ -70,7 +70,7 @@ class Chains:
         asked = reversed(marks[: before + 1])
         chain = next((self._ends[mark] for mark in asked if mark in self._ends), None)
         offered = as_list(self.texts.value(event.get("tools")))
-        tools = {as_str(as_dict(tool).get("name")): tool for tool in offered}
+        tools = {as_str(tool, "name"): tool for tool in offered}
         grows = chain is not None and chain.tools.items() <= tools.items()
         if chain is None or chain.graded != graded or not grows:
             chain = Chain([], None, graded=graded)

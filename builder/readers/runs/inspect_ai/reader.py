@@ -73,8 +73,8 @@ def read(source: Source) -> Iterator[Event]:
         source.count_records()
         yield value
         return
-    log = _log(as_dict(as_dict(value).get("eval")), source.name)
-    samples = as_list(as_dict(value).get("samples"))
+    log = _log(as_dict(value, "eval"), source.name)
+    samples = as_list(value, "samples")
     if not samples:
         source.count_records()
         yield Ignored("no_samples")
@@ -180,7 +180,7 @@ def _outcome(sample: dict[str, Json], task: str, texts: Texts) -> Mapping[str, J
     return logged_outcome(
         benchmark=task,
         error=texts.text(as_dict(sample.get("error")).get("message")),
-        exit_status=as_str(as_dict(sample.get("limit")).get("type")),
+        exit_status=as_str(sample, "limit", "type"),
         feedback={name: text for name, text in feedback.items() if text},
         score={name: value for name, value in values.items() if value is not None},
     )

@@ -23,7 +23,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.parts import (
@@ -137,7 +137,7 @@ def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence
             notes.changes["calls_in_text"] += 1
             return [Message("assistant", tuple(called))]
         parts = as_list(body)
-        if not any(as_str(as_dict(part).get("type")) in _RESULT_PARTS for part in parts):
+        if not any(as_str(part, "type") in _RESULT_PARTS for part in parts):
             result = read_result(fields)
             pieces = result_content(body)
             more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
@@ -213,6 +213,6 @@ def calls_in_text(value: Json) -> list[Part]:
 
 def openai_calls(value: Json) -> list[Part]:
     """Returns the calls of a list that consists of OpenAI's calls, else []."""
-    items = [as_dict(item) for item in as_list(value)]
+    items = as_dicts(value)
     is_call = (item.get("type") == "function" and as_dict(item.get("function")) for item in items)
     return [read_call(item) for item in items] if all(is_call) else []

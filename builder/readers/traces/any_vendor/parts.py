@@ -27,7 +27,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
 _THOUGHTS = frozenset({"thinking", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"})
@@ -132,7 +132,7 @@ def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:
         return ()
     if isinstance(value, str):
         return (Text(value),)
-    items = [as_dict(part) for part in as_list(value)]
+    items = as_dicts(value)
     if not items or not all(map(_is_part, items)):
         return (Data(value),)
     parts = [part for item in items for part in _result_part(item)]
@@ -207,8 +207,8 @@ def thought_of(part: dict[str, Json]) -> str:
     """Returns the clear text of a thought: its own, of its content, or of its summary."""
     for key in ("thinking", "reasoning", "text", "content"):
         value = part.get(key)
-        text = as_str(value) or as_str(as_dict(value).get("text"))
+        text = as_str(value) or as_str(value, "text")
         if text:
             return text
     listed = as_list(part.get("content")) or as_list(part.get("summary"))
-    return "".join(as_str(as_dict(one).get("text")) for one in listed)
+    return "".join(as_str(one, "text") for one in listed)

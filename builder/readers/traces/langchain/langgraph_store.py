@@ -201,8 +201,8 @@ class CheckpointReader:
         state = _unpacked(kind, blob, row.where)
         if isinstance(state, Problem):
             return state
-        channels = as_dict(as_dict(state).get("channel_values"))
-        versions = as_dict(as_dict(state).get("channel_versions"))
+        channels = as_dict(state, "channel_values")
+        versions = as_dict(state, "channel_versions")
         if _MESSAGES in versions and _MESSAGES not in channels:
             written = self._written(row, row.parent)
             return written if isinstance(written, Problem) else _applied(before, written)

@@ -213,7 +213,7 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
     if calls or broken:
         parts = [part for part in parts if not isinstance(part, ToolCall)]
     parts += calls
-    parts += [Unparsed(as_str(as_dict(item).get("args")), "bad_arguments") for item in broken]
+    parts += [Unparsed(as_str(item, "args"), "bad_arguments") for item in broken]
     return without_missing(parts)
 
 

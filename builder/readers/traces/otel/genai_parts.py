@@ -113,7 +113,7 @@ def _as_parts(content: Json) -> Json:
 
 
 def _is_result(part: Json) -> bool:
-    return as_str(as_dict(part).get("type")) in _RESULTS or "toolResult" in as_dict(part)
+    return as_str(part, "type") in _RESULTS or "toolResult" in as_dict(part)
 
 
 def read_parts(value: Json) -> list[Part]:
@@ -140,7 +140,7 @@ def _part(item: Json) -> Iterable[Part]:
             failed = result.get("status") == "error"
             return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
         case "reasoningContent":
-            thought = as_dict(as_dict(part[own]).get("reasoningText")).get("text")
+            thought = as_dict(part[own], "reasoningText").get("text")
             return [Reasoning(thought)] if isinstance(thought, str) and thought else []
         case "cachePoint":
             return []

@@ -217,7 +217,7 @@ def _has_content(body: dict[str, Json]) -> bool:
 
     If not, roles and names still are: a call without a key for its arguments did have arguments.
     """
-    called = [as_dict(as_dict(call).get("function")) for call in as_list(body.get("tool_calls"))]
+    called = [as_dict(call, "function") for call in as_list(body.get("tool_calls"))]
     if called:
         return all("arguments" in function for function in called)
     return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))

@@ -13,7 +13,7 @@ from builder.conversation import Json, Message, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer
 from builder.readers.api.openai_chat.chunks import whole_response
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.messages import read_messages
@@ -137,7 +137,7 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
     same objects.
     """
     found: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
-    for item in map(as_dict, as_list(decoded(info.get("assessments")))):
+    for item in as_dicts(decoded(info.get("assessments"))):
         name = as_str(item.get("assessment_name")) or as_str(item.get("name"))
         values: dict[str, Json] = {
             "score": as_dict(item.get("feedback")).get("value"),
@@ -163,7 +163,7 @@ def _assembled(outputs: Json) -> Json:
     """Returns the response, assembled if it was logged as the chunks of a stream."""
     value = decoded(outputs)
     chunks = as_list(value)
-    if chunks and all(as_str(as_dict(c).get("object")).endswith(".chunk") for c in chunks):
+    if chunks and all(as_str(c, "object").endswith(".chunk") for c in chunks):
         return whole_response(chunks)
     return outputs
 

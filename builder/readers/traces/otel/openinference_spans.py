@@ -63,7 +63,7 @@ def _entries(attrs: dict[str, Json], path: str) -> list[Json]:
 def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     found: list[Json] = []
     for entry in _entries(attrs, "llm.tools"):
-        tool = as_dict(as_dict(entry).get("tool")) or as_dict(entry)
+        tool = as_dict(entry, "tool") or as_dict(entry)
         found.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
     if found:
         return tuple(found)
@@ -113,7 +113,7 @@ def _request(
     outputs = [_item(entry) for entry in outputs if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")
-    several = len(as_list(as_dict(decoded(raw_output)).get("choices"))) > 1
+    several = len(as_list(decoded(raw_output), "choices")) > 1
     tools = reading.tools if reading.tools is not None else raw.tools
     if tools is None:
         tools = _raw_request(raw_input, PartNotes()).tools
@@ -149,7 +149,7 @@ def _lost_results(entries: list[Json]) -> bool:
 
 
 def _message(entry: Json) -> dict[str, Json]:
-    return as_dict(as_dict(entry).get("message")) or as_dict(entry)
+    return as_dict(entry, "message") or as_dict(entry)
 
 
 def _item(entry: Json) -> Json:

@@ -30,7 +30,7 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema
 
 def without_parameters(tools: Iterable[Json]) -> int:
     """Returns how many definitions lack parameters; the conventions advise against logging them."""
-    functions = (as_dict(as_dict(tool).get("function")) or as_dict(tool) for tool in tools)
+    functions = (as_dict(tool, "function") or as_dict(tool) for tool in tools)
     return sum(
         "name" in function and not any(key in function for key in _SCHEMAS)
         for function in functions

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from builder.conversation import Json
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")
@@ -28,7 +28,7 @@ def attributes(value: Json) -> dict[str, Json]:
     """Returns attributes by name, from an object or from OTLP's list of {key, AnyValue}."""
     if isinstance(value, dict):
         return dict(value)
-    pairs = (as_dict(item) for item in as_list(value))
+    pairs = as_dicts(value)
     return {as_str(pair.get("key")): any_value(pair.get("value")) for pair in pairs}
 
 
@@ -40,7 +40,7 @@ def any_value(value: Json) -> Json:
     match = _ANY.fullmatch(key)
     kind = match[1] if match else ""
     if kind == "array":
-        return [any_value(item) for item in as_list(as_dict(inner).get("values"))]
+        return [any_value(item) for item in as_list(inner, "values")]
     if kind == "kvlist":
         return attributes(as_dict(inner).get("values"))
     if kind == "int" and isinstance(inner, str) and re.fullmatch(r"-?[0-9]{1,20}", inner):

@@ -258,7 +258,7 @@ def _scoped(resources: list[Json]) -> Iterator[_Item]:
         as_dict(scope)
         for resource in resources
         for key in _SCOPES
-        for scope in as_list(as_dict(resource).get(key))
+        for scope in as_list(resource, key)
     ]
     spans = [(item, False) for scope in scopes for item in as_list(scope.get("spans"))]
     logs = [(item, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))]

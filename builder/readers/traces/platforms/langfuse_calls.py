@@ -109,7 +109,7 @@ def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
     """
     found: list[Json] = []
     for entry in listed(branch(attributes, "llm.input_messages", _LEAVES)):
-        if message := as_dict(as_dict(entry).get("message")):
+        if message := as_dict(entry, "message"):
             entries = map(as_dict, listed(message.get("tool_calls")))
             made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
             found.append({**message, "tool_calls": list(made)})

@@ -171,12 +171,12 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
     """Returns the input and output of each prompt of an llm run; a batch has several."""
     inputs, outputs = decoded(run.get("inputs")), decoded(run.get("outputs"))
     for key in ("messages", "prompts"):
-        prompts = as_list(as_dict(inputs).get(key))
+        prompts = as_list(inputs, key)
         several = key == "prompts" or all(
             isinstance(prompt, list) and not is_message(prompt) for prompt in prompts
         )
         if len(prompts) > 1 and several:
-            answers = as_list(as_dict(outputs).get("generations"))
+            answers = as_list(outputs, "generations")
             listed = [answers[at : at + 1] for at in range(len(prompts))]
             return [
                 ({**as_dict(inputs), key: [prompt]}, {"generations": list(answer)})
@@ -187,7 +187,7 @@ def _pairs(run: dict[str, Json]) -> list[tuple[Json, Json] | None]:
 
 def _is_chat(outputs: Json) -> bool:
     """Returns whether outputs are those of a chat model, whose generations contain messages."""
-    batch = as_list(next(iter(as_list(as_dict(outputs).get("generations"))), None))
+    batch = as_list(next(iter(as_list(outputs, "generations")), None))
     return any("message" in as_dict(generation) for generation in batch)
 
 

@@ -226,7 +226,7 @@ def _withdrawn_tools(tools: tuple[Json, ...] | None, messages: Sequence[Message]
     Frameworks ask for the result of a finished conversation in such a separate request.
     """
     offered = {
-        as_str(one.get("name")) or as_str(as_dict(one.get("function")).get("name"))
+        as_str(one.get("name")) or as_str(one, "function", "name")
         for one in map(as_dict, tools or ())
     }
     missing = {call.name for message in messages for call in calls(message)} - offered

@@ -66,7 +66,7 @@ def has_sdk_messages(value: Json) -> bool:
     return any(
         is_ui_message(item)
         or any(
-            as_str(as_dict(part).get("type")) in ("tool-call", "tool-result")
+            as_str(part, "type") in ("tool-call", "tool-result")
             for part in as_list(content_of(as_dict(item)))
         )
         for item in messages_of(value)
