@@ -18,9 +18,18 @@ _SESSIONS = 32
 def from_sibling(source: Source, name: str, extract: Callable[[Source], T]) -> T | None:
     """Returns what `extract` finds in the file `name` next to the source; None without the file.
 
-    The result is remembered until the file changes. `extract` must be a function of a module.
+    The result is remembered until the file changes: `extract` must be a function of a module, or
+    a value that is equal for equal results.
     """
-    other = source.sibling(name) if name else None
+    return _from(source.sibling(name) if name else None, extract)
+
+
+def from_related(source: Source, pattern: str, extract: Callable[[Source], T]) -> T | None:
+    """Does the same for the first file that a pattern matches (see `Source.related`)."""
+    return _from(source.related(pattern), extract)
+
+
+def _from(other: Source | None, extract: Callable[[Source], T]) -> T | None:
     if other is None or other.path is None:
         return None
     try:

@@ -28,6 +28,7 @@ from builder.conversation import Json
 from builder.readers.agents.claude_code.digests import SentMessage
 from builder.readers.agents.claude_code.injected_text import INTERRUPTED
 from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
+from builder.readers.agents.claude_code.replacements import clears_results
 from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
@@ -105,7 +106,7 @@ def assemble(
         if unknown is not None and line.at > unknown:
             builder.assembly.unknown = len(builder.assembly.messages)
             unknown = None
-        if line.uuid in orphans:
+        if line.uuid in orphans or clears_results(line):
             builder.lose_history()
         if line.kind in ("user", "attachment", "unknown"):
             run.append(line)

@@ -16,12 +16,16 @@ from builder.readers.toolkit.unknown_records import carries_content
 NOT_SENT = "isApiErrorMessage"
 """The flag of a line that reports an error instead of an answer; it is in no request."""
 
+COLLAPSE = "marble-origami-commit"
+"""The type of a line that names lines which later requests contained as a summary."""
+
 KNOWN = frozenset(
     {
         "user", "assistant", "system", "progress", "attachment", "summary", "file-history-snapshot",
         "file-history-delta", "queue-operation", "last-prompt", "permission-mode", "ai-title",
         "custom-title", "agent-name", "pr-link", "continued-in", "agent-setting", "started",
         "result", "mode", "atis-latch", "tools-used", "relocated", "worktree-state", "cost-state",
+        "content-replacement", "fork-context-ref",
     }
 )  # fmt: skip
 """Types of lines that are known; except for user and assistant, none contains a turn."""
@@ -142,7 +146,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     elif kind == "attachment" and isinstance(value.get("attachment"), dict):
         pass
     elif kind not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
-        has_message = kind not in KNOWN and carries_content(value)
+        has_message = kind not in KNOWN and (kind == COLLAPSE or carries_content(value))
         if uuid is None and not has_message:
             return None
         kind = "unknown" if has_message else "link"

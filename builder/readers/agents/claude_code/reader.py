@@ -33,8 +33,18 @@ from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, is_qwen, read_line
-from builder.readers.agents.claude_code.parents import find_prompt, prompts_of_calls
+from builder.readers.agents.claude_code.parents import (
+    FORK,
+    find_prompt,
+    prompts_of_calls,
+    with_histories,
+)
 from builder.readers.agents.claude_code.prompts import command_prompts, texts_of, warmups
+from builder.readers.agents.claude_code.replacements import (
+    REPLACEMENTS,
+    replacement_texts,
+    with_replacements,
+)
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, find_branches
@@ -49,6 +59,8 @@ _END = "cost-state"
 """Type of the line that a process writes at its end."""
 _IGNORED = (KNOWN | KINDS) - {"user", "assistant"}
 """Types of lines that never contain a turn."""
+_ASIDE = KINDS | {FORK, REPLACEMENTS}
+"""Types of lines outside of the tree that say what requests contained."""
 _SPEAKERS = ("user", "assistant")
 
 
@@ -124,24 +136,26 @@ class _Log:
 
     nodes     lines of the tree, by uuid
     counts    lines that are ignored, by code
-    requests  lines of the types KINDS
+    aside     lines of the types _ASIDE
     ends      the lines that a process of the program wrote at its end
     used      uuids of lines that a conversation counts
     targets   keys of turns that are targets of a conversation
     left_out  keys of turns that are in no request
     copied    keys of turns that are targets in the file of another session
+    inherited uuids of the lines of another session that a fork continues
     lost      the position of the first line that cannot be read
     """
 
     source: Source
     nodes: dict[str, SessionLine] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    requests: list[dict[str, Json]] = field(default_factory=list)
+    aside: list[dict[str, Json]] = field(default_factory=list)
     ends: list[ProcessEnd] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     targets: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     copied: set[str] = field(default_factory=set)
+    inherited: set[str] = field(default_factory=set)
     lost: int | None = None
     names: Counter[str] = field(default_factory=Counter)
 
@@ -157,8 +171,8 @@ class _Log:
                 self._add(at, item.where, item.value)
 
     def _add(self, at: int, where: str, value: dict[str, Json]) -> None:
-        if as_str(value.get("type")) in KINDS:
-            self.requests.append(value)
+        if as_str(value.get("type")) in _ASIDE:
+            self.aside.append(value)
             return
         if value.get("type") == _END:
             self.ends.append(ProcessEnd.read(at, value))
@@ -177,16 +191,26 @@ class _Log:
 
     def conversations(self) -> Iterator[Conversation]:
         """Yields the conversations of all branches."""
-        requests = Requests(self.requests)
+        forks = [item for item in self.aside if item["type"] == FORK]
+        self.nodes, self.inherited, shared = with_histories(self.source, self.nodes, forks)
+        self.used |= self.inherited
+        texts = replacement_texts(item for item in self.aside if item["type"] == REPLACEMENTS)
+        self.nodes = {uuid: with_replacements(line, texts) for uuid, line in self.nodes.items()}
+        requests = Requests(self.aside)
         turns = Turns(self.nodes.values(), requests.arguments)
         lines = list(self.nodes.values())
         renders = any(line.kind == "attachment" and "rendered" in line.value for line in lines)
         copied = copied_answers(self.source, lines)
-        self.copied = {turns.of(line).key for line in lines if line.uuid in copied}
+        self.copied = {
+            turns.of(line).key
+            for line in lines
+            if line.uuid in copied or (line.is_answer and line.response in shared)
+        }
         branches = [
             branch
             for branch in find_branches(self.nodes, turns.lines_of)
             if any(line.is_answer or line.is_typed for line in branch.lines)
+            and not self.inherited.issuperset(line.uuid for line in branch.lines)
         ]
         if requests:
             for branch in branches:
@@ -243,7 +267,10 @@ class _Log:
         Lines of a stream name no parent: there, those after a lost line. Except the prompt of a
         sub-agent, `first`, which follows a call in the file of its parent.
         """
-        begins = first.uuid if first is not None and first.agent and not first.is_answer else None
+        begins = None
+        if first is not None and first.agent and not first.is_answer:
+            is_fork = first.parent != first.value.get("parentUuid")  # see `with_histories`
+            begins = None if is_fork else first.uuid
         return {
             line.uuid
             for line in self.nodes.values()
@@ -300,10 +327,10 @@ class _Log:
             if line.uuid not in self.used:
                 speaks = line.kind in _SPEAKERS
                 self.counts[_left_over(line) if speaks else _code(line.value)] += 1
-        if self.requests and self.targets:
-            yield Used(len(self.requests))
+        if self.aside and self.targets:
+            yield Used(len(self.aside))
         else:
-            self.counts.update(_code(value) for value in self.requests)
+            self.counts.update(_code(value) for value in self.aside)
         yield from ignored(+self.counts)
 
 
@@ -321,7 +348,8 @@ class _BranchInfo:
 
     @classmethod
     def of(cls, branch: Branch, changes: Counter[str]) -> _BranchInfo:
-        first, last = branch.lines[0], branch.lines[-1]
+        first = next(line for line in branch.lines if line.at >= 0)  # not one of another file
+        last = branch.lines[-1]
         name = "/".join(part for part in (last.session, last.agent) if part) or "session"
         prompts = command_prompts(branch.lines)
         return cls(
