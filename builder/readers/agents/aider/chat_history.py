@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -23,12 +24,16 @@ HEADER = re.compile(rb"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _TOKENS = re.compile(r"> Tokens: [\d.,]+[kM]? sent")
-_MODEL = re.compile(r"(?:Main model|Models?): (\S+?),?(?: with|$)")
+_MODEL = re.compile(r"(Main model|Models?|Editor model): (\S+?),?(?: with|$)")
 _VERSION = re.compile(r"Aider v(\d[\w.]*)")
 _COMMAND = re.compile(r"/(\S+)\s*(.*)", re.DOTALL)
 _PROMPTS = frozenset({"ask", "code", "architect", "context", "help"})
 """Commands whose argument is sent to the model."""
 _NEW_CHAT = frozenset({"clear", "reset"})
+_NOT_LOGGED = re.compile(
+    r"Restored previous conversation history|Added \d+ lines? of output to the chat"
+)
+"""What the program says when it adds messages to the chat that the file does not have."""
 _THOUGHT = re.compile(
     r"\s*<(thinking-content-[0-9a-f]+)>(?P<tagged>.*?)(?:</\1>|\Z)(?P<answer>.*)"
     r"|(?:-+\n)?\s*► \*\*THINKING\*\*(?P<titled>.*?)(?:(?:-+\n)?► \*\*ANSWER\*\*|\Z)(?P<after>.*)",
@@ -41,12 +46,15 @@ class HistoryBlock:
     """Lines of one kind: user, output (of the program) or answer; where it begins.
 
     `is_mixed`: an answer may contain output of the program, which is not marked in every line.
+    `is_quoting`: so may one with quotations, unless the count of its tokens follows: the program
+    writes nothing between the two.
     """
 
     kind: str
     line: int
     lines: list[str] = field(default_factory=list)
     is_mixed: bool = False
+    is_quoting: bool = False
 
     @property
     def text(self) -> str:
@@ -57,13 +65,15 @@ class HistoryBlock:
 def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
     """Yields the blocks of a session.
 
-    The program ends each line of the user and of its own with two spaces, which tells them from
-    headings and quotations of the model. Inside a code block only the program's count of tokens,
-    or a stop by the user, ends an answer.
+    The program ends each line of the user and the last one of its own output with two spaces, which
+    tells them from headings and quotations of the model. A message of the user and an answer each
+    begin after an empty line; what follows output without one belongs to it. Inside a code block
+    only the program's count of tokens, or a stop by the user, ends an answer.
     """
     block = HistoryBlock("", 0)
     fence = ""
     doubtful = False  # whether the open code block contains lines like those of a user
+    gap = True  # whether an empty line precedes
     for number, line in enumerate(lines):
         is_marked = line.endswith("  ") or line.rstrip() == ">"
         kind = "answer"
@@ -73,19 +83,27 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
             kind = "output"
         if fence and kind != "answer" and not (_TOKENS.match(line) or line.startswith("> ^C")):
             kind, doubtful = "answer", True
-        if kind != block.kind:
-            if not line.strip() and kind == "answer":
+        if kind == "answer" and block.kind != "answer":
+            if not line.strip():
+                gap = True
                 continue
+            if block.kind == "output" and not gap:
+                kind = "output"
+        if kind != block.kind or (kind == "user" and gap):
             block.is_mixed |= bool(fence) and doubtful
             yield block
-            block = HistoryBlock(kind, number)
+            is_cut_off = block.kind == "output" and not block.lines[-1].endswith(("  ", ">"))
+            block = HistoryBlock(kind, number, is_mixed=kind == "answer" and is_cut_off)
             fence, doubtful = "", False
+        gap = False
         if kind == "user":
             block.lines.append(line[5:].rstrip(" "))
             continue
         block.lines.append(line)
         if kind == "answer":
-            block.is_mixed |= not fence and line.startswith("> ")
+            if not fence and line.startswith("> "):
+                block.is_mixed |= len(block.lines) == 1
+                block.is_quoting = True
             fence = _fence(line, fence)
     block.is_mixed |= bool(fence) and doubtful
     yield block
@@ -105,43 +123,104 @@ def _fence(line: str, open_fence: str) -> str:
 def read_session(
     scope: str, name: str, where: str, lines: list[str]
 ) -> Iterator[Conversation | Ignored]:
-    """Yields the conversations of a session: one, and one for each time that it was cleared."""
-    history = SessionHistory(NAME, name, scope)
-    missing = {"system", "reminders"}
-    model: str | None = None
-    version: str | None = None
-    asked = False
+    """Yields the conversations of a session.
+
+    They are one, one more for each time that it was cleared, and one for each answer of an editor.
+    """
+    session = _Session(scope, name, where)
     found = list(blocks(lines))
     for at, block in enumerate(found):
         if block.kind == "output":
-            text = block.text
-            model = next((one[1] for one in _MODEL.finditer(text)), model)
-            version = next((one[1] for one in _VERSION.finditer(text)), version)
-            if "Restored previous conversation history" in text:
-                missing.add("history")
+            session.read_output(block.text)
         elif block.kind == "user":
-            prompt = block.text if block.text != "<blank>" else ""
-            if command := _COMMAND.fullmatch(prompt):
-                if command[1] in _NEW_CHAT:
-                    history.replace()
-                    missing.discard("history")
-                prompt = command[2].strip() if command[1] in _PROMPTS else ""
-            asked = bool(prompt.strip())
-            if asked:
-                history.append(Message("user", (Text(prompt),)), where)
+            session.read_user("" if block.text == "<blank>" else block.text)
         elif block.kind == "answer" and block.text:
-            parts = tuple(answer_parts(block.text))
-            untrained = None if asked else "second_answer"
-            if block.is_mixed:
-                parts = (Unparsed(block.text, "flattened"),)
-            elif _is_stopped(found, at):
-                untrained = "aborted"
-            asked = False
-            context = Context.lacking(missing)
-            turn = f"{where} {block.line}"
-            message = Message("assistant", parts, turn, untrained=untrained, context=context)
-            history.append(message, where, RequestHead(tools=(), model=model))
-    yield from history.conversations(1, version=version)
+            session.read_answer(found, at)
+    names: Counter[str] = Counter()
+    for number, history in enumerate([session.main, *session.editors]):
+        records = 1 if number == 0 else 0
+        yield from history.conversations(records, names=names, version=session.version)
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session as far as it is read.
+
+    history   the conversation to which the next answer belongs: `main`, or that of an editor
+    argument  what a command asks, if the program does not write the message that it sends
+    answer    the text of the answer since the last message of a user
+    lacking   what of its context the file lacks, besides what it always lacks
+    """
+
+    scope: str
+    name: str
+    where: str
+    main: SessionHistory = field(init=False)
+    history: SessionHistory = field(init=False)
+    editors: list[SessionHistory] = field(default_factory=list)
+    model: str | None = None
+    editor_model: str | None = None
+    version: str | None = None
+    asked: bool = False
+    argument: str = ""
+    answer: str = ""
+    lacking: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.main = self.history = SessionHistory(NAME, self.name, self.scope)
+
+    def read_output(self, text: str) -> None:
+        """Takes models and version from the program's output, and what it adds to the chat."""
+        for kind, model in _MODEL.findall(text):
+            if kind == "Editor model":
+                self.editor_model = model
+            else:
+                self.model, self.editor_model = model, None
+        self.version = next((one[1] for one in _VERSION.finditer(text)), self.version)
+        if _NOT_LOGGED.search(text):
+            self.lacking.add("history")
+
+    def read_user(self, prompt: str) -> None:
+        """Takes a prompt, a command or what the program wrote in the user's place.
+
+        A command that asks is followed by the message that it sends. In architect mode the answer
+        is the message that an editor gets, in a chat of its own.
+        """
+        self.history, self.argument = self.main, ""
+        if self.answer and prompt.split() == self.answer.split():
+            self.history = SessionHistory(NAME, self.name, self.scope)
+            self.editors.append(self.history)
+        elif command := _COMMAND.fullmatch(prompt):
+            if command[1] in _NEW_CHAT:
+                self.main.replace()
+                self.lacking.clear()
+            self.argument = command[2].strip() if command[1] in _PROMPTS else ""
+            prompt = ""
+        self.answer = ""
+        self.asked = bool(prompt.strip() or self.argument)
+        if prompt.strip():
+            self.history.append(Message("user", (Text(prompt),)), self.where)
+
+    def read_answer(self, found: list[HistoryBlock], at: int) -> None:
+        """Takes the answer that is the block `at` of those found."""
+        block = found[at]
+        if self.argument:
+            self.history.append(Message("user", (Text(self.argument),)), self.where)
+        parts = tuple(answer_parts(block.text))
+        self.answer = "".join(part.text for part in parts if isinstance(part, Text))
+        untrained = None if self.asked else "second_answer"
+        is_counted = at + 1 < len(found) and _TOKENS.match(found[at + 1].lines[0])
+        if block.is_mixed or (block.is_quoting and not (self.asked and is_counted)):
+            parts = (Unparsed(block.text, "flattened"),)
+        elif _is_stopped(found, at):
+            untrained = "aborted"
+        self.asked, self.argument = False, ""
+        is_main = self.history is self.main
+        context = Context.lacking({"system", "reminders", *(self.lacking if is_main else ())})
+        turn = f"{self.where} {block.line}"
+        model = self.model if is_main else self.editor_model or self.model
+        message = Message("assistant", parts, turn, untrained=untrained, context=context)
+        self.history.append(message, self.where, RequestHead(tools=(), model=model))
 
 
 def _is_stopped(found: list[HistoryBlock], at: int) -> bool:
