@@ -29,7 +29,7 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.chat_messages import as_harness, media_of, results_apart
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
@@ -129,8 +129,7 @@ def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Me
             reason = as_str(data.get("reason"))
         elif (part := _part(kind, data)) is not None:
             parts.append(part)
-    results = tuple(part for part in parts if isinstance(part, ToolResult))
-    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    results, rest = results_apart(parts)
     if results:
         yield Message("tool", results)
     if not rest:

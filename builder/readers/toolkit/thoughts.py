@@ -104,6 +104,19 @@ def thoughts_of_keys(message: dict[str, Json]) -> list[Part]:
     return []
 
 
+def with_thoughts(parts: Iterable[Part], *messages: dict[str, Json]) -> list[Part]:
+    """Returns the parts of an answer after the thoughts under the keys of the first message.
+
+    Parts that contain a thought are returned as they are. A further message counts if the ones
+    before it have no thought under their keys.
+    """
+    answer = [*parts]
+    if any(isinstance(part, Reasoning) for part in answer):
+        return answer
+    thoughts = filter(None, map(thoughts_of_keys, messages))
+    return [*next(thoughts, ()), *answer]
+
+
 def _is_clear(block: dict[str, Json]) -> bool:
     kind = as_str(block.get("type"))
     return "encrypted" not in kind and "redacted" not in kind and "summary" not in kind

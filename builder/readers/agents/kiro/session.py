@@ -15,11 +15,11 @@ from builder.conversation import (
     Part,
     Text,
     ToolCall,
-    ToolResult,
     unknown_part,
 )
 from builder.problem import Problem
 from builder.readers.agents.kiro.parts import model_id, result, stand_in
+from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
@@ -90,11 +90,9 @@ class _Log:
                 )
                 self._append(message, where, name, RequestHead(model=self.model))
         elif kind in ("Prompt", "ToolResults"):
-            results = tuple(part for part in parts if isinstance(part, ToolResult))
-            rest = tuple(part for part in parts if not isinstance(part, ToolResult))
-            for role, found in (("tool", results), ("user", rest)):
-                if found:
-                    self._append(Message(role, found), where, name)
+            for role, sent in zip(("tool", "user"), results_apart(parts), strict=True):
+                if sent:
+                    self._append(Message(role, sent), where, name)
         else:
             if carries_content(value):
                 self._append(unknown_message(kind), where, name)

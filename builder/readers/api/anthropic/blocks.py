@@ -27,7 +27,7 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import noted
 
 Block = dict[str, Json]
@@ -57,12 +57,11 @@ def read_message(item: Block) -> list[Message]:
 def _messages(item: Block) -> Iterator[Message]:
     role = as_str(item.get("role"))[:40]
     results, rest = results_apart(read_parts(item.get("content")))
-    if role == "assistant" and not any(isinstance(part, Reasoning) for part in rest):
-        rest = (*thoughts_of_keys(item), *rest)
+    parts = with_thoughts(rest, item) if role == "assistant" else rest
     if results:
         yield Message("tool", results)
-    if rest or role == "assistant":
-        yield Message(role, rest)
+    if parts or role == "assistant":
+        yield Message(role, tuple(parts))
 
 
 def read_parts(content: Json) -> list[Part]:

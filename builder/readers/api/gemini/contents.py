@@ -28,7 +28,7 @@ from builder.jsonio import dumps
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, one_or_many
-from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _NOTHING = frozenset(
@@ -173,8 +173,7 @@ def content_messages(content: Json, keys: CallKeys) -> list[Message]:
     role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
     results, rest = results_apart(read_parts(as_list(item.get("parts")), keys))
     messages = [Message("tool", results)] if results else []
-    if role == "assistant" and not any(isinstance(part, Reasoning) for part in rest):
-        rest = (*thoughts_of_keys(item), *rest)
-    if rest:
-        messages.append(Message(role, tuple(mark_harness(rest, role))))
+    parts = with_thoughts(rest, item) if role == "assistant" else rest
+    if parts:
+        messages.append(Message(role, tuple(mark_harness(parts, role))))
     return noted(messages, item, _KEYS)

@@ -27,7 +27,7 @@ from builder.conversation import (
 from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
-from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
@@ -87,8 +87,8 @@ def _messages(message: dict[str, Json], texts: Texts, stop_reason: str) -> list[
     parts = _content(message.get("content"), texts)
     if role == "tool":
         return [Message(role, (_result(message, parts, texts),))]
-    if role == "assistant" and not any(isinstance(part, Reasoning) for part in parts):
-        parts[:0] = thoughts_of_keys(message)
+    if role == "assistant":
+        parts = with_thoughts(parts, message)
     for call in as_dicts(message.get("tool_calls")):
         parts += _call(call, texts)
     if stop_reason in _CUT_SHORT:

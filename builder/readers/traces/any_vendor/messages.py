@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.parts import (
     PartNotes,
@@ -152,10 +152,8 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
     if called := calls_in_text(body):
         notes.changes["calls_in_text"] += 1
         return called
-    parts = read_parts(body)
     more = as_dict(fields.get("additional_kwargs"))
-    if not any(isinstance(part, Reasoning) for part in parts):
-        parts[:0] = thoughts_of_keys(fields) or thoughts_of_keys(more)
+    parts = with_thoughts(read_parts(body), fields, more)
     if refusal := as_str(fields.get("refusal")):
         parts.append(Text(refusal))
     listed = _calls(fields) or _calls(more)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from builder.conversation import Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
+from builder.conversation import Json, Message, Part, Text, ToolCall, Unparsed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
-from builder.readers.toolkit.thoughts import thoughts_of_keys
+from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.readers.traces.any_vendor.parts import (
     read_call,
@@ -192,10 +192,8 @@ def _assistant_parts(fields: dict[str, Json]) -> list[Part]:
 
     LangChain parses `args` leniently, so the provider's own text is preferred if it is logged.
     """
-    parts = read_parts(_without_call_chunks(fields.get("content")))
     extra = as_dict(fields.get("additional_kwargs"))
-    if not any(isinstance(part, Reasoning) for part in parts):
-        parts[:0] = thoughts_of_keys(extra) or thoughts_of_keys(fields)
+    parts = with_thoughts(read_parts(_without_call_chunks(fields.get("content"))), extra, fields)
     if not parts and (refusal := as_str(extra.get("refusal"))):
         parts.append(Text(refusal))
     raw = [read_call(item) for item in as_list(extra.get("tool_calls"))]

@@ -64,8 +64,7 @@ def _messages(fields: dict[str, Json], role: str) -> list[Message]:
     parts = read_parts(content)
     if role == "assistant":
         parts = _assistant(fields, parts)
-    results = tuple(part for part in parts if isinstance(part, ToolResult))
-    rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+    results, rest = chat_messages.results_apart(parts)
     found = [Message("tool", results)] if results else []
     return [*found, Message(role, rest)] if rest or not results else found
 
