@@ -22,7 +22,7 @@ from builder.audit.pattern import PATTERNS
 from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample, Pick
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
-from builder.audit.unread import UNREAD, UnreadAudit
+from builder.audit.unread import UNMAPPED, UNREAD, UnreadAudit
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
@@ -46,7 +46,7 @@ CODES: dict[str, tuple[str, ...]] = {
     "benchmarks": (EVALUATION_RUN,),
     "calls": calls.CODES,
     "turns": turns.CODES,
-    "unread": (UNREAD,),
+    "unread": (UNMAPPED, UNREAD),
 }
 """{audit: its codes}; both are valid arguments of `--fail-on`."""
 

@@ -1,4 +1,4 @@
-"""Finds samples whose logs had text under keys or columns that the reader does not know."""
+"""Finds samples whose logs had text under keys that no reader, or no path of a mapping, names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from builder.ledger import ranked
 UNREAD = "unread_text"
 """The code of samples whose log had text that no reader knows."""
 
-_PREFIXES = ("unknown_key:", "unknown_column:")
+UNMAPPED = "unmapped_text"
+"""The code of samples whose log had text, or calls, that the mapping does not read."""
+
+_PREFIXES = {
+    UNREAD: ("unknown_key:", "unknown_column:"),
+    UNMAPPED: ("unmapped_key:", "unmapped_call"),
+}
+_MESSAGES = {
+    UNREAD: "text of the log that no reader knows",
+    UNMAPPED: "the log has keys, or results without a call, that the mapping does not name",
+}
 MAX_NAMES = 1_000
 NAMED = 5
 
@@ -22,31 +32,35 @@ class UnreadAudit:
 
     def __init__(self) -> None:
         self._notes = FindingNotes()
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, Counter[str]] = {code: Counter() for code in _PREFIXES}
 
     def add(self, row: AuditRow) -> None:
         """Counts a sample."""
-        names = {
-            code: count for code, count in row.meta.changes.items() if code.startswith(_PREFIXES)
-        }
-        if names:
-            self._notes.add(UNREAD, row, "", ", ".join(names))
-            self._count(names)
+        for code, prefixes in _PREFIXES.items():
+            names = {
+                name: count for name, count in row.meta.changes.items() if name.startswith(prefixes)
+            }
+            if names:
+                self._notes.add(code, row, "", ", ".join(names))
+                self._count(code, names)
 
     def merge(self, later: UnreadAudit) -> None:
         """Adds the counts of the samples that follow."""
         self._notes.merge(later._notes)
-        self._count(later._counts)
+        for code, counts in later._counts.items():
+            self._count(code, counts)
 
-    def _count(self, names: dict[str, int]) -> None:
+    def _count(self, code: str, names: dict[str, int]) -> None:
+        counts = self._counts[code]
         for name, count in names.items():
-            if name in self._counts or len(self._counts) < MAX_NAMES:
-                self._counts[name] += count
+            if name in counts or len(counts) < MAX_NAMES:
+                counts[name] += count
 
     def findings(self) -> Iterator[AuditFinding]:
-        """Yields the finding, if there is one."""
-        if UNREAD in self._notes:
-            named = [f"{name} ({count:,})" for name, count in ranked(self._counts)[:NAMED]]
-            more = f" and {len(self._counts) - NAMED} more" if len(self._counts) > NAMED else ""
-            message = f"text of the log that no reader knows: {', '.join(named)}{more}"
-            yield self._notes.finding("unread", UNREAD, message)
+        """Yields the findings."""
+        for code, counts in self._counts.items():
+            if code in self._notes:
+                named = [f"{name} ({count:,})" for name, count in ranked(counts)[:NAMED]]
+                more = f" and {len(counts) - NAMED} more" if len(counts) > NAMED else ""
+                message = f"{_MESSAGES[code]}: {', '.join(named)}{more}"
+                yield self._notes.finding("unread", code, message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +70,9 @@ def _suggested(log: str, config: Config, output: Output) -> Path:
     write_whole(path, text.encode())
     if not output.as_json:
         print(escaped(f"{path}:\n{text}"))
-        print(f"Check it, then: builder build {source} --mapping {path} -o OUT\n")
+        place = shlex.quote(str(Path(log) / source) if Path(log).is_dir() else log)
+        command = f"builder build {place} --mapping {shlex.quote(str(path))} -o OUT"
+        print(escaped(f"Check it, then: {command}\n"))
     return path
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from builder.audit.result import Audit, AuditFinding, GateAction
+from builder.audit.unread import UNMAPPED
 from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
 from builder.ledger import Ledger, ranked
 from builder.normalize.captured import definitions_command
@@ -29,6 +30,7 @@ LONG = 32_768
 
 _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
+    UNMAPPED: "Name what the model saw in the mapping: calls, results, texts (docs/mapping.md).",
     "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
 _SUPPLIED = {
@@ -277,6 +279,9 @@ def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advi
         option = SECRETS_LEFT
     elif finding.audit == "secrets":
         share = 1.0
+    if finding.code == UNMAPPED:
+        text = f"{finding.message[0].upper()}{finding.message[1:]}."
+        return Advice(share, text, option, training=True)
     where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
     return Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", option)
 

@@ -218,7 +218,7 @@ def test_faults_are_counted(tmp_path):
     problems = [event.code for event in events if isinstance(event, Problem)]
     assert sorted(problems) == ["no_id", "no_order", "not_object"]
     (conversation,) = [event for event in events if isinstance(event, Conversation)]
-    assert conversation.changes == {"unmapped_key": 1, "mapped_skip": 1}
+    assert conversation.changes == {"unmapped_key:note": 1, "mapped_skip": 1}
 
 
 def test_an_answer_that_was_cut_off_ends_the_sample(tmp_path):
@@ -269,16 +269,18 @@ def test_a_wrong_mapping_is_one_line_for_each_fault(tmp_path, mapping, fault):
 def test_from_unrecognised_to_samples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows, _ = SHAPES["calls and results"]
-    lines(tmp_path, *rows, name="own.jsonl")
-    refused = run("build", "own.jsonl", "-o", "out", "--workers", "1")
+    (tmp_path / "logs").mkdir()
+    lines(tmp_path, *rows, name="logs/own.jsonl")
+    refused = run("build", "logs/own.jsonl", "-o", "out", "--workers", "1")
     assert refused.returncode == 1
     assert "builder inspect FILE --suggest-mapping" in refused.stderr
-    shown = run("inspect", "own.jsonl", "--suggest-mapping")
+    shown = run("inspect", "logs/own.jsonl", "--suggest-mapping")
     assert shown.returncode == 0, shown.stderr
     assert "It is 4 C." in shown.stdout
-    again = run("inspect", "own.jsonl", "--suggest-mapping")
+    assert "builder build logs/own.jsonl --mapping own.mapping.yaml -o OUT" in shown.stdout
+    again = run("inspect", "logs/own.jsonl", "--suggest-mapping")
     assert again.returncode == 2
-    built = run("build", "own.jsonl", "--mapping", "own.mapping.yaml", "-o", "out", "--json")
+    built = run("build", "logs/own.jsonl", "--mapping", "own.mapping.yaml", "-o", "out", "--json")
     assert json.loads(built.stdout)["calls"] == {"logged": 1, "kept": 1, "dropped": {}}
     (meta,) = (tmp_path / "out" / "meta").glob("*.jsonl")
     assert json.loads(meta.read_text())["format"] == "mapping"

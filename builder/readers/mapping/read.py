@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from builder.conversation import (
@@ -20,11 +20,14 @@ from builder.conversation import (
 from builder.jsonio import dumps, loads_text
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.mapping.calls import find_calls
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
-from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
+from builder.readers.toolkit.known_keys import KnownKeys, counted_names
+from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.thoughts import read_thoughts
+from builder.readers.toolkit.unknown_keys import has_words
 from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
@@ -35,8 +38,10 @@ SUGGESTION = "to map it: `builder inspect FILE --suggest-mapping` (docs/mapping.
 NAME = "mapping"
 """The format of samples that were read through a mapping."""
 
-_LABEL_CHARS = 20
-"""Texts up to this length, or without a space, are labels, ids and times."""
+UNMAPPED = "unmapped_key:"
+"""The beginning of the code of a key that no path reads; the rest is its name."""
+UNMAPPED_CALL = "unmapped_call"
+"""The code of results without a call."""
 
 _ROLES = {
     "human": "user", "customer": "user", "ai": "assistant", "bot": "assistant",
@@ -61,19 +66,20 @@ def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
     """Yields the conversations of a source, and a Problem or Ignored for each other record."""
     names: Counter[str] = Counter()
     groups: dict[str, list[Record]] = {}
+    keys = spec.known_keys()
     for record in mapped_records(spec, source):
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
             yield not_object(record, "the record is ")
         elif not spec.is_grouped:
-            yield _conversation(spec, [record], record.where, names)
+            yield _conversation(spec, [record], record.where, names, keys)
         elif (name := value_at(spec.conversation.id, record.value)) in (None, ""):
             yield Problem("no_id", record.where, "conversation.id finds nothing in the record")
         else:
             groups.setdefault(dumps(name), []).append(record)
     for records in groups.values():
-        yield from _group(spec, records, names)
+        yield from _group(spec, records, names, keys)
 
 
 def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
@@ -113,41 +119,54 @@ def _database(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
         yield Problem("bad_database", "query", str(error))
 
 
-def _group(spec: MappingSpec, records: list[Record], names: Counter[str]) -> Iterator[Event]:
+def _group(
+    spec: MappingSpec, records: list[Record], names: Counter[str], keys: KnownKeys
+) -> Iterator[Event]:
     """Yields the conversation of records with one id."""
     if spec.conversation.order is not None:
-        keys = [value_at(spec.conversation.order, record.value) for record in records]
-        is_number = all(isinstance(key, int | float) for key in keys)
-        if not is_number and not all(isinstance(key, str) for key in keys):
+        places = [value_at(spec.conversation.order, record.value) for record in records]
+        is_number = all(isinstance(place, int | float) for place in places)
+        if not is_number and not all(isinstance(place, str) for place in places):
             detail = "conversation.order finds no number or text in each record"
             yield Problem("no_order", records[0].where, detail, records=len(records))
             return
-        order = sorted(range(len(records)), key=lambda at: (keys[at], at))
+        order = sorted(range(len(records)), key=lambda at: (places[at], at))
         records = [records[at] for at in order]
     first, last = records[0].where, records[-1].where
-    yield _conversation(spec, records, first if first == last else f"{first} to {last}", names)
+    where = first if first == last else f"{first} to {last}"
+    yield _conversation(spec, records, where, names, keys)
 
 
 def _conversation(
-    spec: MappingSpec, records: Sequence[Record], where: str, names: Counter[str]
+    spec: MappingSpec,
+    records: Sequence[Record],
+    where: str,
+    names: Counter[str],
+    keys: KnownKeys,
 ) -> Event:
-    """Returns the conversation of one or more records."""
+    """Returns the conversation of one or more records; `keys` are those that the mapping reads."""
     paths = spec.conversation
     values = [record.value for record in records]
     items = values if spec.is_grouped else listed(value_at(paths.messages, values[0]))
     changes: Counter[str] = Counter()
     messages: list[Message] = []
-    used = spec.keys_of_messages()
+    unread: list[str] = []
+    for value in () if spec.is_grouped else values:
+        unread += unmapped(keys, value)
     if system := _first(paths.system, values):
         messages.append(Message("system", content(system)))
     for item in items:
-        if _role(spec.message, item) == "skip":
+        if role_of(spec.message, item) == "skip":
             changes["mapped_skip"] += 1
         else:
             messages += _messages(spec.message, item, changes)
-            changes["unmapped_key"] += _unmapped(item, used)
+            unread += unmapped(keys, item)
+    changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
+    changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
     tools = loads_text(tools) if isinstance(tools, str) else tools
+    if isinstance(tools, dict):
+        tools = _by_name(tools)
     outcome = {name: _first(path, values) for name, path in paths.outcome.items()}
     if not messages:
         detail = "the mapping finds no message"
@@ -165,14 +184,39 @@ def _conversation(
     )
 
 
-def _unmapped(message: Json, used: Collection[str]) -> int:
-    """Returns how many keys of a message hold a text that no path reads."""
-    items = message.items() if isinstance(message, dict) else ()
-    return sum(key not in used and _is_prose(value) for key, value in items)
+def _by_name(tools: dict[str, Json]) -> list[Json]:
+    """Returns the definitions of an object that has them by name, or that is one itself."""
+    if not all(isinstance(item, dict) for item in tools.values()) or "function" in tools:
+        return [tools]
+    return [{"name": name, **item} for name, item in tools.items() if isinstance(item, dict)]
 
 
-def _is_prose(value: Json) -> bool:
-    return isinstance(value, str) and len(value) > _LABEL_CHARS and " " in value
+def unmapped(keys: KnownKeys, value: Json) -> Iterator[str]:
+    """Yields the keys with text, or with calls, that no path reads."""
+    yield from keys.unknown_in(value)
+    rest = {key: item for key, item in as_dict(value).items() if key not in keys.known}
+    yield from (key for key, item in rest.items() if not has_words(item) and _is_call(key, item))
+
+
+def _is_call(key: str, value: Json) -> bool:
+    """Returns whether a value is like calls: objects with a name and arguments."""
+    if not isinstance(value, dict | list):
+        return False
+    shape = find_calls([{key: value}], (), role="", followed=False)
+    return shape is not None and shape.evidence > 0
+
+
+def _without_calls(messages: Sequence[Message]) -> int:
+    """Returns the number of results that follow no call."""
+    count = 0
+    has_calls = False
+    for message in messages:
+        results = sum(isinstance(part, ToolResult) for part in message.parts)
+        if message.role == "assistant":
+            has_calls = any(isinstance(part, ToolCall | Unparsed) for part in message.parts)
+        elif not has_calls:
+            count += results
+    return count
 
 
 def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterator[Message]:
@@ -180,7 +224,7 @@ def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterato
 
     Results in an answer are those of its calls and follow it; in any other message they come first.
     """
-    role = _role(paths, item)
+    role = role_of(paths, item)
     items = [item] if role == "tool" and paths.results is None else ()
     if paths.results is not None:
         items = listed(value_at(paths.results, item))
@@ -239,7 +283,7 @@ def _id(value: Json) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _role(paths: MessagePaths, item: Json) -> str:
+def role_of(paths: MessagePaths, item: Json) -> str:
     """Returns the role of a message, translated; an unknown one is kept and later rejected."""
     value = value_at(paths.role, item)
     name = dumps(value) if isinstance(value, bool | int | float) else as_str(value)

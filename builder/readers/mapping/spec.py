@@ -6,7 +6,6 @@ decodes JSON text. docs/mapping.md explains the keys.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -14,8 +13,7 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|(?<=\")[^\"]+(?=\")")
+from builder.readers.toolkit.known_keys import KnownKeys
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "call", "skip")
 """What a value of `message.role` may mean: a role; `call`: a message that is itself a call of the
@@ -113,11 +111,19 @@ class MappingSpec:
         """Yields (key, path) of all paths, e.g. ("message.call.name", "function.name")."""
         yield from _paths(self, "")
 
-    def keys_of_messages(self) -> frozenset[str]:
-        """Returns the names in all paths that may start from a message."""
-        start = ("message", "conversation") if self.is_grouped else ("message",)
-        paths = (path for key, path in self.paths() if key.startswith(start))
-        return frozenset(name for path in paths for name in _NAME.findall(path))
+    def known_keys(self) -> KnownKeys:
+        """Returns the keys that the paths read: whole at their end, and looked into elsewhere."""
+        read: dict[str, set[str]] = {"inner": set(), "free": set(), "json": set()}
+        for key, path in self.paths():
+            inside = {"message.calls": "message.call.", "message.results": "message.result."}.get(
+                key
+            )
+            is_whole = inside is None or any(
+                _reads_all(other) for name, other in self.paths() if name.startswith(inside)
+            )
+            _names_in(_search_tree(path), read, is_end=is_whole)
+        known = frozenset().union(*read.values())
+        return KnownKeys(known, free=frozenset(read["free"]), json=frozenset(read["json"]))
 
     @property
     def is_grouped(self) -> bool:
@@ -135,6 +141,48 @@ def _paths(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
                 yield from ((f"{key}.{name}", path) for name, path in value.items())
         elif value is not None and item.name != "query":
             yield key, value
+
+
+def _names_in(node: dict[str, Any], read: dict[str, set[str]], *, is_end: bool) -> None:
+    """Adds the keys that a path reads; `is_end`: what it finds is read as a whole."""
+    children = node["children"]
+    match node["type"]:
+        case "field":
+            read["free" if is_end else "inner"].add(node["value"])
+        case "subexpression" | "pipe" | "projection" | "value_projection" | "index_expression":
+            is_last = children[-1]["type"] in ("identity", "index", "slice")
+            _names_in(children[0], read, is_end=is_end and is_last)
+            _names_in(children[-1], read, is_end=is_end)
+        case "filter_projection":
+            _names_in(children[0], read, is_end=is_end and children[1]["type"] == "identity")
+            _names_in(children[1], read, is_end=is_end)
+            _names_in(children[2], read, is_end=False)
+        case "function_expression" if node["value"] == "json":
+            for child in children:
+                _names_in(child, read, is_end=False)
+                if child["type"] == "field":
+                    read["json"].add(child["value"])
+        case _:
+            for child in children:
+                _names_in(child, read, is_end=is_end)
+
+
+def _reads_all(path: str) -> bool:
+    """Returns whether a path reads what it starts from as a whole: `@`, `keys(@)`."""
+    pending = [_search_tree(path)]
+    while pending:
+        node = pending.pop()
+        if node["type"] == "current":
+            return True
+        pending += node["children"]
+    return False
+
+
+def _search_tree(path: str) -> dict[str, Any]:
+    """Returns the syntax tree of a path."""
+    import jmespath  # noqa: PLC0415 - see `_search`
+
+    return dict(jmespath.compile(path).parsed)
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -202,12 +202,22 @@ def _number(place: str) -> int | None:
 def _with_names(conversation: Conversation, names: list[str]) -> Conversation:
     """Returns the conversation with counts of the keys that its messages do not name already."""
     named = {key.rpartition(".")[2] for one in conversation.messages for key in one.unknown}
-    counts = Counter(name for name in names if name not in named)
-    shown = [name for name in counts if _NAME.fullmatch(name)][:MAX_NAMES]
+    counts = counted_names(name for name in names if name not in named)
+    if not counts:
+        return conversation
     changes = Counter(conversation.changes)
+    changes.update({unknown_key(name): count for name, count in counts.items()})
+    return replace(conversation, changes=changes)
+
+
+def counted_names(names: Iterable[str]) -> dict[str, int]:
+    """Returns how often each name occurs; those that cannot be shown are counted as `OTHERS`."""
+    counts = Counter(names)
+    shown = [name for name in counts if _NAME.fullmatch(name)][:MAX_NAMES]
+    found: Counter[str] = Counter()
     for name, count in counts.items():
-        changes[unknown_key(name if name in shown else OTHERS)] += count
-    return replace(conversation, changes=changes) if counts else conversation
+        found[name if name in shown else OTHERS] += count
+    return dict(found)
 
 
 def watch(source: Source, keys: KnownKeys | None, *, is_split: bool) -> KeyWatch | None:

@@ -1,0 +1,225 @@
+"""Proposes the section `message` of a mapping: roles, texts, calls and results of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from builder.conversation import Json
+from builder.readers.mapping.calls import (
+    CallShape,
+    find_calls,
+    find_tools,
+)
+from builder.readers.mapping.check import key_paths
+from builder.readers.mapping.names import is_usual, meaning, rank
+from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
+from builder.readers.mapping.results import propose_results
+from builder.readers.mapping.spec import ROLES, value_at
+from builder.readers.toolkit.thoughts import THOUGHT_KEYS
+
+_THOUGHTS = THOUGHT_KEYS | {"why", "rationale", "reason", "scratchpad", "plan"}
+_MAX_ROLES = 24
+_CERTAIN = ("user", "assistant")
+_CLEAR = ("role", "sender", "author", "speaker", "who")
+"""Names that only a role has, whatever its values are."""
+
+
+def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | None:
+    """Returns the path of the role in messages; None: there is none.
+
+    A role has few values. `is_certain`: they include names for the user and for the assistant.
+    """
+    rows = [item for item in messages if isinstance(item, dict)]
+    paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 2)
+    for path in sorted(paths, key=lambda path: (rank("role", path), path.count("."))):
+        values = [value_at(path, row) for row in rows]
+        if all(isinstance(value, bool) for value in values):
+            if any(is_usual(key, path) for key in ("is_user", "is_assistant")):
+                return path
+            continue
+        names = {value for value in values if isinstance(value, str)}
+        if not 0 < len(names) <= _MAX_ROLES:
+            continue
+        meanings = {*map(meaning, names)}
+        if meanings.issuperset(_CERTAIN):
+            return path
+        is_role = is_usual("role", path) and all(isinstance(value, str) for value in values)
+        is_known = not meanings.isdisjoint(ROLES[:6]) or path in _CLEAR
+        if not is_certain and is_role and is_known and len(names) > 1:
+            return path
+    return None
+
+
+def has_user(messages: Sequence[Json]) -> bool:
+    """Returns whether messages have a role that means the user."""
+    role = role_path(messages, is_certain=False)
+    if role is None:
+        return False
+    return any(_named(role, value) == "user" for value in {_value(role, one) for one in messages})
+
+
+def propose(conversations: Sequence[Sequence[Json]], tools: Collection[str]) -> Proposal:
+    """Returns the proposal for the messages of conversations; `tools` are names of defined ones."""
+    found = Proposal()
+    messages = [one for conversation in conversations for one in conversation]
+    role = role_path(messages) or role_path(messages, is_certain=False)
+    own = [path for path in (role, find_tools(messages)[0]) if path is not None]
+    found.taken += own
+    found.section["role"] = role if role is not None else "'assistant'"
+    by_role = _roles(conversations, role, tools, found)
+    answers, calling = by_role.get("assistant", []), by_role.get("call", [])
+    keys = dict.fromkeys(
+        key for one in [*answers, *calling] if isinstance(one, dict) for key in one
+    )
+    thoughts = [key for key in keys if key in _THOUGHTS and not found.is_taken(key)]
+    if thoughts:
+        found.section["reasoning"] = thoughts[0]
+        found.taken.append(thoughts[0])
+    shape = _calls(by_role, tools, role or "", found)
+    propose_results(messages, by_role.get("tool", []), shape, role or "", found)
+    for key in ("model", "stop"):
+        path = usual_path(answers, key, inside=found.taken)
+        if path is not None:
+            found.section[key] = path
+            found.taken.append(path)
+    if (text := _texts(by_role, found)) is not None:
+        found.section["text"] = text
+    order = ("role", "roles", "text", "reasoning", "calls", "call", "results", "result")
+    found.section = {key: found.section[key] for key in order if key in found.section} | {
+        key: value for key, value in found.section.items() if key not in order
+    }
+    return found
+
+
+def _roles(
+    conversations: Sequence[Sequence[Json]],
+    role: str | None,
+    tools: Collection[str],
+    found: Proposal,
+) -> dict[str, list[Json]]:
+    """Decides what the values of the role mean; returns the messages of each role."""
+    by_value: dict[str, list[Json]] = {}
+    before: dict[str, set[str]] = {}
+    for conversation in conversations:
+        last = ""
+        for item in conversation:
+            value = _value(role, item)
+            by_value.setdefault(value, []).append(item)
+            if value != last:
+                before.setdefault(value, set()).add(last)
+                last = value
+    if role is None:
+        return {"assistant": by_value.get("", [])}
+    meanings = {value: _named(role, value) for value in by_value}
+    for value, items in by_value.items():
+        if not meanings[value]:
+            meanings[value] = _structure(items, before[value], meanings, tools, found, role)
+    for missing in _CERTAIN:
+        rest = [value for value in meanings if not meanings[value]]
+        if len(rest) == 1 and missing not in meanings.values():
+            meanings[rest[0]] = missing
+    unusual = {value: name for value, name in meanings.items() if name and value != name}
+    if unusual:
+        found.section["roles"] = unusual
+    unknown = [repr(value) for value, name in meanings.items() if not name]
+    if unknown:
+        choices = ", ".join(ROLES)
+        found.decisions.append(f"message.roles: {', '.join(unknown)}: which of {choices}?")
+    by_role: dict[str, list[Json]] = {}
+    for value, items in by_value.items():
+        by_role.setdefault(meanings[value], []).extend(items)
+    return by_role
+
+
+def _value(role: str | None, item: Json) -> str:
+    value = value_at(role, item)
+    return (
+        str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else ""
+    )
+
+
+def _named(role: str, value: str) -> str:
+    """Returns what a value means by its name."""
+    if value in ("true", "false") and (is_usual("is_user", role) or is_usual("is_assistant", role)):
+        return "user" if (value == "true") == is_usual("is_user", role) else "assistant"
+    return meaning(value)
+
+
+def _structure(
+    items: Sequence[Json],
+    before: Collection[str],
+    meanings: Mapping[str, str],
+    tools: Collection[str],
+    found: Proposal,
+    role: str,
+) -> str:
+    """Returns what a value means by the messages that have it and those before them, or ""."""
+    shape = find_calls(items, tools, role=role, followed=False)
+    if shape is not None and shape.evidence > 1 and len(shape.items) >= len(items):
+        return "assistant"
+    callers = {value for value, name in meanings.items() if name in ("call", "assistant", "tool")}
+    if before and {*before} <= callers and any(_result_text(items, role)):
+        return "tool"
+    prose = [path for path in prose_paths(items) if not found.is_taken(path)]
+    if not prose:
+        return "skip"
+    return "system" if {*before} == {""} and "user" in meanings.values() else ""
+
+
+def _result_text(items: Sequence[Json], role: str) -> Iterator[str]:
+    for path in dict.fromkeys(path for item in items for path in key_paths(item)):
+        if path != role and is_usual("result_text", path):
+            yield path
+
+
+def _calls(
+    by_role: Mapping[str, Sequence[Json]], tools: Collection[str], role: str, found: Proposal
+) -> CallShape | None:
+    """Proposes the paths of calls: in an answer, or messages of their own."""
+    answers, calling = by_role.get("assistant", []), by_role.get("call", [])
+    followed = bool(by_role.get("tool")) or bool(tools)
+    shape = find_calls([*calling] or answers, tools, role=role, followed=followed)
+    if shape is None:
+        if by_role.get("tool") or calling:
+            found.decisions.append("message.calls: no calls were found, but results of calls were")
+        return None
+    is_own = shape.path is None or shape.path.startswith("[@]")
+    if shape.path is not None:
+        found.section["calls"] = shape.path
+        roles = found.section.get("roles", {})
+        roles |= {value: "assistant" for value, name in roles.items() if name == "call"}
+    elif not calling:
+        found.section["calls"] = "[@]"
+    if is_own:
+        found.taken += filter(None, [shape.name, shape.arguments])
+    elif shape.path is not None and "[?" not in shape.path:
+        found.taken.append(shape.path)
+    found.section["call"] = {"name": shape.name, "arguments": shape.arguments}
+    if shape.evidence == 0:
+        found.decisions.append(f"message.calls: are the calls under {shape.path!r}?")
+    return shape
+
+
+def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None:
+    """Returns the path of the text: for each role a usual name, else the longest texts."""
+    paths: list[str] = []
+    for role in ("user", "assistant", "system", "developer", ""):
+        rows = by_role.get(role, [])
+        rest = [one for one in rows if all(value_at(path, one) is None for path in paths)]
+        if not rest:
+            continue
+        path = usual_path(rest, "text", inside=found.taken)
+        if path is None and len(rest) == len(rows):
+            prose = [one for one in prose_paths(rest) if not found.is_taken(one)]
+            path = prose[0] if prose else None
+        if path is not None and path not in paths:
+            paths.append(path)
+    calls = str(found.section.get("calls", ""))
+    if len(paths) == 1 and calls.startswith(f"{paths[0]}[?"):
+        tests = " && ".join(
+            part.replace("==", "!=")
+            for key in ("calls", "results")
+            if (part := str(found.section.get(key, "")).partition("[?")[2].rstrip("]"))
+        )
+        return f"not_null({paths[0]}[?{tests}], {paths[0]})"
+    return " || ".join(paths) or None

@@ -1,0 +1,143 @@
+"""Proposes the section `message.result` of a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from builder.conversation import Json
+from builder.readers.mapping.calls import (
+    CallShape,
+    decoded,
+    filtered,
+    linked,
+    objects_in,
+    results_of_kind,
+)
+from builder.readers.mapping.check import key_paths
+from builder.readers.mapping.names import is_usual, rank
+from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
+from builder.readers.mapping.spec import value_at
+
+
+def propose_results(
+    messages: Sequence[Json], tools: Sequence[Json], call: CallShape | None, role: str,
+    found: Proposal,
+) -> None:  # fmt: skip
+    """Proposes the paths of results: messages of role tool, beside a call, or in other messages."""
+    results: Sequence[Json] = tools
+    if not tools and call is not None and (path := _beside(call)) is not None:
+        base = call.path if call.path is not None else "[@]"
+        is_list = any(isinstance(value_at(base, one), list) for one in messages)
+        base = filtered(base if is_list else f"[{base}]", f"{path} != null")
+        found.section |= {"results": base, "result": {"text": path}}
+        found.taken.append(path)
+        if (own := _own_id(call)) is not None:
+            found.section["call"]["id"] = found.section["result"]["id"] = own
+        return
+    if not tools:
+        path, results = _result_lists(messages, call, role, found)
+        if path is None:
+            return
+        found.section["results"] = path
+        if "[" not in path:
+            found.taken.append(path)
+        if not all(isinstance(one, dict) for one in results):
+            found.section["result"] = {"text": "@"}
+            return
+    found.section["result"] = _result_paths(messages, results, call, role, found)
+
+
+def _result_lists(
+    messages: Sequence[Json], call: CallShape | None, role: str, found: Proposal
+) -> tuple[str | None, list[Json]]:
+    """Returns the path from a message to its results, and the results."""
+    if call is not None and call.path is not None and "[?" in call.path:
+        typed = results_of_kind(messages, call.path.partition("[?")[0])
+        if typed is not None:
+            return typed
+    path = usual_path(messages, "results", inside=found.taken)
+    if path is None and call is not None:
+        places: dict[str, list[Json]] = {}
+        for message in messages:
+            for place, items in objects_in(message):
+                if not found.is_taken(place):
+                    places.setdefault(place, []).extend(items)
+        tied = (
+            place for place, items in places.items() if linked(call.name, call.items, items, role)
+        )
+        path = next(tied, None)
+    if path is None:
+        return None, []
+    values = [decoded(value_at(path, one), path)[0] for one in messages]
+    if all(value is None or isinstance(value, list) for value in values):
+        items = [one for value in values if isinstance(value, list) for one in value]
+        if all(isinstance(one, dict) for one in items):
+            return path, items
+    found.taken.append(path)
+    return f"[{path}][?@ != null]", ["text"]
+
+
+def _result_paths(
+    messages: Sequence[Json],
+    results: Sequence[Json],
+    call: CallShape | None,
+    role: str,
+    found: Proposal,
+) -> dict[str, str]:
+    """Returns the paths from a result."""
+    paths: dict[str, str] = {}
+    ids = _link(messages, call, results, role, found) if call is not None else None
+    if ids is not None:
+        found.section["call"]["id"], paths["id"] = ids
+    for key, usual in (("name", "result_name"), ("error", "error"), ("text", "result_text")):
+        path = usual_path(results, usual, inside=[role, *paths.values()])
+        if path is not None and (key != "name" or _names_calls(results, path, call)):
+            paths[key] = path
+    error = paths.get("error")
+    if error is not None and any(isinstance(value_at(error, one), str) for one in results):
+        paths["text"] = f"not_null({paths['text']}, {error})" if "text" in paths else error
+    if "text" not in paths:
+        prose = [path for path in prose_paths(results) if path not in (role, *paths.values())]
+        paths |= {"text": prose[0]} if prose else {}
+    return {key: paths[key] for key in ("text", "id", "name", "error") if key in paths}
+
+
+def _link(
+    messages: Sequence[Json], call: CallShape, results: Sequence[Json], role: str, found: Proposal
+) -> tuple[str, str] | None:
+    """Returns the paths of the ids that link calls and results.
+
+    Where a call's id stands in the message beside the call, its paths start from the message.
+    """
+    ids = linked(call.name, call.items, results, role)
+    path = found.section.get("calls")
+    if ids is not None or path is None or "[" in path or len(call.items) > len(call.messages):
+        return ids  # several calls of a message cannot all have the id of the message
+    ids = linked(path, call.messages, results, role)
+    others = [one for one in messages if one not in call.messages and one not in results]
+    if ids is not None and not any(value_at(ids[0], one) is not None for one in others):
+        found.section |= {"calls": f"[@][?{path} != null]", "call": {
+            "name": f"{path}.{call.name}", "arguments": f"{path}.{call.arguments}"}}  # fmt: skip
+        return ids
+    return None
+
+
+def _names_calls(results: Sequence[Json], path: str, call: CallShape | None) -> bool:
+    """Returns whether the values at a path are names of calls."""
+    if call is None:
+        return False
+    names = {name for one in call.items if isinstance(name := value_at(call.name, one), str)}
+    return all(value in names for one in results if (value := value_at(path, one)) is not None)
+
+
+def _beside(call: CallShape) -> str | None:
+    """Returns the path, in a call, of its result."""
+    own = (call.name, call.arguments)
+    keys = dict.fromkeys(key for one in call.items for key in key_paths(one) if "." not in key)
+    usual = [key for key in keys if is_usual("results", key) and key not in own and "[" not in key]
+    return min(usual, key=lambda key: rank("results", key), default=None)
+
+
+def _own_id(call: CallShape) -> str | None:
+    """Returns the path of the id of a call with a usual name."""
+    return usual_path(call.items, "call_id", inside=[call.name, call.arguments or ""])
