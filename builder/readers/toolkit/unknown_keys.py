@@ -77,12 +77,20 @@ ROW_COLUMNS = frozenset({
 """Columns that readers know, or that describe the row: verl's and TRL's, and a request's fields."""
 
 
+_CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function_name", "function")
+_CALL_ARGUMENTS = (
+    "arguments", "args", "input", "parameters", "params", "kwargs", "tool_input", "toolInput",
+)  # fmt: skip
+_CALL_DEPTH = 3
+
+
 def noted(
     messages: Iterable[Message], item: Json, known: Collection[str] = MESSAGE_KEYS
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
-    If they have no content at all, that of the unknown key becomes an unknown part.
+    If they have no content at all, that of the unknown key becomes an unknown part. So do calls of
+    an answer under an unknown key: without them it would not be what the model said.
     """
     messages = list(messages)
     message = as_dict(item)
@@ -90,12 +98,31 @@ def noted(
     inside = _unknown_inside(message)
     if inside and messages:
         messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
+    unread = next((key for key in message if key not in known and _has_calls(message[key])), "")
+    if unread and messages and messages[0].role == "assistant":
+        first = messages[0]
+        messages[0] = replace(first, parts=(*first.parts, unknown_part(unread)))
     if not names:
         return messages
     if not any(message.parts for message in messages):
         role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
         return [Message(role, (unknown_part(names[0]),), unknown=names)]
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
+
+
+def _has_calls(value: Json, depth: int = 0) -> bool:
+    """Returns whether a value looks like calls of tools: names beside arguments, at any level.
+
+    A name with parameters and a description is the definition of a tool.
+    """
+    if isinstance(value, dict):
+        is_named = any(isinstance(value.get(key), str) for key in _CALL_NAMES)
+        if is_named and any(key in value for key in _CALL_ARGUMENTS):
+            return "description" not in value
+    elif not isinstance(value, list):
+        return False
+    inner: Iterable[Json] = value if isinstance(value, list) else value.values()
+    return depth < _CALL_DEPTH and any(_has_calls(one, depth + 1) for one in inner)
 
 
 def unknown_in(item: Json, known: Collection[str] = MESSAGE_KEYS) -> tuple[str, ...]:
