@@ -63,6 +63,12 @@ def name_of(value: dict[str, Json], *keys: str) -> str | None:
     return next((name for key in keys if (name := name_or_none(value.get(key)))), None)
 
 
+def model_of(value: dict[str, Json], *keys: str) -> str | None:
+    """Returns the name of a model, of the first of the fields; None if a router chose the model."""
+    found = name_of(value, *keys)
+    return None if (found or "").removeprefix("copilot/") in _ROUTERS else found
+
+
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """Returns the first of the named fields that is present and not null, else None."""
     return next((found for key in keys if (found := value.get(key)) is not None), None)
@@ -76,6 +82,9 @@ def _below(value: Json, path: tuple[str, ...]) -> Json:
         value = value.get(key)
     return value
 
+
+_ROUTERS = frozenset({"auto", "default", "kiro-auto"})
+"""What stands in place of a model's name: the provider chooses one for each request."""
 
 UNKNOWN_TYPE = "unknown:"
 """The beginning of the codes of records of unknown types."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from builder.conversation import (
     Content,
@@ -21,8 +21,16 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit.chat_messages import media_of
-from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    model_of,
+    name_of,
+    name_or_none,
+)
 
 _CUT = "[JustRide: value truncated for persistence"
 """The beginning of what VS Code stores in place of a value that is too long."""
@@ -39,6 +47,8 @@ class ChatSession:
     has_gap: bool = False
     unseen: bool = False
     version: str | None = None
+    rounds: dict[str, HistoryEntry] = field(default_factory=dict)
+    """The last message of each round, by the round's id."""
 
     def add(self, request: dict[str, Json], where: str) -> None:
         """Adds a request: the user's message, and the rounds of the model."""
@@ -49,7 +59,7 @@ class ChatSession:
         metadata = as_dict(result.get("metadata"))
         for message in self._prompt(request, metadata):
             self.history.append(message, where)
-        model = name_of(metadata, "resolvedModel") or name_or_none(request.get("modelId"))
+        model = name_of(metadata, "resolvedModel") or model_of(request, "modelId")
         head = RequestHead(model=(model or "").removeprefix("copilot/") or None)
         rounds = as_dicts(metadata.get("toolCallRounds"))
         summaries = {
@@ -57,13 +67,17 @@ class ChatSession:
             for item in [*as_dicts(metadata.get("summaries")), as_dict(metadata.get("summary"))]
         }
         results = as_dict(metadata.get("toolCallResults"))
+        own = {as_str(item.get("id")) for item in rounds}
+        for name, text in summaries.items():
+            if text and name not in own:  # of rounds of earlier requests, made for this one
+                self._summarise(name, text, where)
+                before = 0
         for item in rounds:
+            name = as_str(item.get("id"))
             self._round(item, results, head, where)
-            text = as_str(item.get("summary")) or summaries.get(as_str(item.get("id")), "")
-            if text:
-                self.history.replace()
-                self.history.append(Message("user", (Text(text, harness=True),)), where)
-                self.has_gap = True  # how the summary is worded in the request is not logged
+            self.rounds[name] = self.history.entries[-1]
+            if text := as_str(item.get("summary")) or summaries.get(name, ""):
+                self._summarise(name, text, where)
                 before = 0
         if not rounds:
             self._shown(request, head, where)
@@ -105,6 +119,17 @@ class ChatSession:
                 self.has_gap = self.has_gap or cut
                 part = ToolResult(content, _own_id(call_id), name_or_none(call.get("name")))
                 self.history.append(Message("tool", (part,)), where)
+
+    def _summarise(self, name: str, text: str, where: str) -> None:
+        """Replaces the messages up to a round's last one by their summary."""
+        self.has_gap = True  # how the summary is worded in the request is not logged
+        entries = self.history.entries
+        at = next((at for at, one in enumerate(entries) if one is self.rounds.get(name)), None)
+        if at is None:
+            return
+        self.history.replace()
+        self.history.append(Message("user", (Text(text, harness=True),)), where)
+        self.history.entries += entries[at + 1 :]
 
     def _shown(self, request: dict[str, Json], head: RequestHead, where: str) -> None:
         """Adds the answer as the interface displays it, of a request without its rounds."""
@@ -172,8 +197,10 @@ def _rendered(value: Json, *, harness: bool = False) -> tuple[Part, ...]:
         match item.get("type"):
             case 1 if isinstance(item.get("text"), str):
                 texts.append(as_str(item["text"]))
-            case 2:
+            case 0:
                 parts.append(media_of("image/"))
+            case 4:
+                parts.append(media_of(as_str(item, "documentData", "mediaType")))
             case 3:
                 pass
             case kind:

@@ -26,7 +26,14 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import as_harness, content, tool_calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    model_of,
+    name_or_none,
+)
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 from builder.sources.sqlite_file import open_sqlite
@@ -54,8 +61,7 @@ def read_store(source: Source, name: str) -> Iterator[Event]:
         root = name_or_none(meta.get("latestRootBlobId"))
         messages = list(walk.messages(root, 0)) if root else []
     history = SessionHistory("cursor", as_str(meta.get("agentId")) or name, f"cursor/{source.name}")
-    model = name_or_none(meta.get("lastUsedModel"))
-    head = RequestHead(walk.system(messages), None, None if model == "default" else model)
+    head = RequestHead(walk.system(messages), None, model_of(meta, "lastUsedModel"))
     missing = ["tools", *(["history"] if walk.is_incomplete else [])]
     missing += ["system"] if head.system is None else []
     missing += ["digest"] if walk.is_altered else []

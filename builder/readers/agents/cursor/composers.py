@@ -23,7 +23,14 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    model_of,
+    name_or_none,
+)
 from builder.readers.toolkit.places import ignored
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, listed, rows
@@ -70,7 +77,7 @@ def read_composer(source: Source, connection: sqlite3.Connection, key: str) -> I
         counts["not_in_conversation"] += left
         records -= left
     chat = _Chat(SessionHistory("cursor", composer or "chat", f"cursor/{composer}"))
-    chat.model = _model(as_dict(head.get("modelConfig")))
+    chat.model = model_of(as_dict(head, "modelConfig"), "modelName")
     for bubble in bubbles:
         chat.add(bubble)
     yield from ignored(+counts)
@@ -108,11 +115,6 @@ def _ordered(
             seen.add(id(bubble))
             found.append({"type": header.get("type"), **bubble})
     return found
-
-
-def _model(config: dict[str, Json]) -> str | None:
-    name = name_or_none(config.get("modelName"))
-    return None if name == "default" else name
 
 
 @dataclass(slots=True)
@@ -179,7 +181,7 @@ class _Chat:
         """Adds parts to the open answer, or begins another one."""
         if self.answer is None or not follows:
             missing = ["reminders", "system", "tools", *(["history"] if self.reworded else [])]
-            model = _model(as_dict(bubble.get("modelInfo"))) or self.model
+            model = model_of(as_dict(bubble, "modelInfo"), "modelName") or self.model
             message = Message("assistant", (), where, context=Context.lacking(missing))
             self.answer = self.history.append(message, where, RequestHead(model=model))
             self.has_calls = False

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from builder.conversation import Context, Event, Ignored, Json, Message, Part, unknown_part
 from builder.problem import Problem
-from builder.readers.agents.kiro.parts import AUTOMATIC
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, model_of, name_of
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_records import unknown_message
 from builder.sources.source import Source
@@ -79,7 +78,7 @@ def _chat(history: SessionHistory, value: dict[str, Json]) -> None:
     The first row is the system prompt, and what follows up to the second row of the user is put
     there by the program.
     """
-    head = RequestHead(model=_model(as_dict(value.get("metadata")).get("modelId")))
+    head = RequestHead(model=model_of(as_dict(value, "metadata"), "modelId"))
     items = as_dicts(value.get("chat"))
     asked = [at for at, item in enumerate(items) if item.get("role") == "human"]
     begins = asked[1] if len(asked) > 1 else 0
@@ -102,7 +101,7 @@ def _chat(history: SessionHistory, value: dict[str, Json]) -> None:
 
 def _session(history: SessionHistory, value: dict[str, Json]) -> None:
     """Reads a session of a workspace. The answer of an execution is not in the session."""
-    head = RequestHead(model=_model(value.get("selectedModel")))
+    head = RequestHead(model=model_of(value, "selectedModel"))
     for at, item in enumerate(as_list(value.get("history"))):
         place = f"history[{at}]"
         message = as_dict(item, "message")
@@ -115,7 +114,3 @@ def _session(history: SessionHistory, value: dict[str, Json]) -> None:
             history.append(answer, place, head)
         elif message:
             history.append(unknown_message(message.get("role")), place)
-
-
-def _model(value: Json) -> str | None:
-    return None if value == AUTOMATIC else as_str(value) or None

@@ -27,7 +27,6 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.problem import Problem
-from builder.readers.agents.kiro.parts import AUTOMATIC
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -35,7 +34,7 @@ from builder.readers.toolkit.narrow import (
     as_dicts,
     as_list,
     as_str,
-    name_of,
+    model_of,
     name_or_none,
     unknown_code,
 )
@@ -94,8 +93,7 @@ def read_events(source: Source, format_name: str) -> Iterator[Event]:
 
 def _model(source: Source) -> str | None:
     document = source.document()
-    found = name_of(document, "modelId") if isinstance(document, dict) else None
-    return None if found == AUTOMATIC else found
+    return model_of(document, "modelId") if isinstance(document, dict) else None
 
 
 @dataclass(slots=True)

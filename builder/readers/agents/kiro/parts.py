@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from builder.conversation import Content, Data, Json, Part, Text, ToolCall, ToolResult, unknown_part
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, model_of, name_or_none
 
-AUTOMATIC = "auto"
-"""In place of a model's name: the provider chooses one."""
 _ERRORS = frozenset({"error", "Error"})
 _TOO_LARGE = ": the actual tool use arguments were too complicated to be generated"
 
@@ -30,8 +28,7 @@ def result(value: dict[str, Json], id_key: str) -> ToolResult:
 
 def model_id(value: dict[str, Json]) -> str | None:
     """Returns the name of the model in an object with `model_info`; None if it was chosen later."""
-    found = name_of(as_dict(value.get("model_info")), "model_id", "model_name")
-    return None if found == AUTOMATIC else found
+    return model_of(as_dict(value, "model_info"), "model_id", "model_name")
 
 
 def stand_in(parts: list[Part]) -> str | None:
