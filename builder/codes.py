@@ -29,6 +29,24 @@ SECRETS_LEFT = (
 """What to do about secrets that a build left by design."""
 
 
+NOTHING_TO_TRAIN = frozenset(
+    (
+        # the log has no answer to train
+        *("no_user", "no_assistant", "no_messages", "no_target", "no_response", "aborted"),
+        *("no_model_response", "no_model_span", "request_failed", "batch_expired", "failed_trace"),
+        # the answers are not the model's own work for a user
+        *("warmup", "demonstration", "grader", "harness_call", "user_action", "inserted"),
+        *("prefilled", "zero_weight"),
+        # another conversation has what is trained
+        *("dispreferred", "retry", "repeat", "captured", "not_chosen", "malformed_answer"),
+        *("rewound", "near_duplicate"),
+        # the user's configuration or review leaves it out
+        *("evaluation_data", "mapped_skip", "mix", "review", "unreviewed", "weight"),
+    )
+)
+"""Codes of conversations that lack nothing that could be trained: leaving them out is no loss."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodeText:
     """A row of the table; `option` is "" if no option keeps what has the code."""
@@ -60,6 +78,11 @@ def explain(code: str) -> CodeText | None:
     if found is None and code.startswith(SELECTED):
         return _CONDITION
     return found
+
+
+def is_loss(code: str) -> bool:
+    """Returns whether a conversation rejected under the code could have been trained."""
+    return code not in NOTHING_TO_TRAIN and not code.startswith(SELECTED)
 
 
 def meaning(code: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from builder.codes import is_loss
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads_text
 from builder.keys import COUNT, COUNTS, OBJECT
@@ -53,6 +54,17 @@ class Ledger:
         self.used += other.used
         self.ignored.update(other.ignored)
         self.rejected.update(other.rejected)
+
+    @property
+    def conversations_lost(self) -> Counter[str]:
+        """The rejected conversations that could have been trained, by code."""
+        rejected = self.conversations_rejected.items()
+        return Counter({code: count for code, count in rejected if count and is_loss(code)})
+
+    @property
+    def conversations_ignored(self) -> Counter[str]:
+        """The rejected conversations with nothing to train, or left out on request, by code."""
+        return self.conversations_rejected - self.conversations_lost
 
     def check(self) -> None:
         """Raises LedgerFault unless every sum holds."""

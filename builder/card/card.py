@@ -208,11 +208,10 @@ def _proof(target: Target, config: Config, built: BuildResult) -> str:
 
 
 def _ledger(ledger: Ledger) -> str:
-    repeated = Counter({"duplicate": ledger.duplicates})
-    rejected = ledger.conversations_rejected
+    ignored = Counter({"duplicate": ledger.duplicates}) + ledger.conversations_ignored
     rows = [
         ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
-        ("conversations", ledger.found, ledger.built, repeated, rejected),
+        ("conversations", ledger.found, ledger.built, ignored, ledger.conversations_lost),
         ("calls", ledger.calls_logged, ledger.calls_kept, Counter[str](), ledger.calls_dropped),
     ]
     lines = ["## What was read and what became of it", ""]
@@ -221,7 +220,7 @@ def _ledger(ledger: Ledger) -> str:
         [(*row[:3], *map(_codes, row[3:])) for row in rows],
     )
     found = {name: record_remedy(name) for name in ledger.rejected}
-    found |= {name: recovery(ledger, name)[1] for name in rejected}
+    found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
     remedies = [
         f"- {code(name)}: {code(option)}" for name, option in sorted(found.items()) if option
     ]

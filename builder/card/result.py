@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from builder.audit.result import Audit
 from builder.ledger import Ledger
 from builder.output.folder import Writer
-from builder.report.advice import Advice, Judgement
+from builder.report.advice import Advice
+from builder.report.judgement import Judgement
 from builder.verify.dataset import LineReport
 from builder.verify.witnesses.count import Testimony
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -41,7 +40,7 @@ from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
-from builder.report.advice import worst
+from builder.report.judgement import Judgement, verdict_on, worst
 from builder.sources.store import is_url, local_path
 from builder.text import counted
 from builder.verify.witnesses.count import lines
@@ -147,8 +146,7 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
     head = painted(counted(ledger.samples, "sample"), BOLD)
     print(f"{head}, {counted(built.tokens, 'token')}, in {escaped(out)}")
     if built.judgements:
-        style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(built.judgements)]
-        _print_wrapped("", "; ".join(item.text for item in built.judgements), "  ", style)
+        _print_verdict(built.judgements)
     _print_advice(built)
     print(painted("accounting", BOLD))
     _print_ledger(ledger, verbose=output.verbose)
@@ -162,22 +160,32 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
     print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
 
 
+def _print_verdict(judgements: Sequence[Judgement]) -> None:
+    """Prints the verdict and its reasons, in the colour of its grade; then what is good."""
+    verdict, reasons = verdict_on(judgements)
+    style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(judgements)]
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    _print_wrapped("", f"{verdict}{why}", "  ", style)
+    if good := [item.text for item in judgements if item.grade == "good"]:
+        _print_wrapped("good: ", "; ".join(good), "  ", GOOD)
+
+
 def _print_advice(built: BuildResult) -> None:
-    """Prints what to do before training: that of the largest effect, with remedy and price."""
+    """Prints what to do before training: that of the largest effect, with remedies and prices."""
     advice = [item for item in built.advice if item.training]
-    chosen = advice[:SHOWN_ADVICE]
-    if not chosen:
+    if not advice:
         return
     print(painted("before you train", BOLD))
-    for item in chosen:
-        price = f" (price: {item.price})" if item.price else ""
-        _print_wrapped("  - ", item.finding, "    ")
-        _print_wrapped("    → ", item.remedy.replace("`", "") + price, "      ")
-        for command in item.commands:
-            print(f"      {escaped(command)}")  # unwrapped, to be pasted
+    for item in advice[:SHOWN_ADVICE]:
+        _print_wrapped("  - ", f"{item.finding} {item.detail}".rstrip(), "    ")
+        for remedy in item.remedies:
+            price = f" (price: {remedy.price})" if remedy.price else ""
+            _print_wrapped("    → ", remedy.text.replace("`", "") + price, "      ")
+            for command in remedy.commands:
+                print(f"      {escaped(command)}")  # unwrapped, to be pasted
     for item in advice[SHOWN_ADVICE:]:
-        brief = re.split("[:;]|, which", item.finding)[0].removesuffix(".")
-        _print_wrapped("  - also: ", f"{brief} (report.html)", "    ")
+        cheapest = item.remedies[0].text.replace("`", "")
+        _print_wrapped("  - ", f"{item.finding} → {cheapest}", "    ")
     keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
     print(painted(f"    {keys}", DIM))
 
@@ -194,16 +202,17 @@ SHOWN_ADVICE = 3
 SHOWN_TYPES = 5
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
+NOTHING = "conversations ignored: nothing to train, or left out on request"
 WIDTH = 110
 
 
 def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
-    ignored, rejected = ledger.ignored.total(), ledger.conversations_rejected.total()
-    dropped = ledger.calls_dropped.total()
+    ignored, dropped = ledger.ignored.total(), ledger.calls_dropped.total()
+    nothing, lost = ledger.conversations_ignored.total(), ledger.conversations_lost.total()
     table = [
         ("", "found", "used", "ignored", "duplicate", "rejected"),
         ("records", ledger.read, ledger.used, ignored, None, ledger.rejected.total()),
-        ("conversations", ledger.found, ledger.built, None, ledger.duplicates, rejected),
+        ("conversations", ledger.found, ledger.built, nothing, ledger.duplicates, lost),
         ("calls", ledger.calls_logged, ledger.calls_kept, None, None, dropped),
     ]
     filled = [column for column in zip(*table, strict=True) if any(column[1:])]
@@ -227,7 +236,8 @@ def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
     """Prints rejects by code with its meaning, and the option that would keep them."""
     for title, codes, kept_by in (
         ("records rejected", ledger.rejected, _records_kept_by),
-        ("conversations rejected", ledger.conversations_rejected, partial(_kept_by, ledger)),
+        ("conversations rejected", ledger.conversations_lost, partial(_kept_by, ledger)),
+        (NOTHING, ledger.conversations_ignored, partial(_kept_by, ledger)),
         ("calls dropped", ledger.calls_dropped, None),
     ):
         if not codes.total() or not (verbose or kept_by is not None):

@@ -263,6 +263,11 @@ class Manifest:
         return TEXT.read(self._option("normalize", "unit"))
 
     @property
+    def reasoning(self) -> str:
+        """Returns what was to become of thoughts, or ""."""
+        return TEXT.read(self._option("normalize", "reasoning"))
+
+    @property
     def options(self) -> dict[str, Json]:
         """Returns the configuration without its inputs, which may name folders of the machine."""
         return {name: value for name, value in self.config.items() if name != "inputs"}

@@ -1,4 +1,4 @@
-"""Judges whether a dataset is ready for training, and says what to do first.
+"""Says what to do first with a dataset: findings, each with its remedies and their prices.
 
 The report, the viewer and the summary of a build show the same judgements and the same advice.
 """
@@ -17,10 +17,10 @@ from builder.normalize.captured import definitions_command
 from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
-from builder.qwen3.style import SPECIFIED
+from builder.qwen3.style import SPECIFIED, Thoughts
 from builder.qwen3.templates import TEMPLATES
 from builder.report.html import shorten
-from builder.report.ledger_stages import LedgerCounts, ledger_counts
+from builder.report.judgement import Judgement, judgements, percent
 from builder.report.survey import Survey, with_contexts
 from builder.text import counted, number
 from builder.verify.options import mode_named
@@ -34,49 +34,40 @@ _REMEDIES = {
     "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
 _SUPPLIED = {
-    "tools": "`--tools FILE` (`inputs[].tools`)",
-    "system": "`--system FILE` (`inputs[].system`)",
+    "tools": "the tools with `--tools FILE` (`inputs[].tools`)",
+    "system": "the system prompt with `--system FILE` (`inputs[].system`)",
 }
 """How the user can supply what the log lacks of a context."""
+_MISSING = {"system": "system prompt", "reminders": "reminders of the agent program"}
+"""Words for codes of what a context lacks; the others are words themselves."""
 _STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "interrupted"))
 """Failures of calls that are no fault of the tool, with words for them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """A property that decides whether a dataset is ready, as the share of it that is good."""
+class Remedy:
+    """What can be done: code is between backticks, and `commands` are ready to paste.
+
+    `price` is what it costs, or "".
+    """
 
     text: str
-    share: float
-    good: float = 0.9
-    fair: float = 0.5
-
-    @property
-    def grade(self) -> str:
-        """Returns good, fair or poor."""
-        return "good" if self.share >= self.good else "fair" if self.share >= self.fair else "poor"
-
-
-def worst(judgements: Sequence[Judgement]) -> str:
-    """Returns the worst grade; poor if there are no judgements."""
-    grades = {item.grade for item in judgements}
-    return next((grade for grade in ("poor", "fair", "good") if grade in grades), "poor")
+    price: str = ""
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A finding, the share of the dataset that it affects, and its remedy.
+    """A finding in a sentence, the share of the dataset that it affects, and what can be done.
 
-    Code in `remedy` is between backticks, and `commands` that it needs are ready to paste. `price`
-    is what the remedy costs, or "". `training`: it changes what a model learns; other advice is
-    about losses, or about publishing.
+    `detail` has more on the finding, or "". The first of the `remedies` costs least. `training`: it
+    changes what a model learns; other advice is about losses, or about publishing.
     """
 
     share: float
     finding: str
-    remedy: str
-    price: str = ""
-    commands: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...]
+    detail: str = ""
     training: bool = False
 
 
@@ -85,33 +76,8 @@ def judge(
 ) -> tuple[list[Judgement], list[Advice]]:
     """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
     surveyed = with_contexts(surveyed, manifest)
-    ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
     advised = sorted(advice(surveyed, manifest, audit), key=lambda item: -item.share)
-    return list(judgements(surveyed, ledger, manifest)), advised
-
-
-def judgements(
-    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest
-) -> Iterator[Judgement]:
-    """Yields the judgements: bytes, match with inference, context, loss."""
-    is_verified = bool(manifest.tokenizer.template_sha256)
-    yield Judgement(
-        "every sample verified byte for byte" if is_verified else "not verified",
-        1.0 if is_verified else 0.0,
-    )
-    mode = mode_named(manifest.mode)
-    if surveyed.turns and mode in surveyed.parity:
-        share = surveyed.parity[mode] / surveyed.turns
-        yield Judgement(f"{percent(share)} of the trained turns match {mode} inference", share)
-    levels = surveyed.context
-    if levels.total():
-        share = 1 - levels["partial"] / levels.total()
-        yield Judgement(f"{percent(share)} of the trained turns have a complete context", share)
-    if ledger is not None and ledger.conversations.found:
-        lost = sum(loss.count for loss in ledger.conversations.losses if not loss.by_design)
-        share = lost / ledger.conversations.found
-        text = f"{percent(share)} of the conversations were rejected"
-        yield Judgement(text, 1 - share, good=0.95, fair=0.75)
+    return list(judgements(surveyed, manifest)), advised
 
 
 def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterator[Advice]:
@@ -123,7 +89,7 @@ def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterato
         yield from _recoverable(manifest.ledger)
     yield from _matching(surveyed, manifest)
     yield from _context(surveyed)
-    yield from _thoughts(surveyed)
+    yield from _thoughts(surveyed, manifest)
     yield from _refused(surveyed)
     yield from _long(surveyed)
 
@@ -133,11 +99,13 @@ def _recoverable(ledger: Ledger) -> Iterator[Advice]:
         count, option = recovery(ledger, code)
         if not count:
             continue
-        rejected = ledger.conversations_rejected[code]
-        lost = f"{counted(rejected, 'conversation')} rejected ({shorten(code, 40)})"
-        kept = "" if count == rejected else f", which keeps {number(count)} of them"
-        share = count / max(ledger.found, 1)
-        yield Advice(share, f"{lost}: {meaning(code) or code}.", f"`{option}`{kept}")
+        lost = f"{counted(ledger.conversations_rejected[code], 'conversation')} rejected"
+        kept = counted(count, "conversation")
+        yield Advice(
+            count / max(ledger.found, 1),
+            f"{lost} ({shorten(code, 40)}): {meaning(code) or code}.",
+            (Remedy(f"`{option}` keeps {kept}"),),
+        )
 
 
 def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
@@ -146,28 +114,50 @@ def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
         return
     differing = surveyed.turns - surveyed.parity[mode]
     model = manifest.tokenizer.template_name or manifest.tokenizer.name or "the model"
-    text = (
-        f"{number(differing)} of {number(surveyed.turns)} trained turns do not match {mode}"
-        f" inference of {model}: the bytes before them differ, such as the empty think block that"
-        " the template writes before the last turn only."
-    )
-    other, count = max(((name, surveyed.parity[name]) for name in MODES), key=lambda item: item[1])
-    if count > surveyed.parity[mode]:
-        text += f" In {other} mode {number(count)} match."
-    price = ""
-    if surveyed.tokens and surveyed.turn_tokens > surveyed.tokens:
-        price = f" ({surveyed.turn_tokens / surveyed.tokens:.1f} times the tokens)"
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
-    remedies = (
-        f"`normalize.unit: turn`{price}" if manifest.unit != "turn" else "",
-        # It writes everything else as this template does.
-        "a template without thoughts (`verify.tokenizer: Qwen/Qwen3-4B-Instruct-2507`)"
-        if known is not None and known.style == SPECIFIED
-        else "",
-    )
-    joined = ", or ".join(filter(None, remedies))
-    if joined:
-        yield Advice(differing / surveyed.turns, text, joined, training=True)
+    detail = "At inference, the model sees other bytes before these turns."
+    is_hybrid = known is not None and known.style.thoughts is Thoughts.hybrid
+    if is_hybrid and mode == "non-thinking":
+        detail = (
+            "At inference, the template writes an empty think block before every answer; in a"
+            " sample, only before the last one."
+        )
+    remedies = tuple(_matching_more(surveyed, manifest, mode))
+    if remedies:
+        yield Advice(
+            differing / surveyed.turns,
+            f"{number(differing)} of {number(surveyed.turns)} trained turns do not match {mode}"
+            f" inference of {model}.",
+            remedies,
+            detail,
+            training=True,
+        )
+
+
+def _matching_more(surveyed: Survey, manifest: Manifest, mode: str) -> Iterator[Remedy]:
+    """Yields what makes more turns match inference, that with the fewest tokens first."""
+    for other in MODES:
+        count = surveyed.parity[other]
+        if count > surveyed.parity[mode]:
+            matching = "all" if count == surveyed.turns else number(count)
+            answers = surveyed.by_field.get("reasoning", Counter[str]())["kept"]
+            silent = other == "thinking" and not answers
+            yield Remedy(
+                f"Run the model in {other} mode, where {matching} match (`verify.mode: {other}`"
+                " measures that)",
+                "no more tokens" + (", but it will answer without thinking" if silent else ""),
+            )
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    if known is not None and known.style == SPECIFIED:  # the other writes all else as this one
+        yield Remedy(
+            "Train a model whose template has no thoughts"
+            " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
+            "no more tokens, another model",
+        )
+    if manifest.unit != "turn":
+        times = surveyed.turn_tokens / surveyed.tokens if surveyed.tokens else 0
+        price = f"{times:.1f} times the tokens" if times > 1 else ""
+        yield Remedy("Write a sample for each turn (`normalize.unit: turn`)", price)
 
 
 def _captures(surveyed: Survey) -> Iterator[str]:
@@ -182,54 +172,77 @@ def _captures(surveyed: Survey) -> Iterator[str]:
 def _context(surveyed: Survey) -> Iterator[Advice]:
     sources = surveyed.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
-    turns = surveyed.context.total()
+    turns, partial = surveyed.context.total(), surveyed.context["partial"]
     codes = [
         code for code, _ in surveyed.missing.most_common() if not (inferred and code == "tools")
     ]
     texts, shares = [], []
-    if surveyed.context["partial"] and codes:
+    if partial and codes:
         listed = ", ".join(
-            f"{shorten(code, 30)} {number(surveyed.missing[code])}" for code in codes[:4]
+            f"{_MISSING.get(code) or shorten(code.replace('_', ' '), 30)}"
+            f" {number(surveyed.missing[code])}"
+            for code in codes[:4]
         )
         texts.append(
-            f"the log lacks a part of the context of {number(surveyed.context['partial'])} of"
-            f" {number(turns)} trained turns ({listed})"
+            f"{number(partial)} of {number(turns)} trained turns lack a part of what the model saw:"
+            f" {listed}."
         )
         shares.append(surveyed.missing[codes[0]] / turns)
     if inferred:
         texts.append(
-            f"the tools of {counted(inferred, 'sample')} are inferred from the calls, so they are"
-            " only those that will be called, unlike at inference"
+            f"The tools of {counted(inferred, 'sample')} are inferred from the calls: only tools"
+            " that are called are shown, unlike at inference."
         )
         shares.append(inferred / max(surveyed.samples, 1))
-    if not texts:
-        return
-    supplied = [name for name in _SUPPLIED if name in codes or (inferred and name == "tools")]
+    if texts:
+        supplied = [name for name in _SUPPLIED if name in codes or (inferred and name == "tools")]
+        detail = " ".join(texts[1:])
+        remedies = (_supply(surveyed, supplied, inferred),)
+        yield Advice(max(shares), texts[0], remedies, detail, training=True)
+
+
+def _supply(surveyed: Survey, names: Sequence[str], inferred: int) -> Remedy:
+    """Returns how the user supplies what the log lacks, or else leaves such samples out."""
+    if not names:
+        return Remedy(
+            "`verify.context: logged` leaves out the samples with such turns", "these samples"
+        )
     commands = tuple(_captures(surveyed)) if inferred else ()
-    how = " and ".join(_SUPPLIED[name] for name in supplied)
-    text = "; ".join(texts)
-    yield Advice(
-        max(shares),
-        f"{text[0].upper()}{text[1:]}.",
-        f"Supply them with {how}" + (", which this captures:" if commands else "")
-        if supplied
-        else "`verify.context: logged` leaves these turns out",
+    how = " and ".join(_SUPPLIED[name] for name in names)
+    return Remedy(
+        f"Supply {how}" + (". This captures them:" if commands else ""),
         commands=commands,
-        training=True,
     )
 
 
-def _thoughts(surveyed: Survey) -> Iterator[Advice]:
+def _thoughts(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
     dropped = surveyed.changes["reasoning_dropped"]
-    if dropped:
+    remedy = _with_thoughts(manifest)
+    if dropped and remedy is not None:
         yield Advice(
             min(dropped / max(surveyed.turns, 1), 1.0),
             f"{counted(dropped, 'thought')} left out: a model trained on this answers without"
             " thinking.",
-            "`normalize.reasoning: keep` with `normalize.unit: query` (`--preset sft-thinking`)",
-            "more samples, which repeat their context",
+            (remedy,),
             training=True,
         )
+
+
+def _with_thoughts(manifest: Manifest) -> Remedy | None:
+    """Returns what keeps thoughts that were left out; None if the template would hide them too."""
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    shows = known.style.thoughts if known is not None else Thoughts.hybrid
+    if shows is Thoughts.dropped:
+        return None
+    if shows in (Thoughts.every, Thoughts.verbatim):
+        is_set = manifest.reasoning == "keep"
+        return None if is_set else Remedy("`normalize.reasoning: keep`", "the tokens of thoughts")
+    if manifest.reasoning == "keep" and manifest.unit in ("query", "turn"):
+        return None
+    return Remedy(
+        "`--preset sft-thinking` (`normalize.reasoning: keep` and `normalize.unit: query`)",
+        "more samples, which repeat their context",
+    )
 
 
 def _refused(surveyed: Survey) -> Iterator[Advice]:
@@ -242,9 +255,13 @@ def _refused(surveyed: Survey) -> Iterator[Advice]:
         min(turns / max(surveyed.turns, 1), 1.0),
         f"{counted(turns, 'trained turn')} with calls that were not wanted ({listed}): a model"
         " trained on this makes such calls.",
-        "`--preset agentic`, or `train: {denied: mask, interrupted: mask}` with"
-        " `normalize.untrained_turns: weight`",
-        f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
+        (
+            Remedy(
+                "`--preset agentic`, or `train: {denied: mask, interrupted: mask}` with"
+                " `normalize.untrained_turns: weight`",
+                f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
+            ),
+        ),
         training=True,
     )
 
@@ -260,8 +277,12 @@ def _long(surveyed: Survey) -> Iterator[Advice]:
             beyond / max(surveyed.samples, 1),
             f"{counted(beyond, 'sample')} ({percent(share)} of the tokens) longer than"
             f" {number(LONG)} tokens, which trainers cut or few machines can hold.",
-            f"`limits: {{max_tokens: {LONG}, too_long: split}}`",
-            "windows repeat the system prompt, the tools and the first message",
+            (
+                Remedy(
+                    f"`limits: {{max_tokens: {LONG}, too_long: split}}`",
+                    "windows repeat the system prompt, the tools and the first message",
+                ),
+            ),
             training=True,
         )
 
@@ -283,11 +304,5 @@ def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advi
         text = f"{finding.message[0].upper()}{finding.message[1:]}."
         return Advice(share, text, option, training=True)
     where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
-    return Advice(share, f"{shorten(finding.code, 40)}, {where}: {finding.message}.", option)
-
-
-def percent(share: float) -> str:
-    """Formats a share so that 100 % and 0 % appear only if they are exact."""
-    if 0 < share < 1:
-        share = min(max(share, 0.001), 0.999)
-    return f"{100 * share:.1f} %".replace(".0 %", " %")
+    text = f"{shorten(finding.code, 40)}, {where}: {finding.message}."
+    return Advice(share, text, (Remedy(option),))

@@ -10,6 +10,8 @@ from builder.report.html import shorten
 
 IGNORED = "ignored by design"
 """The loss that counts records without any part of a conversation."""
+NOTHING = "nothing to train"
+"""The loss that counts conversations without an answer to train, or left out on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def ledger_counts(ledger: Ledger) -> LedgerCounts:
             "conversations", "found", ledger.found, "built", ledger.built,
             (
                 Loss("duplicates", ledger.duplicates, by_design=True),
-                _loss("rejected", ledger.conversations_rejected),
+                _loss(NOTHING, ledger.conversations_ignored, by_design=True),
+                _loss("rejected", ledger.conversations_lost),
             ),
         ),
         Stage(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from builder.audit.result import Audit
 from builder.output.manifest import Manifest
-from builder.report.advice import Advice, Judgement, judge, percent, worst
+from builder.report.advice import Advice, Remedy, judge
 from builder.report.html import EMPTY, Html, join, prose, statement, tag, text
+from builder.report.judgement import GRADES, Judgement, percent, verdict_on, worst
 from builder.report.ledger_stages import LedgerCounts
-from builder.report.survey import Survey, with_contexts
-from builder.text import number
-from builder.verify.options import mode_named
+from builder.report.survey import Survey
+from builder.text import counted, number
 
 ADVICE = 3
 """Number of recommendations shown first; the others can be opened."""
@@ -59,7 +59,7 @@ def _sentence(
     marks = [
         tag("li", tag("span", text(item.grade), class_="grade"), text(f" {item.text}"),
             class_=item.grade)
-        for item in judged
+        for item in sorted(judged, key=lambda item: [*GRADES].index(item.grade))
     ]  # fmt: skip
     meaning = (
         "Verified: the text is what the tokenizer's own chat template renders, and it reads back as"
@@ -67,11 +67,20 @@ def _sentence(
     )
     return tag(
         "div",
-        tag("p", tag("strong", text(head))),
+        tag("p", tag("strong", text(_overall(judged))), class_="overall"),
         tag("ul", *marks, class_="judgements"),
-        tag("p", text(meaning), class_="note"),
+        tag("p", text(head if samples != surveyed.samples else ""), text(meaning), class_="note"),
         class_=_STYLES[worst(judged)],
     )
+
+
+def _overall(judged: Sequence[Judgement]) -> str:
+    """Returns the verdict as a sentence."""
+    verdict, _ = verdict_on(judged)
+    grade = worst(judged)
+    count = sum(item.grade == grade for item in judged)
+    points = f"{count} of {counted(len(judged), 'point')}"
+    return f"{verdict[:1].upper()}{verdict[1:]}: {points} {'is' if count == 1 else 'are'} {grade}."
 
 
 def _converted(audit: Audit | None) -> Html:
@@ -109,14 +118,6 @@ def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
         tiles.append((label, percent(trained)))
     if surveyed.turns:
         tiles.append(("trained turns", number(surveyed.turns)))
-    mode = mode_named(manifest.mode)
-    if surveyed.turns and mode in surveyed.parity:
-        share = surveyed.parity[mode] / surveyed.turns
-        tiles.append((f"of the trained turns match {mode} inference", percent(share)))
-    levels = with_contexts(surveyed, manifest).context
-    if levels.total():
-        share = 1 - levels["partial"] / levels.total()
-        tiles.append(("of the trained turns have a complete context", percent(share)))
     if surveyed.calls:
         tiles.append(("tool calls", number(surveyed.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
@@ -155,6 +156,12 @@ def _advice(advised: Sequence[Advice]) -> Html:
 
 
 def _item(item: Advice) -> Html:
-    price = f" (price: {item.price})" if item.price else ""
-    commands = "; ".join(f"`{command}`" for command in item.commands)
-    return tag("li", text(f"{item.finding} "), prose(f"{item.remedy}{price} {commands}".rstrip()))
+    detail = tag("p", text(item.detail), class_="note") if item.detail else EMPTY
+    remedies = tag("ul", *map(_remedy, item.remedies), class_="remedies")
+    return tag("li", tag("strong", text(item.finding)), detail, remedies)
+
+
+def _remedy(item: Remedy) -> Html:
+    price = tag("span", text(f" Price: {item.price}."), class_="price") if item.price else EMPTY
+    commands = (tag("pre", text(command), class_="command") for command in item.commands)
+    return tag("li", prose(item.text), price, *commands)

@@ -10,7 +10,7 @@ import pytest
 from support.places import CASES
 
 import builder
-from builder.codes import code_texts, explain
+from builder.codes import NOTHING_TO_TRAIN, code_texts, explain, is_loss
 from builder.normalize.targets import FOREIGN
 from builder.report.codes import explained
 from builder.report.html import EMPTY
@@ -94,6 +94,13 @@ def test_an_explanation_is_complete(code):
     if found.option:
         # The same remedy on every page and in the summary.
         assert found.option.split(":")[0] in found.remedy
+
+
+def test_every_code_of_what_is_no_loss_is_explained():
+    assert set(NOTHING_TO_TRAIN) <= set(code_texts())
+    assert is_loss("unanswered")
+    assert not is_loss("warmup")
+    assert not is_loss("select_model")
 
 
 def test_conditions_are_explained_and_kinds_of_records_are_not():

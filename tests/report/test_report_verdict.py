@@ -2,14 +2,17 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from support.pages.reports import plain
 
 from builder.audit.result import Audit, AuditFacts, AuditFinding
+from builder.ledger import Ledger
 from builder.output.manifest import Manifest
 from builder.qwen3.templates import TEMPLATES
 from builder.report.advice import advice
+from builder.report.judgement import judgements
 from builder.report.survey import Survey
 from builder.report.verdict import verdict
 
@@ -48,7 +51,13 @@ def test_secrets_come_first_but_not_those_left_by_design():
     for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
         reported = {"config": {"audit": {"secrets": mode}}}
         page = verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
-        assert re.findall(r"<li>(\w+),", page) == expected
+        assert re.findall(r"<li><strong>(\w+),", page) == expected
+
+
+def of_template(name, **config):
+    sha256 = next(key for key, known in TEMPLATES.items() if known.name == name)
+    tokenizer = {"template_sha256": sha256, "template_name": name}
+    return Manifest.read({"tokenizer": tokenizer, "config": {"normalize": config}})
 
 
 @pytest.mark.parametrize(
@@ -56,9 +65,65 @@ def test_secrets_come_first_but_not_those_left_by_design():
     [("Qwen3 revised", True), ("Qwen3.5", False), ("Qwen3-Coder", False)],
 )
 def test_another_model_is_advised_only_if_it_writes_the_same(template, is_offered):
-    sha256 = next(key for key, known in TEMPLATES.items() if known.name == template)
-    manifest = Manifest.read({"tokenizer": {"template_sha256": sha256, "template_name": template}})
     surveyed = Survey(samples=1, turns=4, parity=Counter({"non-thinking": 1, "thinking": 4}))
-    remedies = [item.remedy for item in advice(surveyed, manifest, None)]
+    (found,) = advice(surveyed, of_template(template), None)
+    remedies = [item.text for item in found.remedies]
     assert any("normalize.unit: turn" in text for text in remedies)
     assert any("Instruct-2507" in text for text in remedies) is is_offered
+
+
+def test_what_costs_no_tokens_is_advised_before_what_costs_many():
+    counts = Counter({"non-thinking": 1, "thinking": 4})
+    surveyed = Survey(samples=1, turns=4, parity=counts, tokens=100, turn_tokens=2600)
+    (found,) = advice(surveyed, of_template("Qwen3 revised"), None)
+    mode, model, unit = found.remedies
+    assert "thinking mode, where all match" in mode.text
+    assert mode.price.startswith("no more tokens, but it will answer without thinking")
+    assert model.price.startswith("no more tokens")
+    assert unit.price == "26.0 times the tokens"
+    page = plain(verdict(surveyed, None, of_template("Qwen3 revised"), None))
+    assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
+    assert "25 % of the trained turns match non-thinking inference (thinking: 100 %)" in page
+
+
+@pytest.mark.parametrize(
+    ("template", "options", "expected"),
+    [("Qwen3 revised", {}, "--preset sft-thinking"),
+     ("Qwen3 revised", {"reasoning": "keep", "unit": "conversation"}, "normalize.unit: query"),
+     ("Qwen3 revised", {"reasoning": "keep", "unit": "query"}, None),
+     ("Qwen3.8", {}, "normalize.reasoning: keep"),
+     ("Qwen3.8", {"reasoning": "keep"}, None)],
+)  # fmt: skip
+def test_thoughts_are_advised_only_where_the_template_would_show_them(template, options, expected):
+    surveyed = Survey(samples=1, turns=4, changes=Counter({"reasoning_dropped": 3}))
+    found = [item.text for one in advice(surveyed, of_template(template, **options), None)
+             for item in one.remedies]  # fmt: skip
+    assert len(found) == (expected is not None)
+    assert expected is None or expected in found[0]
+
+
+def test_the_verdict_looks_at_what_could_have_been_trained():
+    ledger = Ledger(found=12, built=8, duplicates=1)
+    ledger.conversations_rejected.update({"no_user": 1, "warmup": 1, "select_tokens": 1})
+    (used,) = [item for item in judgements(Survey(), Manifest(ledger=ledger)) if "use" in item.text]
+    assert (used.text, used.grade) == (
+        "100 % of the conversations with something to train are used", "good"
+    )  # fmt: skip
+    ledger.conversations_rejected["unanswered"] = 1
+    *_, used = judgements(Survey(), Manifest(ledger=ledger))
+    assert (used.share, used.grade) == (0.9, "fair")
+    page = plain(verdict(Survey(samples=8), None, of_template("Qwen3 revised"), None))
+    assert "Ready to train: 1 of 1 point is good." in page
+    manifest = replace(of_template("Qwen3 revised"), ledger=ledger)
+    page = plain(verdict(Survey(samples=8), None, manifest, None))
+    assert "Usable, with gaps: 1 of 2 points is fair." in page
+    assert page.index("90 % of the conversations") < page.index("verified byte for byte")
+
+
+def test_each_command_of_an_advice_is_on_a_line_of_its_own():
+    surveyed = Survey(samples=1, turns=1, by_field={"tools_source": Counter({"inferred": 1})},
+                      inferred={"codex": Counter({"gpt-5": 1})})  # fmt: skip
+    page = verdict(surveyed, None, of_template("Qwen3 revised"), None)
+    (command,) = re.findall(r"<pre class=\"command\">([^<]*)</pre>", page)
+    assert command.startswith("builder capture --definitions -o codex.json -- codex exec")
+    assert command.endswith("-m gpt-5 hi")

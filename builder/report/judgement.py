@@ -1,0 +1,86 @@
+"""Judges whether a dataset is ready for training; the verdict is that of the worst judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from builder.ledger import Ledger
+from builder.output.manifest import Manifest
+from builder.qwen3.parity import MODES
+from builder.report.survey import Survey
+from builder.verify.options import mode_named
+
+GRADES = {"poor": "not ready yet", "fair": "usable, with gaps", "good": "ready to train"}
+"""{grade: the verdict on a dataset whose worst judgement has it}, the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A property that decides whether a dataset is ready, as the share of it that is good."""
+
+    text: str
+    share: float
+    good: float = 0.9
+    fair: float = 0.5
+
+    @property
+    def grade(self) -> str:
+        """Returns good, fair or poor."""
+        return "good" if self.share >= self.good else "fair" if self.share >= self.fair else "poor"
+
+
+def worst(judgements: Sequence[Judgement]) -> str:
+    """Returns the worst grade; poor if there are no judgements."""
+    grades = {item.grade for item in judgements}
+    return next((grade for grade in GRADES if grade in grades), "poor")
+
+
+def verdict_on(judgements: Sequence[Judgement]) -> tuple[str, list[str]]:
+    """Returns the verdict in words, and its reasons: the judgements that are not good."""
+    reasons = [item.text for item in judgements if item.grade != "good"]
+    return GRADES[worst(judgements)], reasons
+
+
+def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
+    """Yields the judgements: bytes, match with inference, context, loss."""
+    is_verified = bool(manifest.tokenizer.template_sha256)
+    yield Judgement(
+        "every sample is verified byte for byte" if is_verified else "not verified",
+        1.0 if is_verified else 0.0,
+    )
+    mode = mode_named(manifest.mode)
+    if surveyed.turns and mode in surveyed.parity:
+        yield Judgement(_matching(surveyed, mode), surveyed.parity[mode] / surveyed.turns)
+    levels = surveyed.context
+    if levels.total():
+        share = 1 - levels["partial"] / levels.total()
+        yield Judgement(f"{percent(share)} of the trained turns have a complete context", share)
+    if manifest.ledger is not None:
+        yield from _used(manifest.ledger)
+
+
+def _matching(surveyed: Survey, mode: str) -> str:
+    """States the share of `mode`, and that of the other mode if it differs."""
+    text = f"{percent(surveyed.parity[mode] / surveyed.turns)} of the trained turns match {mode}"
+    text += " inference"
+    for other in MODES:
+        if surveyed.parity[other] != surveyed.parity[mode]:
+            text += f" ({other}: {percent(surveyed.parity[other] / surveyed.turns)})"
+    return text
+
+
+def _used(ledger: Ledger) -> Iterator[Judgement]:
+    lost = ledger.conversations_lost.total()
+    there = ledger.built + ledger.duplicates + lost
+    if there:
+        share = 1 - lost / there
+        text = f"{percent(share)} of the conversations with something to train are used"
+        yield Judgement(text, share, good=0.95, fair=0.75)
+
+
+def percent(share: float) -> str:
+    """Formats a share so that 100 % and 0 % appear only if they are exact."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{100 * share:.1f} %".replace(".0 %", " %")
