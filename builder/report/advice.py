@@ -302,7 +302,7 @@ def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advi
         share = 1.0
     if finding.code == UNMAPPED:
         text = f"{finding.message[0].upper()}{finding.message[1:]}."
-        return Advice(share, text, option, training=True)
+        return Advice(share, text, (Remedy(option),), training=True)
     where = f"{number(finding.count)} in {counted(finding.samples, 'sample')}"
     text = f"{shorten(finding.code, 40)}, {where}: {finding.message}."
     return Advice(share, text, (Remedy(option),))
