@@ -163,6 +163,8 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
     A conversation with a number that is not JSON (NaN, Infinity) gets the problem `number`.
     Elsewhere in a record, for example in a score, these numbers do no harm.
     """
+    if named and not reader.recognise(source):
+        source.unwrap()
     doubt = reader.unsettled(source) if reader.unsettled is not None else None
     if doubt is not None and not named:
         source.count_records()
@@ -216,8 +218,14 @@ def recognise(source: Source) -> dict[str, str]:
     """Returns the winning claims on a source: {name of the reader: reason}.
 
     Claims of specific readers win over those of generic ones. One winner recognises the source;
-    several make it ambiguous; none leaves it unrecognised.
+    several make it ambiguous; none leaves it unrecognised. A document that nobody claims as a whole
+    is looked at as the list of records inside it (`Source.unwrap`).
     """
+    found = _all_claims(source)
+    return found or (_all_claims(source) if source.unwrap() else {})
+
+
+def _all_claims(source: Source) -> dict[str, str]:
     return _claims(source, generic=False) or _claims(source, generic=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -16,4 +17,12 @@ def related_path(path: Path, pattern: str) -> Path | None:
         other = path.parent / pattern
         return other if other.exists() else None
     except ValueError:  # it contains a null character
+        return None
+
+
+def file_status(path: Path | None) -> os.stat_result | None:
+    """Returns the state of a file; None if there is none."""
+    try:
+        return path.stat() if path is not None else None
+    except OSError:
         return None

@@ -13,13 +13,13 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, TypeVar
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
-from builder.sources.related import related_path
+from builder.sources.related import file_status, related_path
 from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines
 from builder.sources.store import StoredObject
 from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, stream_problem
@@ -31,6 +31,8 @@ from builder.sources.table import (
     HubTable,
     Table,
 )
+from builder.sources.watch import Watch
+from builder.sources.wrapped import WrappedRecords, cut_row, wrapped_records
 
 HEAD_BYTES = 1 << 16
 """Bytes that recognition examines first."""
@@ -47,16 +49,6 @@ class Record:
 
     where: str
     value: Json
-
-
-class Watch(Protocol):
-    """Looks at what a source decodes (`builder.readers.toolkit.known_keys`)."""
-
-    def see(self, where: str, value: Json, /) -> None:
-        """Looks at a decoded record."""
-
-    def begin_item(self) -> None:
-        """Begins an item of the file, whose events do not depend on the items before it."""
 
 
 class Source:
@@ -98,8 +90,8 @@ class Source:
         self._records_read = 0
         self._data = data
         self._table = table
-        # The first lines, already decoded for recognition.
-        self._decoded: list[tuple[bytes, Json]] = []
+        self._decoded: list[tuple[bytes, Json]] = []  # the first lines, for recognition
+        self.wrapped: WrappedRecords | None = None
 
     @property
     def records_read(self) -> int:
@@ -126,9 +118,8 @@ class Source:
     def sibling(self, name: str) -> Source | None:
         """Returns another file of this file's folder; None if it does not exist.
 
-        Formats that split their data over files need it. A source in memory or in a store has no
-        siblings. `name` must be a bare file name. A result depends on the file, also on one that
-        does not exist: it is noted in `siblings`.
+        A source in memory or in a store has no siblings. `name` must be a bare file name. A result
+        depends on the file, also on one that does not exist: it is noted in `siblings`.
         """
         return self.related(name) if Path(name).name == name else None
 
@@ -143,16 +134,11 @@ class Source:
         path = related_path(self.path, pattern)
         if path == self.path:
             return None
-        try:
-            status = path.stat() if path is not None else None
-        except OSError:
-            status = None
-        if path is None or status is None:
-            self.siblings[pattern] = None
+        status = file_status(path)
+        self.siblings[pattern] = None if status is None else (status.st_size, status.st_mtime_ns)
+        if path is None or status is None or not stat.S_ISREG(status.st_mode):
             return None
-        self.siblings[pattern] = status.st_size, status.st_mtime_ns
-        is_file = stat.S_ISREG(status.st_mode)
-        return Source(path.name, path, max_record_bytes=self.max_record_bytes) if is_file else None
+        return Source(path.name, path, max_record_bytes=self.max_record_bytes)
 
     # -- bytes -------------------------------------------------------------------------------
 
@@ -220,6 +206,18 @@ class Source:
             return peek_rows(self.table)
         found, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
         return found
+
+    def unwrap(self) -> bool:
+        """Takes the list inside a document for its records; returns whether there is one.
+
+        For a document that no reader recognises as a whole; changes `peek` and `records`.
+        """
+        if self.wrapped is None and self.peek.kind == "json":
+            self.wrapped = wrapped_records(self._document)
+            if self.wrapped is not None:
+                self._document = self.wrapped.records
+                del self.peek
+        return self.wrapped is not None
 
     def _some_lines(self) -> Generator[bytes]:
         with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
@@ -352,16 +350,20 @@ class Source:
     def records(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL or JSON file, and counts them.
 
-        They are the lines of JSONL, the elements of a JSON list, or any other document as a whole
-        (located at "file").
+        They are the lines of JSONL, the elements of a JSON list (see `unwrap`), or any other
+        document as a whole (located at "file").
         """
         if self.peek.kind != "json":
             yield from self.json_lines()
             return
-        value = self._document
+        value, where = self._document, "[{}]"
+        if self.wrapped is not None:
+            where = self.wrapped.where
+            self.seen("file", self.wrapped.beside)
         if isinstance(value, list):
-            for record in self.counted(value):
-                yield record if self._is_seen else self.seen(record.where, record.value)
+            for record in self.counted(value, where):
+                cut = cut_row(record.where, record.value) if self.wrapped else None
+                yield cut or (record if self._is_seen else self.seen(record.where, record.value))
             return
         self._records_read += 1
         value = self.document()

@@ -16,8 +16,9 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.sources.once import once
 from builder.sources.sniff import SQLITE_MAGIC
-from builder.sources.source import Source, Watch
+from builder.sources.source import Source
 from builder.sources.stream import STREAM_ERRORS
+from builder.sources.watch import Watch
 
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
     sqlite3.Error,

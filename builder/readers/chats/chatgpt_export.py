@@ -30,7 +30,13 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.readers import Reader
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
+from builder.readers.toolkit.branches import (
+    Chat,
+    ChatNode,
+    chat_conversations,
+    has_versions,
+    in_order,
+)
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -67,8 +73,10 @@ def _mapping(value: dict[str, Json]) -> dict[str, Json]:
 
 def _is_node(node: dict[str, Json]) -> bool:
     """Returns whether a node can be one of ChatGPT's: DeepSeek's messages have fragments."""
-    is_other = "fragments" in as_dict(node.get("message"))
-    return "message" in node and "parent" in node and not is_other
+    message = as_dict(node, "message")
+    is_empty = "message" in node and node["message"] is None
+    known = "role" in as_dict(message, "author") or "parent" in node or is_empty
+    return "message" in node and known and "fragments" not in message
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -83,10 +91,15 @@ def _conversation(
         value = as_dict(value["raw_provider_payload"])
     mapping = as_dict(value.get("mapping"))
     reading = _Reading()
-    nodes = {name: reading.node(as_dict(item)) for name, item in mapping.items()}
+    found = {name: tuple(reading.messages(as_dict(item))) for name, item in mapping.items()}
+    parents = _parents(mapping)
+    nodes = {name: ChatNode(parents.get(name), messages) for name, messages in found.items()}
+    if not parents:
+        nodes = in_order({name: found[name] for name in _by_time(mapping)})
+        reading.missing |= {"history"} if has_versions(nodes) else set()
     current = name_or_none(value.get("current_node"))
     if current not in nodes:
-        current = _newest(mapping)
+        current = _newest(mapping, parents) if parents else None
     name = name_of(value, "conversation_id", "id") or where
     chat = Chat(
         format_name=NAME,
@@ -103,16 +116,43 @@ def _conversation(
         yield event
 
 
-def _newest(mapping: dict[str, Json]) -> str | None:
-    """Returns the leaf that was written last; None if no times are logged."""
-    parents = {name_or_none(as_dict(item).get("parent")) for item in mapping.values()}
-    times: dict[str, float] = {}
+def _parents(mapping: dict[str, Json]) -> dict[str, str | None]:
+    """Returns the parent of each node, which may name its children only; {} if none is named."""
+    found: dict[str, str | None] = {}
     for name, item in mapping.items():
-        message = as_dict(item, "message")
-        at = message.get("update_time") or message.get("create_time")
-        if name not in parents and isinstance(at, int | float):
+        node = as_dict(item)
+        if "parent" in node:
+            found[name] = name_or_none(node["parent"])
+        for child in as_list(node.get("children")):
+            if isinstance(child, str):
+                found.setdefault(child, name)
+    return found if any(found.values()) else {}
+
+
+def _by_time(mapping: dict[str, Json]) -> list[str]:
+    """Returns the names of the nodes in the order of their times, or of the file without these."""
+    times = {name: _time(item) for name, item in mapping.items()}
+    written = [name for name in mapping if as_dict(mapping[name]).get("message") is not None]
+    if any(times[name] is None for name in written):
+        return written
+    return sorted(written, key=lambda name: times[name] or 0)
+
+
+def _time(item: Json, *keys: str) -> float | None:
+    """Returns when the message of a node was written, in seconds; None if it is not logged."""
+    message = as_dict(item, "message")
+    at = next(filter(None, map(message.get, keys or ("create_time",))), None)
+    return at if isinstance(at, int | float) else None
+
+
+def _newest(mapping: dict[str, Json], parents: dict[str, str | None]) -> str | None:
+    """Returns the leaf that was written last; None if no times are logged."""
+    times: dict[str, float] = {}
+    for name in mapping.keys() - set(parents.values()):
+        at = _time(mapping[name], "update_time", "create_time")
+        if at is not None:
             times[name] = at
-    return max(times, key=lambda name: times[name], default=None)
+    return max(sorted(times), key=lambda name: times[name], default=None)
 
 
 def _paired(messages: tuple[Message, ...]) -> Iterator[Message]:
@@ -165,11 +205,10 @@ class _Reading:
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     changes: Counter[str] = field(default_factory=Counter)
 
-    def node(self, item: dict[str, Json]) -> ChatNode:
-        """Returns a node with the message that it contains."""
-        message = as_dict(item.get("message"))
-        found = tuple(self._messages(message)) if message else ()
-        return ChatNode(name_or_none(item.get("parent")), found)
+    def messages(self, item: dict[str, Json]) -> Iterator[Message]:
+        """Yields the message that a node contains, if there is one."""
+        if message := as_dict(item, "message"):
+            yield from self._messages(message)
 
     def _messages(self, message: dict[str, Json]) -> Iterator[Message]:
         author = as_dict(message.get("author"))
@@ -245,7 +284,7 @@ class _Reading:
 
     def _media(self, part: dict[str, Json]) -> Iterator[Content]:
         kind = as_str(part.get("content_type"))
-        if kind == "audio_transcription":
+        if kind in ("audio_transcription", "text"):
             yield from self._text(as_str(part.get("text")))
         elif kind == "image_asset_pointer":
             yield media_of("image/")

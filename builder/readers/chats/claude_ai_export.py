@@ -5,6 +5,7 @@ A conversation is a record. Calls and results are inside one answer, which is cu
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -27,11 +28,12 @@ from builder.conversation import (
 )
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
+from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations, in_order
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
+    as_list,
     as_str,
     name_of,
     name_or_none,
@@ -41,6 +43,13 @@ from builder.sources.source import Source
 
 NAME = "claude-ai-export"
 _BASE = ("system", "tools")
+_SENDERS = frozenset({"human", "assistant"})
+_UNSHOWN = re.compile(
+    r"(?:```\s*)?(?:This block is not supported on your current device yet\.|"
+    r"Viewing artifacts created via the Analysis Tool web feature preview isn.t yet supported on "
+    r"mobile\.)(?:\s*```)?"
+)
+"""What the export writes in place of a block, in the text of an answer: no model's words."""
 _SCREEN = frozenset({"token_budget", "flag"})
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 
@@ -48,9 +57,10 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 def recognise(source: Source) -> str | None:
     """Claims conversations with chat_messages of senders, and chats of the design tool."""
     for value in source.peek.objects:
-        messages = value.get("chat_messages")
-        if isinstance(messages, list) and "uuid" in value:
-            return "conversations with uuid and chat_messages"
+        messages = as_list(value.get("chat_messages"))
+        is_named = "uuid" in value and "chat_messages" in value
+        if is_named or any(as_dict(one).get("sender") in _SENDERS for one in messages):
+            return "conversations with chat_messages"
         if _is_design(value):
             return "chats of the design tool (project, contentBlocks)"
     return None
@@ -72,20 +82,22 @@ def _conversation(
 ) -> Iterator[Event]:
     is_design = "chat_messages" not in value
     items = as_dicts(value.get("messages" if is_design else "chat_messages"))
-    nodes: dict[str, ChatNode] = {}
+    parents: dict[str, str | None] = {}
+    found: dict[str, tuple[Message, ...]] = {}
     is_tree = any(name_or_none(item.get("parent_message_uuid")) for item in items)
     missing = {*_BASE}
     last: str | None = None
     sender = ""
     for at, item in enumerate(items):
-        name = as_str(item.get("uuid")) or str(at)
-        parent = name_or_none(item.get("parent_message_uuid")) if is_tree else last
-        messages = tuple(_design(item, missing) if is_design else _messages(item, missing))
-        if not is_tree and item.get("sender") == sender == "human":
-            missing.add("history")  # possibly an edit, whose first version is not marked
+        last = as_str(item.get("uuid")) or str(at)
+        if not is_tree and sender and item.get("sender") == sender:
+            missing.add("history")  # possibly an edit or another answer, which is not marked
         sender = as_str(item.get("sender"))
-        nodes[name] = ChatNode(parent, messages)
-        last = name
+        parents[last] = name_or_none(item.get("parent_message_uuid"))
+        found[last] = tuple(_design(item, missing) if is_design else _messages(item, missing))
+    nodes = in_order(found)
+    if is_tree:
+        nodes = {name: ChatNode(parents[name], messages) for name, messages in found.items()}
     name = name_of(value, "uuid", "id") or where
     chat = Chat(
         format_name=NAME,
@@ -140,7 +152,9 @@ def _question(item: dict[str, Json], blocks: list[dict[str, Json]]) -> Iterator[
         kind = as_str(block.get("type"))
         text = as_str(block.get("text"))
         if kind in ("text", "voice_note"):
-            parts += [Text(text)] if text.strip() else []
+            parts += _text(text)
+        elif kind == "image":
+            parts.append(Media("image"))
         elif kind not in _SCREEN:
             parts.append(unknown_part(kind))
     if parts:
@@ -152,8 +166,7 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
     for block in blocks:
         match as_str(block.get("type")):
             case "text":
-                if as_str(block.get("text")).strip():
-                    yield Text(as_str(block["text"]))
+                yield from _text(as_str(block.get("text")))
             case "thinking":
                 if not _is_cut(block) and as_str(block.get("thinking")).strip():
                     yield Reasoning(as_str(block["thinking"]))
@@ -174,6 +187,15 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
                 pass
             case kind:
                 yield unknown_part(kind)
+
+
+def _text(text: str) -> Iterator[Part]:
+    """Yields a text, and an unknown part for each block that the export did not show in it."""
+    for at, piece in enumerate(_UNSHOWN.split(text)):
+        if at:
+            yield unknown_part("unsupported_block")
+        if piece.strip():
+            yield Text(piece)
 
 
 def _result(value: Json) -> Iterator[Content]:

@@ -8,7 +8,7 @@ problem `rewound`, in which the shared answers are repeats.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from builder.conversation import (
@@ -155,9 +155,34 @@ def _messages(name: str, node: ChatNode, targets: set[str]) -> Iterator[Message]
         yield replace(message, parts=tuple(parts), untrained=untrained)
 
 
-def linear(groups: Sequence[tuple[Message, ...]]) -> dict[str, ChatNode]:
-    """Returns the nodes of a chat without siblings; the last one is the current message."""
-    return {
-        str(at): ChatNode(str(at - 1) if at else None, messages)
-        for at, messages in enumerate(groups)
-    }
+def in_order(messages: Mapping[str, tuple[Message, ...]]) -> dict[str, ChatNode]:
+    """Returns the nodes of a chat whose log has an order in place of parents.
+
+    A node follows the one before it. A text right after another answer of text is a version of it:
+    these programs write an answer as one message, so that it is not continued by a second one.
+    """
+    nodes: dict[str, ChatNode] = {}
+    last: str | None = None
+    for name, found in messages.items():
+        is_version = last is not None and _is_text(found) and _is_text(nodes[last].messages)
+        parent = nodes[last].parent if is_version and last is not None else last
+        nodes[name] = ChatNode(parent, found)
+        last = name if found else last
+    return nodes
+
+
+def has_versions(nodes: Mapping[str, ChatNode]) -> bool:
+    """Returns whether two nodes follow the same one."""
+    parents = [node.parent for node in nodes.values() if node.messages]
+    return len(set(parents)) < len(parents)
+
+
+def _is_text(messages: tuple[Message, ...]) -> bool:
+    """Returns whether the messages are one answer of text, without calls."""
+    alone = messages[0] if len(messages) == 1 else None
+    return (
+        alone is not None
+        and alone.role == "assistant"
+        and any(isinstance(part, Text) for part in alone.parts)
+        and not any(isinstance(part, ToolCall) for part in alone.parts)
+    )

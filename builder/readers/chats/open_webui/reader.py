@@ -32,7 +32,13 @@ from builder.readers.chats.open_webui.answers import (
 )
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
+from builder.readers.toolkit.branches import (
+    Chat,
+    ChatNode,
+    chat_conversations,
+    has_versions,
+    in_order,
+)
 from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -113,6 +119,12 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
     system = as_str(body, "params", "system")
     base = ["tools"] if system else ["system", "tools"]
     nodes = {name: _node(value, values, base) for name, value in values.items()}
+    if not any(node.parent for node in nodes.values()):
+        nodes = in_order({name: node.messages for name, node in nodes.items()})
+        if has_versions(nodes):  # which of them the model saw is not logged
+            base.append("history")
+            lists = {name: _node(value, values, base).messages for name, value in values.items()}
+            nodes = in_order(lists)
     name = name_of(row, "id") or name_of(body, "id") or where
     last = name_or_none(history.get("currentId")) or name_or_none(body.get("currentId"))
     chat = Chat(
