@@ -289,12 +289,12 @@ def _prefixes(row: AuditRow) -> list[int]:
     digest = hashlib.blake2b(
         "\n".join(row.sample.definitions).encode("utf-8", "replace"), digest_size=8
     )
-    found = []
+    prefixes = []
     for role, content in row.sample.messages:
         digest.update(f"{len(content)} {role}\n{content}".encode("utf-8", "replace"))
         if role == "assistant":
-            found.append(int.from_bytes(digest.digest(), "big"))
-    return found or [int.from_bytes(digest.digest(), "big")]
+            prefixes.append(int.from_bytes(digest.digest(), "big"))
+    return prefixes or [int.from_bytes(digest.digest(), "big")]
 
 
 def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:

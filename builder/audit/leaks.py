@@ -74,8 +74,8 @@ class Leaks:
     def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
         """Notes the findings in each (part, name, text); returns the secrets for comparison."""
         known: set[str] = set()
-        found = zip(named, secrets_in([text for _, _, text in named]), strict=True)
-        for (part, name, text), secrets in found:
+        searched = zip(named, secrets_in([text for _, _, text in named]), strict=True)
+        for (part, name, text), secrets in searched:
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
                 self.secrets.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
@@ -88,8 +88,8 @@ class Leaks:
 
     def _look_for_others(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> None:
         """Notes personal data and placeholders in each (part, name, text)."""
-        found = zip(named, personal_in([text for _, _, text in named]), strict=True)
-        for (part, _, text), personal in found:
+        searched = zip(named, personal_in([text for _, _, text in named]), strict=True)
+        for (part, _, text), personal in searched:
             for hit in personal:
                 self.personal.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):

@@ -69,10 +69,10 @@ def _sets(names: tuple[str, ...], _: tuple[tuple[int, int] | None, ...]) -> Eval
 def _state(name: str) -> tuple[int, int] | None:
     """Returns what changes when a local file does; None if there is none of the name."""
     try:
-        found = expand_home(name).stat()
+        status = expand_home(name).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 class Audits:
@@ -208,9 +208,9 @@ def audit(
     rows = batches(searched, lambda item: len(item[0].line or b""))
     has_meta = (expand_home(dataset) / "meta").is_dir()  # meta/ has the token counts
     loaded = None if has_meta else preloading(options.tokenizer)
-    for found in imap(partial(_audited, options), rows, workers, loaded, open_pool=open_pool):
-        whole.merge(found)
-        step(found.rows)
+    for audited in imap(partial(_audited, options), rows, workers, loaded, open_pool=open_pool):
+        whole.merge(audited)
+        step(audited.rows)
     for number, reject in enumerate(read_rejects(expand_home(dataset)), start=1):
         whole.leaks.add_reject(number, reject)
         whole.origins.add_reject(reject)
@@ -227,10 +227,10 @@ def _searched(
 
 
 def _audited(options: AuditOptions, rows: list[tuple[DatasetRow, bool]]) -> Audits:
-    found = Audits(options)
+    audits = Audits(options)
     for row, without_secrets in rows:
-        found.add(row, without_secrets=without_secrets)
-    return found
+        audits.add(row, without_secrets=without_secrets)
+    return audits
 
 
 def _row(

@@ -34,7 +34,7 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
     The code points are the digits of a number in base `_FACTOR`, the least significant first.
     """
     lower = text.lower()
-    found = []
+    blocks = []
     start = 0
     while start < len(lower):
         points, inside, letters = _characters(lower[start : start + BLOCK])
@@ -42,9 +42,9 @@ def word_numbers(text: str) -> NDArray[np.uint64]:
         if start + end < len(lower):  # end the block at the last character outside words
             after = int(inside[::-1].argmin())
             end -= after if not inside[end - 1 - after] else 0
-        found.append(_numbers(points[:end], inside[:end], letters[letters < end]))
+        blocks.append(_numbers(points[:end], inside[:end], letters[letters < end]))
         start += end
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+    return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.uint64)
 
 
 def _characters(

@@ -105,8 +105,8 @@ def build(
             first = [tasks[index] for index in again]
             is_new = [results[index].summary.is_scan for index in again]
             count = partial(_count_second, first, is_new, done)
-            found = run_all(list(again.values()), count, {})
-            for index, result in zip(again, found, strict=True):
+            new_results = run_all(list(again.values()), count, {})
+            for index, result in zip(again, new_results, strict=True):
                 results[index] = result
         run = PublishContext(
             config,

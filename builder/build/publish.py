@@ -197,7 +197,7 @@ def publish(
 
 def _card(built: BuildResult, run: PublishContext, style: Style, audited: Audit | None) -> bytes:
     made = _about(built, run).without_folders()
-    text = card(run.config, built, run.target, style=style, made=made, found=audited)
+    text = card(run.config, built, run.target, style=style, made=made, audit=audited)
     return text.encode("utf-8", "replace")
 
 
@@ -213,8 +213,8 @@ def _changed(
     """
     if not built.changed_by_loader:
         return {}
-    if found := changed_samples(built.writer.folder, built.changed_by_loader):
-        return found
+    if changed := changed_samples(built.writer.folder, built.changed_by_loader):
+        return changed
     if not can_load(run.work, run.target):
         return {}
     ids = sample_ids(built.writer.folder)

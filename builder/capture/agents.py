@@ -52,11 +52,11 @@ def adapt(command: Command, environment: Environment, scratch: Path) -> list[str
 
     May add variables to `environment` and write files to the folder `scratch`.
     """
-    found = agent_in(command)
-    change = _CHANGES.get(found[0]) if found is not None else None
-    if found is None or change is None:
+    agent = agent_in(command)
+    change = _CHANGES.get(agent[0]) if agent is not None else None
+    if agent is None or change is None:
         return list(command)
-    end = found[1] + 1
+    end = agent[1] + 1
     return [*command[:end], *change(environment, scratch), *command[end:]]
 
 

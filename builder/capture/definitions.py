@@ -95,8 +95,8 @@ def capture_definitions(
     taken: list[tuple[str, dict[str, Any], Mapping[str, str]]] = []
     with tempfile.TemporaryDirectory(prefix="builder-definitions-") as scratch:
         asyncio.run(_run(command, Path(scratch), taken, own_settings=own_settings, seconds=seconds))
-        found = [_definitions(*one) for one in taken]
-        best = max(found, key=lambda one: (len(one[1]), len(one[0])), default=("", (), None))
+        definitions = [_definitions(*one) for one in taken]
+        best = max(definitions, key=lambda one: (len(one[1]), len(one[0])), default=("", (), None))
         system, tools, named = best
         if not system and not tools:
             detail = (
@@ -162,16 +162,16 @@ def _definitions(
 
 def _of_command(command: Sequence[str]) -> tuple[str, str]:
     """Returns the name of the agent that a command starts, and the version that it prints."""
-    found = agent_in(command)
-    if found is None:
+    agent = agent_in(command)
+    if agent is None:
         return Path(command[0]).name, ""
     try:
         ran = subprocess.run(  # noqa: S603 - the user's own command
-            [*command[: found[1] + 1], "--version"], capture_output=True, timeout=30, check=False
+            [*command[: agent[1] + 1], "--version"], capture_output=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return found[0], ""
+        return agent[0], ""
     words = ran.stdout.decode("utf-8", "replace").split()
-    return found[0], next(
+    return agent[0], next(
         (word.lstrip("v") for word in words if word.lstrip("v")[:1].isdigit()), ""
     )

@@ -310,9 +310,9 @@ class PairWriter:
         while True:
             path = self.folder / f"capture-{number:04d}.jsonl"
             try:
-                found = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 number += 1
                 continue
             self.path = path
-            return found
+            return descriptor

@@ -80,9 +80,9 @@ def _route(name: str, url: str) -> Route:
     return Route(name, f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
 
 
-def through(environment: Mapping[str, str], found: Iterable[Route], port: int) -> dict[str, str]:
+def through(environment: Mapping[str, str], routes: Iterable[Route], port: int) -> dict[str, str]:
     """Returns the environment of a child whose requests go through the proxy at `port`."""
-    changed = {**environment, **{route.variable: route.local(port) for route in found}}
+    changed = {**environment, **{route.variable: route.local(port) for route in routes}}
     for name in ("NO_PROXY", "no_proxy"):  # its own proxy would not find the loopback
         hosts = [host for host in (environment.get(name, ""),) if host]
         changed[name] = ",".join([*hosts, "127.0.0.1", "localhost"])

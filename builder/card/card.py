@@ -70,12 +70,12 @@ def card(
     *,
     style: Style,
     made: Manifest,
-    found: Audit | None,
+    audit: Audit | None,
 ) -> str:
     """Returns the text of the file.
 
     `style` is that of the target's template; the target would have to load the tokenizer to
-    determine it. `made` is the manifest so far, without folders. `found` is
+    determine it. `made` is the manifest so far, without folders. `audit` is
     None if nothing was audited; the card then says so.
     """
     ledger = built.ledger
@@ -85,7 +85,7 @@ def card(
         sorted({origin.license for origin in built.origins}),
         built.data_files,
         built.digest,
-        found,
+        audit,
         weighted=built.is_weighted,
         beside=style.beside,
     )
@@ -99,32 +99,32 @@ def card(
         *recorded(built),
         _ledger(ledger),
         _sources(built),
-        _audited(found),
-        _limits(config, built, found),
-        training(found, sorted(built.data_files), _targets(config, built), target),
+        _audited(audit),
+        _limits(config, built, audit),
+        training(audit, sorted(built.data_files), _targets(config, built), target),
         _AGAIN,
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def pictures(found: Audit | None) -> dict[str, bytes]:
+def pictures(audit: Audit | None) -> dict[str, bytes]:
     """Returns {path in the dataset: SVG} of the charts in the card."""
     made = {}
-    for path, item in _charts(found):
+    for path, item in _charts(audit):
         data = histogram_picture(item) if isinstance(item, Histogram) else bars_picture(item)
         if data is not None:
             made[path] = data
     return made
 
 
-def _charts(found: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]:
-    if found is None or not found.samples:
+def _charts(audit: Audit | None) -> Iterator[tuple[str, Histogram | AuditTable]]:
+    if audit is None or not audit.samples:
         return
     names = {"tokens": "lengths", "turns": "turns", "calls": "calls"}
-    for histogram in found.histograms:
+    for histogram in audit.histograms:
         if histogram.key in names and any(histogram.counts):
             yield f"assets/{names[histogram.key]}.svg", histogram
-    for item in found.tables:
+    for item in audit.tables:
         if item.key == "patterns" and any(row[1] for row in item.rows):
             yield "assets/behaviour.svg", item
 
@@ -246,19 +246,19 @@ def _sources(built: BuildResult) -> str:
     return "\n".join(lines)
 
 
-def _audited(found: Audit | None) -> str:
+def _audited(audit: Audit | None) -> str:
     lines = ["## Audit", ""]
-    if found is None:
+    if audit is None:
         return "\n".join([*lines, "Nothing was audited."])
     findings = [
-        (_finding(item), item.count, item.samples, _GATES[item.gate]) for item in found.findings
+        (_finding(item), item.count, item.samples, _GATES[item.gate]) for item in audit.findings
     ]
     lines += (
         table(("found", "places", "samples", "what was done"), findings)
         if findings
         else ["No findings."]
     )
-    for path, item in _charts(found):
+    for path, item in _charts(audit):
         lines += ["", f"### {item.title}", ""]
         if isinstance(item, Histogram):
             lines += [f"![{description(item)}]({path})", ""]
@@ -266,7 +266,7 @@ def _audited(found: Audit | None) -> str:
         else:
             lines += [f"![{item.title}: the shares in the table below]({path})", ""]
             lines += table(item.columns, [_shares(item, row) for row in item.rows])
-    for item in found.tables:
+    for item in audit.tables:
         if item.key in ("lengths", "languages", "tools") and item.rows:
             lines += ["", f"### {item.title}", ""]
             lines += table(item.columns, [_named(item, row) for row in item.rows[:SHOWN]])
@@ -300,8 +300,8 @@ def _targets(config: Config, built: BuildResult) -> Targets:
     return targets[config.normalize.unit]
 
 
-def _limits(config: Config, built: BuildResult, found: Audit | None) -> str:
-    limits = [config.audit.scrub.summary, *_left(found), *parity(config.normalize.unit, found)]
+def _limits(config: Config, built: BuildResult, audit: Audit | None) -> str:
+    limits = [config.audit.scrub.summary, *_left(audit), *parity(config.normalize.unit, audit)]
     inferred = built.tools_sources["inferred"] + built.tools_sources["mixed"]
     if inferred:
         limits.append(
@@ -328,10 +328,10 @@ def _limits(config: Config, built: BuildResult, found: Audit | None) -> str:
     return "\n".join(["## Limits", "", *(f"- {item}" for item in limits)])
 
 
-def _left(found: Audit | None) -> Iterator[str]:
+def _left(audit: Audit | None) -> Iterator[str]:
     """Yields sentences on the findings of the audit that are still in the dataset."""
     left: Counter[str] = Counter()
-    for item in found.findings if found is not None else ():
+    for item in audit.findings if audit is not None else ():
         if item.gate is GateAction.report:
             left[item.audit] += item.count
             if item.code == "near_duplicate":

@@ -52,9 +52,9 @@ def context(built: BuildResult) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def parity(unit: Unit, found: Audit | None) -> Iterator[str]:
+def parity(unit: Unit, audit: Audit | None) -> Iterator[str]:
     """Yields a sentence on the trained turns in parity with inference, if they were counted."""
-    counts = found.facts.parity if found is not None else {}
+    counts = audit.facts.parity if audit is not None else {}
     shares = [
         f"{number(count.in_parity)} of {number(count.trained)} trained turns in {mode} mode"
         for mode, count in counts.items()
@@ -85,12 +85,12 @@ def recorded(built: BuildResult) -> Iterator[str]:
     )
 
 
-def trained(found: Audit | None) -> Iterator[tuple[str, str]]:
+def trained(audit: Audit | None) -> Iterator[tuple[str, str]]:
     """Yields table rows with the share of the trained text, and the turns in parity."""
-    if found is None or found.facts.trained is None:
+    if audit is None or audit.facts.trained is None:
         return
-    yield "text that is trained", f"{found.facts.trained:.1%} (the rest is context)"
-    for mode, count in found.facts.parity.items():
+    yield "text that is trained", f"{audit.facts.trained:.1%} (the rest is context)"
+    for mode, count in audit.facts.parity.items():
         title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"
 

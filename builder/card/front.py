@@ -85,7 +85,7 @@ def front_matter(
     licenses: Sequence[str],
     data_files: Mapping[str, Sequence[str]],
     digest: str,
-    found: Audit | None,
+    audit: Audit | None,
     *,
     weighted: bool = False,
     beside: bool = False,
@@ -93,7 +93,7 @@ def front_matter(
     """Returns the contents of the front matter. `licenses` are in the wording of the inputs."""
     front: dict[str, object] = {"pretty_name": shorten(escape_invisible(name), 80) or "dataset"}
     front.update(licensing(licenses))
-    known = languages(found)
+    known = languages(audit)
     if known:
         front["language"] = known
     front["task_categories"] = ["text-generation"]
@@ -169,16 +169,16 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:80]
 
 
-def languages(found: Audit | None) -> list[str]:
+def languages(audit: Audit | None) -> list[str]:
     """Returns ISO codes of the languages of the first queries, most frequent first.
 
     Returns none unless the audit determined the language of half of the samples. Each language
     needs LEAST_SAMPLES samples and a share of LEAST_SHARE.
     """
-    if found is None:
+    if audit is None:
         return []
-    known = {_CODES[name]: n for name, n in found.facts.languages.items() if name in _CODES}
-    if sum(known.values()) * 2 < found.samples:
+    known = {_CODES[name]: n for name, n in audit.facts.languages.items() if name in _CODES}
+    if sum(known.values()) * 2 < audit.samples:
         return []
-    least = max(LEAST_SAMPLES, LEAST_SHARE * found.samples)
+    least = max(LEAST_SAMPLES, LEAST_SHARE * audit.samples)
     return [key for key in sorted(known, key=lambda key: (-known[key], key)) if known[key] >= least]

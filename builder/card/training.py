@@ -28,13 +28,13 @@ rows = datasets.load_dataset("OWNER/NAME")  # or the path of this folder
 UNABLE = "none: it would train turns that are context only, or another text"
 
 
-def training(found: Audit | None, splits: Sequence[str], targets: Targets, target: Target) -> str:
+def training(audit: Audit | None, splits: Sequence[str], targets: Targets, target: Target) -> str:
     """Returns the section on loading, without configurations if the dataset is empty."""
-    if found is None or not found.samples:
+    if audit is None or not audit.samples:
         return LOADS
     style = target.style
     known = replace(
-        found.facts.training,
+        audit.facts.training,
         targets=targets,
         hybrid=style.thoughts is Thoughts.hybrid,
         model=target.model,

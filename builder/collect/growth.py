@@ -72,15 +72,15 @@ def _begins_with(newer: Path, older: Path) -> bool:
 
 def _lines(path: Path) -> Counter[bytes]:
     """Returns how often each line of JSON occurs; nothing if a line is not JSON."""
-    found: Counter[bytes] = Counter()
+    lines: Counter[bytes] = Counter()
     for line in path.read_bytes().splitlines():
         if line.strip():
             try:
                 loads(line)
             except JsonFault:
                 return Counter()
-            found[line] += 1
-    return found
+            lines[line] += 1
+    return lines
 
 
 def _is_sqlite(path: Path) -> bool:

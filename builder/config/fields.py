@@ -55,21 +55,21 @@ class FieldReader:
     def _build(self, kind: type, value: Mapping[Any, object], key: str) -> object:
         """Returns a `kind` from the values of its keys, or REFUSED."""
         hints = get_type_hints(kind)
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for item in filter(is_key, fields(kind)):
             if is_inline(item):
-                found[item.name] = self._build(hints[item.name], value, key)
+                values[item.name] = self._build(hints[item.name], value, key)
                 continue
             name = key_of(item)
             path = f"{key}.{name}" if key else name
             if name in value:
-                found[item.name] = self._value(
+                values[item.name] = self._value(
                     hints[item.name], value[name], path, minimum_of(item)
                 )
             elif item.default is MISSING and item.default_factory is MISSING:
                 self.faults.append(f"{path}: is missing")
-                found[item.name] = REFUSED
-        return REFUSED if REFUSED in found.values() else kind(**found)
+                values[item.name] = REFUSED
+        return REFUSED if REFUSED in values.values() else kind(**values)
 
     def _value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
         """Returns the value of a field of type `kind`, or REFUSED."""
@@ -129,13 +129,13 @@ class FieldReader:
             return REFUSED if one is REFUSED else (one,)
         if not isinstance(value, list):
             return self._refuse(key, "a list", value)
-        found = [self._value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
-        if REFUSED in found:
+        items = [self._value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
+        if REFUSED in items:
             return REFUSED
-        if get_origin(kind) is Literal and len(set(found)) < len(found):
+        if get_origin(kind) is Literal and len(set(items)) < len(items):
             self.faults.append(f"{key}: a name occurs twice: {', '.join(value)}")
             return REFUSED
-        return tuple(found)
+        return tuple(items)
 
     def _mapping(self, kinds: tuple[Any, ...], value: object, key: str) -> object:
         """Returns a mapping, or REFUSED; its keys are the choices of a Literal, or any text."""
@@ -144,14 +144,14 @@ class FieldReader:
         if not isinstance(value, dict):
             return self._refuse(key, "a mapping of keys", value)
         names = get_args(kinds[0])
-        found: dict[str, object] = {}
+        mapping: dict[str, object] = {}
         for name, item in value.items():
             path = f"{key}.{name}"
             if not isinstance(name, str) or (names and name not in names):
                 self.faults.append(f"{path}: unknown key{nearest(str(name), names)}")
             elif item is not None:
-                found[name] = self._value(kinds[1], item, path)
-        return REFUSED if REFUSED in found.values() else found
+                mapping[name] = self._value(kinds[1], item, path)
+        return REFUSED if REFUSED in mapping.values() else mapping
 
     def _refuse(self, key: str, expected: str, value: object, hint: str = "") -> object:
         text = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)
@@ -162,10 +162,10 @@ class FieldReader:
 def keys_of(kind: type) -> dict[str, Field[Any]]:
     """Returns the keys of a section, including those of inlined dataclasses."""
     hints = get_type_hints(kind)
-    found: dict[str, Field[Any]] = {}
+    keys: dict[str, Field[Any]] = {}
     for item in filter(is_key, fields(kind)):
-        found.update(keys_of(hints[item.name]) if is_inline(item) else {key_of(item): item})
-    return found
+        keys.update(keys_of(hints[item.name]) if is_inline(item) else {key_of(item): item})
+    return keys
 
 
 def places_of_keys(kind: type) -> dict[str, str]:
@@ -184,14 +184,14 @@ def plain(value: object) -> Json:
     if isinstance(value, UserPath):
         return value.published
     if is_dataclass(value) and not isinstance(value, type):
-        found: dict[str, Json] = {}
+        values: dict[str, Json] = {}
         for item in filter(is_key, fields(value)):
             inner = plain(getattr(value, item.name))
             if is_inline(item):
-                found.update(cast("dict[str, Json]", inner))
+                values.update(cast("dict[str, Json]", inner))
             else:
-                found[key_of(item)] = inner
-        return found
+                values[key_of(item)] = inner
+        return values
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     if isinstance(value, Mapping):

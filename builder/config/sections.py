@@ -198,18 +198,18 @@ def override(
 
 def _chosen(known: Sequence[InputSection], paths: Sequence[str]) -> tuple[InputSection, ...]:
     """Returns the inputs at these paths, with the options of the known ones. Raises UsageError."""
-    found: list[InputSection] = []
+    chosen: list[InputSection] = []
     used: set[int] = set()
     unknown: list[str] = []
     for path in map(UserPath, paths):
         matches = [at for at, item in enumerate(known) if _contains(item.path, path)]
         if not matches:
             unknown.append(path.written)
-            found.append(InputSection(path))
+            chosen.append(InputSection(path))
             continue
         nearest_to_it = max(matches, key=lambda at: len(str(known[at].path.located)))
         used.add(nearest_to_it)
-        found.append(replace(known[nearest_to_it], path=path))
+        chosen.append(replace(known[nearest_to_it], path=path))
     for at, item in enumerate(known):
         given = [key for key in _OF_INPUTS if getattr(item, key) != _OF_INPUTS[key]]
         if unknown and at not in used and given:
@@ -217,7 +217,7 @@ def _chosen(known: Sequence[InputSection], paths: Sequence[str]) -> tuple[InputS
                 f"inputs[{at}].{given[0]}: would apply to none of the inputs on the command line"
                 f" ({', '.join(unknown)}): name {item.path.written!r}, or name no input"
             )
-    return tuple(found)
+    return tuple(chosen)
 
 
 _OF_INPUTS = {

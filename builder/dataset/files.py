@@ -90,10 +90,10 @@ def data_files(folder: Path) -> list[Path]:
 
     JSON documents are data only if there is no other data file; a review never is.
     """
-    found = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
-    found = [path for path in found if not path.name.endswith(REVIEW_SUFFIX)]
-    return [path for path in found if path.name.endswith(DATA_SUFFIXES)] or [
-        path for path in found if path.suffix == ".json" and path.name not in _DESCRIPTIONS
+    paths = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
+    paths = [path for path in paths if not path.name.endswith(REVIEW_SUFFIX)]
+    return [path for path in paths if path.name.endswith(DATA_SUFFIXES)] or [
+        path for path in paths if path.suffix == ".json" and path.name not in _DESCRIPTIONS
     ]
 
 

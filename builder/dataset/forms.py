@@ -80,13 +80,13 @@ def read_any(
 
     For `encoded_tools` see `read_sample`; `reader` is the one that recognised the row's file.
     """
-    found = read_sample(value)
+    sample = read_sample(value)
     row = as_dict(value)
-    if isinstance(found, Sample) and (style.beside or not found.thoughts):
+    if isinstance(sample, Sample) and (style.beside or not sample.thoughts):
         if not encoded_tools and is_encoded(row.get("tools")):
-            return _flat_reading(found, "messages-str", row)
-        inside = _tools_in_system(found, style)
-        return RowReading(found) if inside is None else RowReading(inside, "tools-in-system")
+            return _flat_reading(sample, "messages-str", row)
+        inside = _tools_in_system(sample, style)
+        return RowReading(sample) if inside is None else RowReading(inside, "tools-in-system")
     if "prompt" in row and "completion" in row:
         return _completion(row, style)
     text = row.get("text")
@@ -94,9 +94,9 @@ def read_any(
         return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text", style)
     if reader is not None and (reader != CHAT or _is_structured(row)):
         return _converted(row, reader, reader, style)
-    if isinstance(found, Sample):
+    if isinstance(sample, Sample):
         return _converted(row, CHAT, CHAT, style)
-    return no_sample(*found)
+    return no_sample(*sample)
 
 
 def no_sample(
@@ -194,12 +194,12 @@ def _tools_in_system(sample: Sample, style: Style) -> Sample | None:
     first = () if system is None else (("system", system),)
     weights = sample.weights and sample.weights[1 - len(first) :]
     thoughts = sample.thoughts and sample.thoughts[1 - len(first) :]
-    found = Sample.written((*first, *sample.messages[1:]), tools, weights, thoughts)
+    moved = Sample.written((*first, *sample.messages[1:]), tools, weights, thoughts)
     try:
-        same = render_sample(found, style).text == render_sample(sample, style).text
+        same = render_sample(moved, style).text == render_sample(sample, style).text
     except ValueError:  # lone surrogates: the verifier reports them
         return None
-    return found if same else None
+    return moved if same else None
 
 
 def _completion(row: dict[str, Json], style: Style) -> RowReading:
@@ -216,9 +216,9 @@ def _completion(row: dict[str, Json], style: Style) -> RowReading:
     messages: list[Json] = [_weighed(item, 0) if weighted else item for item in before]
     messages += [_weighed(as_dict(item), 1) if weighted else item for item in completion]
     whole: dict[str, Json] = {"messages": messages, "tools": row.get("tools")}
-    found = read_sample(whole)
-    if isinstance(found, Sample) and (style.beside or not found.thoughts):
-        return _flat_reading(found, "prompt-completion", whole)
+    sample = read_sample(whole)
+    if isinstance(sample, Sample) and (style.beside or not sample.thoughts):
+        return _flat_reading(sample, "prompt-completion", whole)
     return _converted(whole, CHAT, "prompt-completion", style)
 
 

@@ -74,9 +74,9 @@ def _preferences(value: Json) -> tuple[Preference, ...]:
 
 def _preference(value: Json) -> Preference:
     """Returns the pair; one without a reason if any of its values is of another type."""
-    found = read_keys(Preference, value)
-    is_whole = isinstance(value, dict) and not any(wrong_keys(found, value))
-    return found if is_whole else Preference()
+    preference = read_keys(Preference, value)
+    is_whole = isinstance(value, dict) and not any(wrong_keys(preference, value))
+    return preference if is_whole else Preference()
 
 
 def _models(value: Json) -> tuple[str | None, ...]:

@@ -66,10 +66,10 @@ def read_review(path: Path) -> Review:
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
-        found = _decision(line)
-        if isinstance(found, str):
-            raise UsageError(f"review {str(path)!r}: line {number}: {found}")
-        sample, decision = found
+        read = _decision(line)
+        if isinstance(read, str):
+            raise UsageError(f"review {str(path)!r}: line {number}: {read}")
+        sample, decision = read
         if sample in decisions:
             raise UsageError(f"review {str(path)!r}: line {number}: decides on {sample!r} twice")
         decisions[sample] = decision

@@ -88,8 +88,8 @@ class DatasetRow:
             return read_any(
                 self.decoded, encoded_tools=encoded_tools, reader=self.reader, style=self.style
             )
-        found = read_sample(self.decoded, encoded_tools=encoded_tools)
-        return RowReading(found) if isinstance(found, Sample) else no_sample(*found)
+        sample = read_sample(self.decoded, encoded_tools=encoded_tools)
+        return RowReading(sample) if isinstance(sample, Sample) else no_sample(*sample)
 
     @cached_property
     def converted(self) -> dict[str, Json] | None:

@@ -109,9 +109,9 @@ class LineIndex:
             step = bisect_right(self._numbers, number) - 1
         if step < 0:
             return None
-        for row, (found, _) in enumerate(self.lines(step * STEP), start=step * STEP):
-            if found >= number:
-                return row if found == number else None
+        for row, (line, _) in enumerate(self.lines(step * STEP), start=step * STEP):
+            if line >= number:
+                return row if line == number else None
         return None
 
 

@@ -59,22 +59,22 @@ def load(root: Path, written: dict[str, SplitRows], variant: Variant, target: Ta
     """Loads the folder as trainers do, and compares the text of each row with the proven one."""
     import datasets  # noqa: PLC0415 - two seconds of import
 
-    found = Loaded()
+    loaded_rows = Loaded()
     with quiet_datasets(), tempfile.TemporaryDirectory(dir=root.parent) as cache:
         try:
             splits = datasets.load_dataset(str(root), cache_dir=cache)
             for split, rows in written.items():
-                _compare(split, rows, splits[split], variant, target, found)
+                _compare(split, rows, splits[split], variant, target, loaded_rows)
         except Exception as error:  # any exception of the loader means that the files are at fault
-            found.failure = f"it cannot be loaded: {reason(error)}"
-    return found
+            loaded_rows.failure = f"it cannot be loaded: {reason(error)}"
+    return loaded_rows
 
 
 def _compare(
-    split: str, rows: SplitRows, loaded: Any, variant: Variant, target: Target, found: Loaded
+    split: str, rows: SplitRows, loaded: Any, variant: Variant, target: Target, result: Loaded
 ) -> None:
     if len(loaded) != len(rows.digests):
-        found.failure = f"{split}: {len(loaded)} of {len(rows.digests)} rows are loaded"
+        result.failure = f"{split}: {len(loaded)} of {len(rows.digests)} rows are loaded"
         return
     _ = target.tokenizer  # if it cannot be loaded, that is no fault of a row
     for number, row in enumerate(loaded):
@@ -85,22 +85,22 @@ def _compare(
         except Exception as error:  # any exception of a template is a fault of the row
             fault = f"the loaded row does not render: {reason(error)}"
         if fault:
-            found.changed.setdefault(rows.samples[number], f"{split} row {number + 1}: {fault}")
+            result.changed.setdefault(rows.samples[number], f"{split} row {number + 1}: {fault}")
         else:
-            found.equal += 1
+            result.equal += 1
 
 
 def to_leave_out(
-    found: Loaded, written: dict[str, SplitRows], loads_only: Callable[[Sequence[int]], bool]
+    result: Loaded, written: dict[str, SplitRows], loads_only: Callable[[Sequence[int]], bool]
 ) -> dict[int, str]:
     """Returns {number of a sample to leave out: why}; {} if no sample is to blame.
 
     `loads_only` says whether an export of just these samples can be loaded: with it the samples are
     found at which the loader fails as a whole.
     """
-    if not found.failure:
-        return found.changed
+    if not result.failure:
+        return result.changed
     numbers = sorted({number for rows in written.values() for number in rows.samples})
     if not any(loads_only([number]) for number in {numbers[0], numbers[-1]}):
         return {}  # the loader itself fails
-    return dict.fromkeys(culprits(numbers, loads_only), found.failure)
+    return dict.fromkeys(culprits(numbers, loads_only), result.failure)

@@ -119,8 +119,8 @@ def is_export(folder: Path) -> bool:
 def _most(variant: Variant, exported: Exported, target: Target) -> Targets | None:
     """Returns the targets of most samples, or None if no trainer can train just these."""
     able = (kind for kind in UNIFORM if variant.able_trainers(kind, target))
-    found = max(able, key=lambda kind: exported.apart[kind], default=None)
-    return found if found and 2 * exported.apart[found] >= exported.written else None
+    most = max(able, key=lambda kind: exported.apart[kind], default=None)
+    return most if most and 2 * exported.apart[most] >= exported.written else None
 
 
 def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:

@@ -57,17 +57,17 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     def cleaned(text: str) -> str:
         return clean(text, counts)
 
-    def broken(text: str, found: list[str]) -> str:
+    def broken(text: str, markers: list[str]) -> str:
         text = cleaned(text)
         broken_text, n = break_tokens(text, pattern)
         if n:
-            found.extend(pattern.findall(text))
+            markers.extend(pattern.findall(text))
         return broken_text
 
     def defined(tool: Json) -> Json:
         text = dumps(tool) if are_plain(options.added_tokens) else ""
         same = text and text.isascii() and not pattern.search(text)
-        return tool if same else map_strings(tool, partial(broken, found=in_context))
+        return tool if same else map_strings(tool, partial(broken, markers=in_context))
 
     def called(call: DraftCall) -> DraftCall:
         name, arguments, text = cleaned(call.name), call.arguments, dumps(call.arguments)
@@ -79,14 +79,14 @@ def characters(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
     def written(block: Block) -> Block:
         is_target = block.role == "assistant" and block.untrained is None
-        found = in_trained if is_target else in_context
-        texts = tuple(broken(text, found) for text in block.texts)
-        thoughts = tuple(broken(text, found) for text in block.reasoning)
+        markers = in_trained if is_target else in_context
+        texts = tuple(broken(text, markers) for text in block.texts)
+        thoughts = tuple(broken(text, markers) for text in block.reasoning)
         if not block.calls and texts == block.texts and thoughts == block.reasoning:
             return block
         calls = tuple(map(called, block.calls))
         for call in calls:
-            found.extend(pattern.findall(call.written))
+            markers.extend(pattern.findall(call.written))
         return replace(block, texts=texts, reasoning=thoughts, calls=calls)
 
     try:

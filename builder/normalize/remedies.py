@@ -34,9 +34,9 @@ def _changed(option: str, options: NormalizeOptions) -> NormalizeOptions | None:
     """Returns the options with this one set; None if it is not one of the normaliser's."""
     if option == ALLOW_EVAL:
         return replace(options, allow_eval=True)
-    found = [_SETTING.fullmatch(part) for part in option.split(JOINED)]
-    settings: dict[str, Any] = {item[1]: item[2] for item in found if item is not None}
-    return replace(options, **settings) if None not in found else None
+    parsed = [_SETTING.fullmatch(part) for part in option.split(JOINED)]
+    settings: dict[str, Any] = {item[1]: item[2] for item in parsed if item is not None}
+    return replace(options, **settings) if None not in parsed else None
 
 
 def recovery(ledger: Ledger, code: str) -> tuple[int, str]:

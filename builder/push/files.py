@@ -58,7 +58,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def listed_files(folder: Path, manifest: Manifest) -> tuple[list[PushFile], list[str]]:
     """Returns (files in the manifest, in its order; how the folder differs from the manifest)."""
-    found: dict[str, PushFile] = {}
+    files: dict[str, PushFile] = {}
     faults: list[str] = []
     for entry in manifest.files:
         path = entry.path
@@ -72,15 +72,15 @@ def listed_files(folder: Path, manifest: Manifest) -> tuple[list[PushFile], list
             continue
         if item.size != entry.bytes or item.sha256 != entry.sha256:
             faults.append(f"{path}: differs from the manifest")
-        found[path] = item
-    if not found:
+        files[path] = item
+    if not files:
         faults.append(f"{MANIFEST}: lists no files")
     faults += [
         f"{path}: not listed in the manifest"
         for path in _present(folder)
-        if path not in found and path != MANIFEST
+        if path not in files and path != MANIFEST
     ]
-    return list(found.values()), faults
+    return list(files.values()), faults
 
 
 def _is_below(folder: Path, path: str) -> bool:
@@ -96,13 +96,13 @@ def _is_below(folder: Path, path: str) -> bool:
 
 def _present(folder: Path) -> list[str]:
     """Returns every file below the folder, except the state that `build` keeps for resuming."""
-    found = []
+    paths = []
     for place, folders, names in os.walk(folder):
         here = Path(place)
         if here == folder and STATE in folders:
             folders.remove(STATE)
-        found += [(here / name).relative_to(folder).as_posix() for name in names]
-    return sorted(found)
+        paths += [(here / name).relative_to(folder).as_posix() for name in names]
+    return sorted(paths)
 
 
 def _read(path: Path, name: str) -> PushFile:

@@ -64,7 +64,7 @@ def refusals(
         left = [item for item in findings if item.audit == audit and item.is_left]
         if left:
             by_design = all(manifest.leaves_by_design(audit, item.code) for item in left)
-            found = [
+            open_findings = [
                 f"{_short(item.code)} {counted(item.count, 'time')} in"
                 f" {counted(item.samples, 'sample')}"
                 for item in left
@@ -72,7 +72,7 @@ def refusals(
             remedy = f"build with {AUDIT_OPTIONS[audit]}"
             if by_design:
                 remedy = SECRETS_LEFT.replace("`", "").removesuffix(".") + ", or allow them"
-            yield GateRefusal(audit, f"{_some(found)}; {remedy}")
+            yield GateRefusal(audit, f"{_some(open_findings)}; {remedy}")
     if not public:
         return
     runs = _benchmarks(folder)

@@ -99,8 +99,8 @@ def _asked_wait(response: Any) -> float | None:
     after = str(response.headers.get("Retry-After") or "").strip()
     if not after.isdecimal():
         limit = str(response.headers.get("RateLimit") or "")
-        found = re.search(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*(\d+)", limit)
-        after = found[1] if found and response.status_code == 429 else ""
+        wait = re.search(r";\s*r\s*=\s*0\s*;\s*t\s*=\s*(\d+)", limit)
+        after = wait[1] if wait and response.status_code == 429 else ""
     return float(after) if after else None
 
 

@@ -45,12 +45,12 @@ def breaks_json(name: str) -> bool:
     return _BREAKS_JSON.search(name) is not None
 
 
-def read_call(found: CallText, content: str, _: Signatures | None = None) -> Call:
+def read_call(match: CallText, content: str, _: Signatures | None = None) -> Call:
     """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
-    inner, at = found.inner, found.inner_at
-    if content[found.start : found.end] != f"<tool_call>\n{inner}\n</tool_call>":
+    inner, at = match.inner, match.inner_at
+    if content[match.start : match.end] != f"<tool_call>\n{inner}\n</tool_call>":
         detail = "no newline after <tool_call> or before </tool_call>"
-        raise ParseFault("calls", detail, found.start)
+        raise ParseFault("calls", detail, match.start)
     try:
         value = loads(inner)
     except JsonFault as fault:

@@ -134,20 +134,20 @@ def split_answer(
     text = body
     calls: list[Call] = []
     dialect, gap = style.dialect, style.before_call
-    for found in dialect.find(content, end):
-        between = content[end : found.start]
+    for match in dialect.find(content, end):
+        between = content[end : match.start]
         if not calls:
             text = between.removesuffix(gap)
             if between and between == text:
                 what = "newline" if gap == "\n" else "empty line"
                 detail = f"no {what} between the text and the first <tool_call>"
-                raise ParseFault("calls", detail, found.start)
+                raise ParseFault("calls", detail, match.start)
             _no_markup(text, end)
         elif between != style.between_calls:
             what = "one newline" if style.between_calls == "\n" else repr(style.between_calls)
             raise ParseFault("calls", f"calls are not joined by {what}", end)
-        calls.append(dialect.read(found, content, known or {}))
-        end = found.end
+        calls.append(dialect.read(match, content, known or {}))
+        end = match.end
     if not calls:
         _no_markup(text, end)
     elif end < len(content):
@@ -157,8 +157,8 @@ def split_answer(
 
 def _no_markup(text: str, at: int) -> None:
     """Raises ParseFault if the text, which starts at offset `at`, contains tags of calls."""
-    if found := re.search("</?tool_call>", text):
-        raise ParseFault("calls", "<tool_call> markup without a call", at + found.start())
+    if markup := re.search("</?tool_call>", text):
+        raise ParseFault("calls", "<tool_call> markup without a call", at + markup.start())
 
 
 def leading_thought(content: str) -> tuple[str, str]:

@@ -135,10 +135,10 @@ def _gaps(render: Render, dialect: Dialect, markers: Markers) -> tuple[str, str]
 def _edges(render: Render, markers: Markers) -> tuple[str, str]:
     tool = {"role": "tool", "content": "RESULT"}
     text = render([USER, _called("", {}), tool, PLAIN], [TOOL])
-    before, found, after = text.partition("<tool_response>\nRESULT\n</tool_response>")
+    before, separator, after = text.partition("<tool_response>\nRESULT\n</tool_response>")
     lead = before.rpartition(markers.header("user"))[2]
     tail = after.partition(markers.end)[0]
-    if not found or lead.strip() or tail.strip():
+    if not separator or lead.strip() or tail.strip():
         raise UnsupportedTemplate("its tool responses are not <tool_response> in a user turn")
     return lead, tail
 
@@ -189,8 +189,8 @@ def _system(render: Render, style: Style, known: Sequence[ToolsText]) -> Style:
                 style, tools=tools, preface=preface, default_system=bare, tools_lead=lead
             )
     definition = "\n" + dumps(TOOL)
-    begin, found, end = both.partition(definition)
-    if not found or "SYSTEM" not in begin + end:
+    begin, separator, end = both.partition(definition)
+    if not separator or "SYSTEM" not in begin + end:
         raise UnsupportedTemplate("its tools block has no line of JSON for each definition")
     first = "SYSTEM" in end
     if first:

@@ -48,24 +48,24 @@ def with_template(
     name: str, chat_template: str | None, options: Mapping[str, Json] | None = None
 ) -> str:
     """Returns the name of a target with another chat template, and options if it names none."""
-    found = reference(name)
+    target = reference(name)
     if chat_template is not None:
-        found = replace(found, chat_template=chat_template)
-    if options and not found.options:
-        found = replace(found, options=options)
-    return str(found)
+        target = replace(target, chat_template=chat_template)
+    if options and not target.options:
+        target = replace(target, options=options)
+    return str(target)
 
 
 def absolute(text: str) -> str:
     """Returns the same name with absolute paths."""
-    found = reference(text)
+    target = reference(text)
 
     def located(path: str) -> str:
         place = Path(path).expanduser()
         return str(place.absolute()) if place.exists() and path != EMBEDDED else path
 
-    template = found.chat_template and located(found.chat_template)
-    return str(replace(found, tokenizer=located(found.tokenizer), chat_template=template))
+    template = target.chat_template and located(target.chat_template)
+    return str(replace(target, tokenizer=located(target.tokenizer), chat_template=template))
 
 
 def _value(text: str) -> Json:

@@ -42,11 +42,13 @@ def template_text(wanted: str, texts: Iterable[str]) -> str:
         return _read(path)
     if not _HASH.fullmatch(wanted):
         raise UsageError(f"chat template {wanted!r}: no such file, and not a sha256")
-    found = {_sha256(text): text for text in (*texts, *_installed()) if _is(text, wanted)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise UsageError(f"chat template {wanted!r}: {len(found)} texts have a hash that begins so")
+    by_digest = {_sha256(text): text for text in (*texts, *_installed()) if _is(text, wanted)}
+    if len(by_digest) == 1:
+        return next(iter(by_digest.values()))
+    if by_digest:
+        raise UsageError(
+            f"chat template {wanted!r}: {len(by_digest)} texts have a hash that begins so"
+        )
     known = [item.name for digest, item in TEMPLATES.items() if digest.startswith(wanted)]
     what = f"the text of {known[0]}" if len(known) == 1 else "no known text"
     raise UsageError(

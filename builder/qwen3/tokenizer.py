@@ -227,22 +227,22 @@ def load(name: str = EMBEDDED) -> Target:
     embedded one is loaded on first use. Raises UsageError if it cannot be found or reached, or if
     its chat template is missing or not one of a target.
     """
-    found = reference(name)
-    if found == Reference():
+    target = reference(name)
+    if target == Reference():
         return _embedded()
-    folder = Path(found.tokenizer).expanduser()
-    if found.tokenizer == EMBEDDED:
+    folder = Path(target.tokenizer).expanduser()
+    if target.tokenizer == EMBEDDED:
         with as_file(_ASSETS) as assets:
-            return _load(name, found, assets)
+            return _load(name, target, assets)
     if folder.is_dir():
         if not (folder / "tokenizer.json").is_file():
             # Without it, transformers returns a tokenizer with an empty vocabulary.
-            raise UsageError(f"tokenizer {found.tokenizer!r}: the folder has no tokenizer.json")
-        return _load(name, found, folder)
-    is_path = found.tokenizer.startswith((".", "/", "~")) or "\\" in found.tokenizer
-    if is_path or found.tokenizer.count("/") > 1:
-        raise UsageError(f"tokenizer {found.tokenizer!r}: no such folder")
-    return _load(name, found, _fetch(found.tokenizer))
+            raise UsageError(f"tokenizer {target.tokenizer!r}: the folder has no tokenizer.json")
+        return _load(name, target, folder)
+    is_path = target.tokenizer.startswith((".", "/", "~")) or "\\" in target.tokenizer
+    if is_path or target.tokenizer.count("/") > 1:
+        raise UsageError(f"tokenizer {target.tokenizer!r}: no such folder")
+    return _load(name, target, _fetch(target.tokenizer))
 
 
 def _fetch(name: str) -> Path:

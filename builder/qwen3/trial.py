@@ -149,9 +149,9 @@ def _limit(seconds: int, memory: int) -> None:
             resource.setrlimit(kind, (least, most))
 
 
-def _end_without_memory(frame: FrameType, event: str, found: Any) -> Any:
+def _end_without_memory(frame: FrameType, event: str, argument: Any) -> Any:
     """Ends the process at a MemoryError; Jinja catches it when it evaluates constants."""
     frame.f_trace_lines = False
-    if event == "exception" and issubclass(found[0], MemoryError):
+    if event == "exception" and issubclass(argument[0], MemoryError):
         os._exit(_NO_MEMORY)
     return _end_without_memory

@@ -73,16 +73,16 @@ def find_calls(text: str, start: int = 0) -> Iterator[CallText]:
         start = closes.end()
 
 
-def _read(found: CallText, content: str, known: Signatures) -> Call:
+def _read(match: CallText, content: str, known: Signatures) -> Call:
     """Returns the call at a match of `find_calls`, its values typed by the tool's schema.
 
     Raises ParseFault (`calls`).
     """
-    inner, at = found.inner, found.inner_at
-    whole = content[found.start : found.end]
+    inner, at = match.inner, match.inner_at
+    whole = content[match.start : match.end]
     name, _, rest = inner.partition(">\n")
     if whole != f"{_BEGIN}{inner}{_END}" or not _NAME.fullmatch(name) or len(rest) == len(inner):
-        raise ParseFault("calls", "the tags of a call are not on lines of their own", found.start)
+        raise ParseFault("calls", "the tags of a call are not on lines of their own", match.start)
     properties = known.get(name, {})
     arguments: dict[str, Json] = {}
     end = 0
@@ -136,8 +136,8 @@ def _types(schema: Json) -> frozenset[str]:
         return frozenset(item.lower() for item in stated if isinstance(item, str))
     for key in ("anyOf", "oneOf"):
         if isinstance(options := schema.get(key), list):
-            found = [_types(option) for option in options]
-            return frozenset().union(*found) if all(found) else frozenset()
+            types = [_types(option) for option in options]
+            return frozenset().union(*types) if all(types) else frozenset()
     for key in ("enum", "const"):
         if key in schema:
             values = schema[key] if key == "enum" else [schema[key]]
@@ -226,8 +226,8 @@ def _stated_types(schema: Json) -> frozenset[str]:
         return _STRING
     stated, values = schema.get("type"), schema.get("enum")
     names = stated if isinstance(stated, list) else [stated]
-    found = {item.strip().lower() for item in names if isinstance(item, str)}
-    types = {_NAMES.get(name, name) for name in found}
+    stated_names = {item.strip().lower() for item in names if isinstance(item, str)}
+    types = {_NAMES.get(name, name) for name in stated_names}
     types.update(map(_kind, values if isinstance(values, list) else ()))
     for key in ("anyOf", "oneOf", "allOf"):
         parts = schema.get(key)
@@ -255,7 +255,7 @@ def _loss(
         reason = f"the name {name[:40]!r} cannot be written into <function=…>"
         return LostCall("xml_markup", reason, readable=False)
     properties: Properties = known.get(name, {})
-    found: LostCall | None = None
+    loss: LostCall | None = None
     for key, value in arguments.items():
         text = value if isinstance(value, str) else spelling(value)
         if not _KEY.fullmatch(key) or key != key.strip():
@@ -264,14 +264,14 @@ def _loss(
         if markup := _MARKUP.search(text):
             reason = f"{name}.{key}: the value contains {markup[0]}"
             return LostCall("xml_markup", reason, readable=False)
-        if found is not None:
+        if loss is not None:
             continue
         if text.startswith("\n") or text.endswith("\n"):
-            found = LostCall("xml_markup", f"{name}.{key}: the value begins or ends with a newline")
+            loss = LostCall("xml_markup", f"{name}.{key}: the value begins or ends with a newline")
         elif not _survives(value, text, properties.get(key)):
             reason = f"{name}.{key}: {text[:40]!r} does not read back as {_kind(value)}"
-            found = LostCall("xml_types", reason)
-    return found
+            loss = LostCall("xml_types", reason)
+    return loss
 
 
 def _survives(value: Json, text: str, schema: Json) -> bool:

@@ -88,9 +88,9 @@ def encode(
     except UnicodeEncodeError:  # lone surrogates: no tokenizer accepts them
         return known
     added = target.tokenizer.added_tokens_decoder
-    found = tuple(place for number, place in tokens if number in added)
+    places = tuple(place for number, place in tokens if number in added)
     numbered = tuple((at, number, place) for at, (number, place) in enumerate(tokens))
-    return replace(known, control=found, tokens=numbered, count=len(tokens))
+    return replace(known, control=places, tokens=numbered, count=len(tokens))
 
 
 def _ends(

@@ -92,9 +92,9 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
 
     `trained` is the share of the text that is trained, drawn below; None if it is not known.
     """
-    found = {str(row[0]): _number(row[1]) for row in table.rows}
+    counts = {str(row[0]): _number(row[1]) for row in table.rows}
     sizes = dict.fromkeys(_NAMES, 0.0)
-    for part, count in found.items():
+    for part, count in counts.items():
         name = _NAME_OF_PART.get(part, part)
         if name in sizes:
             sizes[name] += count

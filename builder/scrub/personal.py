@@ -134,12 +134,12 @@ def personal_in(texts: Sequence[str]) -> list[tuple[Hit, ...]]:
     No rule goes beyond a line, so only lines with a condition are searched.
     """
     joined = Joined(texts)
-    found: list[list[Hit]] = [[] for _ in texts]
+    hits_of: list[list[Hit]] = [[] for _ in texts]
     for number, start, end in joined.ranges(_LINES(joined.text)):
         text = texts[number]
         for finder in _MAY_HIT(text[start:end]):
-            found[number] += finder(text, start, end)
-    return [apart(hits) for hits in found]
+            hits_of[number] += finder(text, start, end)
+    return [apart(hits) for hits in hits_of]
 
 
 _MAIL_AT = re.compile(r"@[A-Za-z0-9](?<=[\w.+%-]@.)[A-Za-z0-9-]{0,62}\.")

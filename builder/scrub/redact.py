@@ -90,22 +90,22 @@ class Scrubber:
         changes: dict[str, int] = {}
         without_secrets = False
         if self.options.secrets in ("redact", "reject"):
-            known, found = _known(dialogue)
+            known, hits_of = _known(dialogue)
             without_secrets = not known
-            known, found = _not_made_up(dialogue, known, found)
+            known, hits_of = _not_made_up(dialogue, known, hits_of)
             if known and self.options.secrets == "reject":
                 return _rejected(dialogue, "secret", known)
             if known:
-                finder = _Finder(known, found)
+                finder = _Finder(known, hits_of)
                 dialogue, places = self._changed(dialogue, finder.hits, self.placeholder)
                 changes["secret_redacted"] = places
         if self.options.personal_data in ("pseudonymise", "reject"):
-            found = _personal(dialogue)
-            if found and self.options.personal_data == "reject":
-                return _rejected(dialogue, "personal_data", _data(found))
-            if found:
+            hits_of = _personal(dialogue)
+            if hits_of and self.options.personal_data == "reject":
+                return _rejected(dialogue, "personal_data", _data(hits_of))
+            if hits_of:
                 dialogue, places = self._changed(
-                    dialogue, lambda text, _: found.get(text, ()), self.pseudonym
+                    dialogue, lambda text, _: hits_of.get(text, ()), self.pseudonym
                 )
                 changes["pseudonymised"] = places
                 without_secrets = False  # in the texts as they are now
@@ -170,9 +170,9 @@ StandIn = Callable[[str, Hit], str]
 _SPACES = re.compile(r"[ ().-]+")
 
 
-def _rejected(dialogue: Dialogue, code: str, found: Mapping[str, str]) -> Scrubbed:
-    kinds = ", ".join(sorted(set(found.values())))
-    problem = Problem(code, "conversation", f"{len(found)} found: {kinds}", records=0)
+def _rejected(dialogue: Dialogue, code: str, kind_of: Mapping[str, str]) -> Scrubbed:
+    kinds = ", ".join(sorted(set(kind_of.values())))
+    problem = Problem(code, "conversation", f"{len(kind_of)} found: {kinds}", records=0)
     return Scrubbed(dialogue, problem=problem)
 
 
@@ -193,9 +193,9 @@ def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
     return {text: hits for text, hits in zip(texts, personal_in(texts), strict=True) if hits}
 
 
-def _data(found: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
+def _data(hits_of: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
     """Returns {datum: kind} of all hits."""
-    return {text[hit.start : hit.end]: hit.kind for text, hits in found.items() for hit in hits}
+    return {text[hit.start : hit.end]: hit.kind for text, hits in hits_of.items() for hit in hits}
 
 
 _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
@@ -205,14 +205,14 @@ _KEY_TEXT = re.compile(r"\\+[nr]|[^A-Za-z0-9+/=]")
 def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
     """Returns {secret: kind} of the secrets in the dialogue, in order, and {text: hits}."""
     known: dict[str, str] = {}
-    found: dict[str, tuple[Hit, ...]] = {}
+    hits_of: dict[str, tuple[Hit, ...]] = {}
     named = list(dialogue_strings(dialogue))
     texts = [text for _, text in named]
     for (name, text), hits in zip(named, secrets_in(texts), strict=True):
         if name and named_secret(name, text):
             known.setdefault(text, "secret")
         if hits:
-            found[text] = hits
+            hits_of[text] = hits
         for hit in hits:
             secret = text[hit.start : hit.end]
             if hit.certain or secret not in known:
@@ -220,10 +220,10 @@ def _known(dialogue: Dialogue) -> tuple[dict[str, str], dict[str, tuple[Hit, ...
     for text, hit in find_answers(dialogue):
         if MARK not in text[hit.start : hit.end]:
             known.setdefault(text[hit.start : hit.end], "secret")
-            found[text] = apart([*found.get(text, ()), hit])
+            hits_of[text] = apart([*hits_of.get(text, ()), hit])
     for secret in scanned_secrets(texts):
         known.setdefault(secret, "secret")
-    return known, found
+    return known, hits_of
 
 
 _GENERATOR = re.compile(
@@ -260,24 +260,24 @@ def _made_up(dialogue: Dialogue, known: Mapping[str, str]) -> set[str]:
 
 
 def _not_made_up(
-    dialogue: Dialogue, known: dict[str, str], found: dict[str, tuple[Hit, ...]]
+    dialogue: Dialogue, known: dict[str, str], hits_of: dict[str, tuple[Hit, ...]]
 ) -> tuple[dict[str, str], dict[str, tuple[Hit, ...]]]:
     """Returns the secrets and the hits without those of `_made_up`."""
     made_up = _made_up(dialogue, known)
     if not made_up:
-        return known, found
+        return known, hits_of
     return {secret: kind for secret, kind in known.items() if secret not in made_up}, {
         text: tuple(hit for hit in hits if text[hit.start : hit.end] not in made_up)
-        for text, hits in found.items()
+        for text, hits in hits_of.items()
     }
 
 
 class _Finder:
     """Finds secrets by the rules and, if they are long enough, by their known values."""
 
-    def __init__(self, known: dict[str, str], found: dict[str, tuple[Hit, ...]]) -> None:
+    def __init__(self, known: dict[str, str], hits_of: dict[str, tuple[Hit, ...]]) -> None:
         self.known = known
-        self._found = found
+        self._found = hits_of
         self._begins: dict[str, list[tuple[str, str]]] = {}
         for secret, kind in known.items():
             if len(secret) >= (16 if secret.isalpha() else MIN_KNOWN):  # never just a word

@@ -32,21 +32,21 @@ def dialogue_strings(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 def value_strings(value: Json, name: str = "") -> list[tuple[str, str]]:
     """Returns (name of the member or "", text) of the strings and keys of a JSON value."""
-    found: list[tuple[str, str]] = []
-    _collect(value, name, found)
-    return found
+    strings: list[tuple[str, str]] = []
+    _collect(value, name, strings)
+    return strings
 
 
-def _collect(value: Json, name: str, found: list[tuple[str, str]]) -> None:
+def _collect(value: Json, name: str, strings: list[tuple[str, str]]) -> None:
     if isinstance(value, str):
-        found.append((name, value))
+        strings.append((name, value))
     elif isinstance(value, list):
         for before, item in pairwise((None, *value)):
-            _collect(item, _name_in_list(before, name), found)
+            _collect(item, _name_in_list(before, name), strings)
     elif isinstance(value, dict):
         for key, item in value.items():
-            found.append(("", key))
-            _collect(item, _name_of(key, value, name), found)
+            strings.append(("", key))
+            _collect(item, _name_of(key, value, name), strings)
 
 
 _TYPED = ("text", "value", "input", "input_text", "content", "keys", "query", "string")

@@ -92,12 +92,12 @@ class SelectOptions:
     def unmet(self, values: Mapping[str, Json]) -> Iterator[str]:
         """Yields the fields of the conditions that a sample does not meet."""
         for name, condition in self.where.items():
-            found = (
+            actual = (
                 SampleMeta.read(values).every_model
                 if name in (MODEL, MODELS)
                 else [value_of(values, name)]
             )
-            if not all(map(condition.holds, found)):
+            if not all(map(condition.holds, actual)):
                 yield name
 
     def group(self, values: Mapping[str, Json]) -> str:

@@ -78,9 +78,9 @@ def peek_file(
     second = next(some, None) if value is not None else None
     if second is not None:
         begun = (first.removeprefix(BOM), value, exact)
-        found = [begun, *decoded_lines(chain([second], some))]
-        kept = [(line, item) for line, item, exact in found if exact and len(line) <= PEEK_BYTES]
-        return Peek("jsonl", tuple(item for _, item, _ in found)), kept
+        objects = [begun, *decoded_lines(chain([second], some))]
+        kept = [(line, item) for line, item, exact in objects if exact and len(line) <= PEEK_BYTES]
+        return Peek("jsonl", tuple(item for _, item, _ in objects)), kept
     some.close()
     problem: Problem | None = None
     if value is not None or text.lstrip()[:1] in (b"[", b"{"):
@@ -118,8 +118,8 @@ def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
 
 def glued(line: bytes) -> list[dict[str, Json] | list[Json]]:
     """Returns the objects of a line that is several of them without a separator, else []."""
-    found = (container(item)[0] for item in adjacent_objects(line.removeprefix(BOM)))
-    return [item for item in found if item is not None]
+    containers = (container(item)[0] for item in adjacent_objects(line.removeprefix(BOM)))
+    return [item for item in containers if item is not None]
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:

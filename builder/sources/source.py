@@ -176,11 +176,11 @@ class Source:
 
     def first(self, size: int) -> bytes:
         """Returns the first `size` bytes, decompressed, or as many as can be read; never raises."""
-        found = bytearray()
+        data = bytearray()
         with contextlib.suppress(*STREAM_ERRORS), self.open() as stream:
             for piece in pieces(stream, size, 1 << 14):
-                found += piece
-        return bytes(found)
+                data += piece
+        return bytes(data)
 
     def whole(self) -> bytes:
         """Returns the decompressed bytes, at most one over the limit. Raises as `open`."""
@@ -204,8 +204,8 @@ class Source:
             return Peek("folder")
         if self.table is not None:
             return peek_rows(self.table)
-        found, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
-        return found
+        peek, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
+        return peek
 
     def unwrap(self) -> bool:
         """Takes the list inside a document for its records; returns whether there is one.

@@ -91,17 +91,17 @@ def tables(source: Source) -> dict[str, frozenset[str]]:
     """Returns the columns of each table, by name; {} if the source is not a readable database."""
     if source.peek.kind != "sqlite":
         return {}
-    found: dict[str, frozenset[str]] = {}
+    columns: dict[str, frozenset[str]] = {}
     try:
         with open_sqlite(source) as connection:
             query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT ?"
             for (name,) in connection.execute(query, (MAX_TABLES,)).fetchall():
                 if isinstance(name, str):
                     info = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
-                    found[name] = frozenset(str(column) for (column,) in info)
+                    columns[name] = frozenset(str(column) for (column,) in info)
     except SQLITE_ERRORS:
         return {}
-    return found
+    return columns
 
 
 def rows(
@@ -112,28 +112,28 @@ def rows(
     names = [item[0] for item in cursor.description]
     watch = connection.watch if isinstance(connection, _Connection) else None
     for row in cursor:
-        found = {
+        row_values = {
             name: value
             for name, value in zip(names, row, strict=True)
             if not isinstance(value, bytes)
         }
         if watch is not None:
-            watch.see("row", found)
-        yield found
+            watch.see("row", row_values)
+        yield row_values
 
 
 def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
     """Returns the distinct texts in the first column of a query. Raises sqlite3.Error."""
-    found = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
-    return list(found)
+    texts = {row[0]: None for row in connection.execute(query) if isinstance(row[0], str)}
+    return list(texts)
 
 
 def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     """Returns the rows of a query; too many of them, or a fault, raise sqlite3.Error."""
-    found = list(islice(connection.execute(query), MAX_ITEMS + 1))
-    if len(found) > MAX_ITEMS:
+    rows = list(islice(connection.execute(query), MAX_ITEMS + 1))
+    if len(rows) > MAX_ITEMS:
         raise sqlite3.DataError(f"more than {MAX_ITEMS} rows")
-    return found
+    return rows
 
 
 def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
@@ -148,8 +148,8 @@ def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
     try:
         with open_sqlite(source) as connection:
             listed(connection, sessions)
-            found = dict(listed(connection, query))
-            return [found.get(name) or 0 for name in first_column(connection, sessions)]
+            size_of = dict(listed(connection, query))
+            return [size_of.get(name) or 0 for name in first_column(connection, sessions)]
     except SQLITE_ERRORS:
         return ()
 

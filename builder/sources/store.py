@@ -102,9 +102,9 @@ class Gone(UsageError):
 
 def is_url(spec: str) -> bool:
     """Returns whether it is the address of an object store, rather than of the Hub or a file."""
-    protocol, found, _ = spec.partition("://")
+    protocol, separator, _ = spec.partition("://")
     named = protocol.replace("+", "").replace("-", "").isalnum()
-    return bool(found) and named and len(protocol) > 1 and protocol != "hf"
+    return bool(separator) and named and len(protocol) > 1 and protocol != "hf"
 
 
 def local_path(spec: str) -> str:
@@ -183,17 +183,17 @@ def list_objects(spec: str) -> tuple[str, str, dict[str, StoredObject]]:
             plain = len(parts)  # the name contains pattern characters literally
         root = "/".join(parts[:plain])
         wanted = "/".join(parts[plain:])
-        found: dict[str, dict[str, Any]]
+        infos: dict[str, dict[str, Any]]
         if not wanted and system.isfile(root):
-            found = {root: system.info(root)}
+            infos = {root: system.info(root)}
             root, _, wanted = root.rpartition("/")
         else:
-            found = system.find(root, detail=True)
+            infos = system.find(root, detail=True)
     objects = {
         name.removeprefix(root).removeprefix("/"): StoredObject(
             system.unstrip_protocol(name), info.get("size") or 0, _state(info)
         )
-        for name, info in found.items()
+        for name, info in infos.items()
         if info.get("size") or not name.endswith("/")  # an empty one is a placeholder for a folder
     }
     if not objects:

@@ -193,15 +193,15 @@ def _row(
     *,
     exact: bool = False,
 ) -> dict[str, Json]:
-    found: dict[str, Json] = {}
+    cells: dict[str, Json] = {}
     for name, value in row.items():
         if name in json_columns:
-            found[name] = _parsed(value)
+            cells[name] = _parsed(value)
         elif exact or name in keeps:
-            found[name] = value
+            cells[name] = value
         elif value is not None:
-            found[name] = _plain(value)
-    return found
+            cells[name] = _plain(value)
+    return cells
 
 
 def _parsed(value: Any) -> Json:

@@ -60,18 +60,18 @@ def sizes(source: Source) -> Sequence[int]:
             if _directory_bytes(stream) > MAX_DIRECTORY_BYTES:
                 return ()
             with zipfile.ZipFile(stream) as archive:
-                found = archive.infolist()
+                infos = archive.infolist()
     except _ARCHIVE_ERRORS:
         return ()
-    return [info.file_size for info in _files(found)] if len(found) <= MAX_MEMBERS else ()
+    return [info.file_size for info in _files(infos)] if len(infos) <= MAX_MEMBERS else ()
 
 
 def member(source: Source, name: str) -> bytes | Problem | None:
     """Returns the first member of this name; None if there is none, or no readable directory."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
-            found = next((info for info in archive.infolist() if info.filename == name), None)
-            return _unpack(stream, found, source.max_record_bytes) if found is not None else None
+            member = next((info for info in archive.infolist() if info.filename == name), None)
+            return _unpack(stream, member, source.max_record_bytes) if member is not None else None
     except _ARCHIVE_ERRORS:
         return None
 
@@ -81,9 +81,9 @@ def first_fault(source: Source) -> str:
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             for info in _files(archive.infolist()):
-                found = _unpack(stream, info, source.max_record_bytes)
-                if isinstance(found, Problem):
-                    return f"its member {info.filename!r} cannot be read: {found.detail}"
+                data = _unpack(stream, info, source.max_record_bytes)
+                if isinstance(data, Problem):
+                    return f"its member {info.filename!r} cannot be read: {data.detail}"
     except _ARCHIVE_ERRORS as error:
         return f"its directory cannot be read: {str(error) or type(error).__name__}"
     return ""
@@ -98,13 +98,13 @@ def members(source: Source) -> Iterator[tuple[str, bytes | Problem]]:
     """
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
-            found = archive.infolist()
-            for info in source.items_of_chunk(_files(found)):
+            infos = archive.infolist()
+            for info in source.items_of_chunk(_files(infos)):
                 source.count_records()
                 yield info.filename, _unpack(stream, info, source.max_record_bytes)
-            if len(found) > MAX_MEMBERS:
+            if len(infos) > MAX_MEMBERS:
                 source.count_records()
-                detail = f"{len(found)} members, {MAX_MEMBERS} are read"
+                detail = f"{len(infos)} members, {MAX_MEMBERS} are read"
                 yield "", Problem("too_large", "archive", detail)
     except _ARCHIVE_ERRORS as error:
         source.count_records()
@@ -129,8 +129,8 @@ def _directory_bytes(stream: BinaryIO) -> int:
     return int(size)
 
 
-def _files(found: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
-    return [info for info in found[:MAX_MEMBERS] if not info.is_dir()]
+def _files(infos: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    return [info for info in infos[:MAX_MEMBERS] if not info.is_dir()]
 
 
 def _unpack(stream: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes | Problem:

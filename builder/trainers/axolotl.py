@@ -60,15 +60,15 @@ bf16: auto
 
 
 def _difference(variant: str, facts: Facts) -> str:
-    found = []
+    differences = []
     if variant == "messages":
-        found.append("nulls inside of tool definitions are lost (messages-str keeps them)")
+        differences.append("nulls inside of tool definitions are lost (messages-str keeps them)")
     if variant != "tokenized" and facts.hybrid and facts.thinking:
-        found.append(
+        differences.append(
             "`<think>` and its newline are not trained where a last turn begins with a thought"
             f" ({facts.thinking} of {facts.samples} samples have thoughts)"
         )
-    return "; ".join(found)
+    return "; ".join(differences)
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask:

@@ -74,14 +74,16 @@ gradient_accumulation_steps: {ACCUMULATION}
 
 
 def _difference(variant: str, facts: Facts) -> str:
-    found = ["the newline after each turn is trained too"]
+    differences = ["the newline after each turn is trained too"]
     if facts.hybrid and facts.targets == "every":
-        found.append("the text has an empty think block in every turn, untrained")
+        differences.append("the text has an empty think block in every turn, untrained")
     if facts.bare:
-        found.append(f"{facts.bare} of {facts.samples} samples get newlines before the definitions")
+        differences.append(
+            f"{facts.bare} of {facts.samples} samples get newlines before the definitions"
+        )
     if facts.thinking:
-        found.append(f"thoughts are removed ({facts.thinking} of {facts.samples} samples)")
-    return "; ".join(found)
+        differences.append(f"thoughts are removed ({facts.thinking} of {facts.samples} samples)")
+    return "; ".join(differences)
 
 
 def _mask(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:

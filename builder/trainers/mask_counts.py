@@ -96,24 +96,24 @@ class Comparison:
         if isinstance(mask, MaskRefusal):
             self.refused[mask.reason] += 1
             return
-        found = tokens.trained(mask, trainer)
-        self.borders += own.crossed or found.crossed
+        trained = tokens.trained(mask, trainer)
+        self.borders += own.crossed or trained.crossed
         same_text = mask.text.removesuffix("\n") == text.removesuffix("\n")
         self.other_text += not same_text
-        if trainer.limit is not None and found.length > trainer.limit:
+        if trainer.limit is not None and trained.length > trainer.limit:
             self.beyond += 1
             if trainer.cut is None:
                 self.refused[f"longer than {trainer.limit} tokens"] += 1
                 return
-            if not found.numbers:
+            if not trained.numbers:
                 self.refused["no trained token is left after the cut"] += 1
                 return
-        self.theirs.update(found.regions)
-        self.same += same_text and own.numbers == found.numbers
+        self.theirs.update(trained.regions)
+        self.same += same_text and own.numbers == trained.numbers
         if same_text:
-            self.answers_lost += len(own.numbers - found.numbers)
+            self.answers_lost += len(own.numbers - trained.numbers)
         else:
-            self.answers_lost += tokens.lost(text, own, mask.text, found)
+            self.answers_lost += tokens.lost(text, own, mask.text, trained)
 
 
 ALL = "all"
@@ -131,9 +131,9 @@ def compared(
     trainers: Sequence[str], sample: Sample, text: str, spans: Spans, target: Target
 ) -> dict[str, Comparison]:
     """Returns {trainer: the comparison of one proven sample}."""
-    found = {name: Comparison(name) for name in trainers}
-    compare(sample, text, spans, target, found.values())
-    return found
+    comparisons = {name: Comparison(name) for name in trainers}
+    compare(sample, text, spans, target, comparisons.values())
+    return comparisons
 
 
 def compare(

@@ -40,12 +40,14 @@ deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path {facts.mode
 
 
 def _difference(variant: str, facts: Facts) -> str:
-    found = []
+    differences = []
     if facts.targets == "every":
-        found.append("only the last turn of each sample is trained (use normalize.unit: turn)")
+        differences.append(
+            "only the last turn of each sample is trained (use normalize.unit: turn)"
+        )
     if facts.hybrid:
-        found.append("the empty think block of the last turn is trained too")
-    return "; ".join(found)
+        differences.append("the empty think block of the last turn is trained too")
+    return "; ".join(differences)
 
 
 _LENGTH = 2048
@@ -66,11 +68,11 @@ def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
 
     These positions are applied to the rendering of the whole sample, where they may not fit.
     """
-    found = _last_turn(sample, text, target)
-    if isinstance(found, MaskRefusal):
-        return found
+    last = _last_turn(sample, text, target)
+    if isinstance(last, MaskRefusal):
+        return last
     messages = as_messages(sample)
-    offsets = target.offsets(found.text)
+    offsets = target.offsets(last.text)
     spans = []
     for at, message in enumerate(messages):
         if message["role"] != "assistant" or not at:
@@ -81,7 +83,7 @@ def _multiturn(sample: Sample, text: str, target: Target) -> Mask | MaskRefusal:
         end = first + min(len(target.offsets(answer)), _LENGTH)
         if first < len(offsets):
             spans.append((offsets[first][0], offsets[min(end, len(offsets)) - 1][1]))
-    return Mask(found.text, merged(spans))
+    return Mask(last.text, merged(spans))
 
 
 OPENRLHF = Trainer(

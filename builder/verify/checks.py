@@ -129,15 +129,15 @@ def calls(
         yield CheckFinding("calls", f"{len(texts)} assistant turns, {len(turns)} intended")
         return
     for (index, content), intended in zip(texts, turns, strict=True):
-        found: list[Call] = []
+        read_calls: list[Call] = []
         try:
             calls_in = style.dialect.find(content, 0)
-            found += [style.dialect.read(text, content, known) for text in calls_in]
+            read_calls += [style.dialect.read(text, content, known) for text in calls_in]
         except ParseFault as fault:
             yield CheckFinding(fault.code, fault.detail, index, fault.offset)
             continue
         want = [(call.name, call.plain) for call in intended]
-        have = [(call.name, call.plain) for call in found]
+        have = [(call.name, call.plain) for call in read_calls]
         if want != have:
             yield CheckFinding(
                 "calls",

@@ -40,9 +40,9 @@ class FacetColumn:
             part = value.casefold()
             fitting = [at for at, name in enumerate(self.names) if part in name.casefold()]
             wanted = np.isin(self.codes, np.array(fitting, dtype=np.uint32))
-        found = np.zeros(count, dtype=np.bool_)
-        found[self.rows[wanted]] = True
-        return found
+        mask = np.zeros(count, dtype=np.bool_)
+        mask[self.rows[wanted]] = True
+        return mask
 
     def ranks(
         self, count: int, order: Sequence[str] | None, *, descending: bool
@@ -59,9 +59,9 @@ class FacetColumn:
         )
         rank = np.empty(len(named), dtype=np.int64)
         rank[named] = np.arange(len(named))
-        found = np.full(count, len(named), dtype=np.int64)
-        found[self.rows[::-1]] = rank[self.codes[::-1]]  # the first value of a row is set last
-        return found
+        ranks = np.full(count, len(named), dtype=np.int64)
+        ranks[self.rows[::-1]] = rank[self.codes[::-1]]  # the first value of a row is set last
+        return ranks
 
     def top(self, mask: Mask, most: int) -> tuple[list[tuple[str, int]], int]:
         """Returns the (value, count) of the `most` frequent values, and the number of values."""

@@ -71,16 +71,16 @@ class Result:
 
     def mask(self, without: str | None = None) -> Mask:
         """Returns a mask of the rows that match all conditions but that of one facet."""
-        found = np.ones(self.view.count, dtype=np.bool_)
+        matching = np.ones(self.view.count, dtype=np.bool_)
         for name, mask in self.masks.items():
             if name != without:
-                found &= mask
-        return found
+                matching &= mask
+        return matching
 
     def place(self, number: int) -> int | None:
         """Returns the position of a row in the result, or None."""
-        found = np.flatnonzero(self.numbers == number)
-        return int(found[0]) if len(found) else None
+        positions = np.flatnonzero(self.numbers == number)
+        return int(positions[0]) if len(positions) else None
 
     def at(self, place: int) -> int | None:
         """Returns the number of the row at a position, or None."""
@@ -167,15 +167,15 @@ class Index:
         if scan is not None:
             masks[""] = scan.mask(view.count)
             searched = 1.0 if is_searched else min(scan.searched / max(view.count, 1), 0.99)
-        found = Result(np.zeros(0, dtype=np.uint32), view, masks, searched)
-        numbers = np.flatnonzero(found.mask()).astype(np.uint32)
-        found = Result(self._sorted(numbers, view, query.sort), view, masks, searched)
-        if found.is_complete:
+        result = Result(np.zeros(0, dtype=np.uint32), view, masks, searched)
+        numbers = np.flatnonzero(result.mask()).astype(np.uint32)
+        result = Result(self._sorted(numbers, view, query.sort), view, masks, searched)
+        if result.is_complete:
             with self._lock:
-                self._results[key] = found
+                self._results[key] = result
                 if len(self._results) > _RESULTS:
                     self._results.popitem(last=False)
-        return found
+        return result
 
     def _sorted(self, numbers: Numbers, view: ColumnView, sort: str) -> Numbers:
         if not sort or sort not in self._origin.sorts:

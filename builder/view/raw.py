@@ -67,9 +67,9 @@ def _text(path: Path) -> list[Record] | None:
     return [("the beginning of the file", data.decode("utf-8", "replace")[:_CHARACTERS])]
 
 
-def _range(found: re.Match[str]) -> tuple[int, int]:
-    first = int(found["first"][:15])
-    return first, int(found["last"][:15]) if found["last"] else first
+def _range(match: re.Match[str]) -> tuple[int, int]:
+    first = int(match["first"][:15])
+    return first, int(match["last"][:15]) if match["last"] else first
 
 
 def _lines(source: Source, first: int, last: int) -> Iterator[Record]:
@@ -100,7 +100,7 @@ def records_of_turns(
     meta/ does not relate turns to records, so the records are searched for the longest line of each
     turn, beginning at the record of the previous turn. Turns with changed text may not be found.
     """
-    found: dict[int, tuple[str, str]] = {}
+    locations: dict[int, tuple[str, str]] = {}
     first = 0
     for at, (_, content) in enumerate(messages):
         line = max(content[:20_000].splitlines() or [""], key=len)[:_PROBE].strip()
@@ -110,10 +110,10 @@ def records_of_turns(
         probes = {line, once, dumps(once)[1:-1], json.dumps(line)[1:-1]}
         for number in range(first, min(len(records), MAX_RECORDS)):
             if any(probe in records[number][1] for probe in probes):
-                found[at] = (f"record-{number}", records[number][0])
+                locations[at] = (f"record-{number}", records[number][0])
                 first = number
                 break
-    return found
+    return locations
 
 
 def raw_html(records: list[Record] | None) -> Html:

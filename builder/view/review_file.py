@@ -84,11 +84,11 @@ class ReviewFile:
         lock = self.path.with_name(f".{self.path.name}.lock")
         with FileLock(lock, timeout=20), self._lock:
             self._read()
-            found = {**self._decisions, sample: decision}
-            found = {name: item for name, item in found.items() if item != Decision()}
-            write_whole(self.path, review_lines(found))
+            decisions = {**self._decisions, sample: decision}
+            decisions = {name: item for name, item in decisions.items() if item != Decision()}
+            write_whole(self.path, review_lines(decisions))
             self._stamp = self._status()
-            self._decisions = found
+            self._decisions = decisions
             self.version += 1
 
     def masks(self, view: ColumnView) -> Mapping[str, Mask]:
@@ -104,8 +104,8 @@ class ReviewFile:
             accepted = rows(name for name, item in decisions.items() if item.decision == ACCEPT)
             rejected = rows(name for name, item in decisions.items() if item.decision == REJECT)
             noted = rows(name for name, item in decisions.items() if item.note)
-            found = (accepted, rejected, ~(accepted | rejected), noted)
-            self._masks = (key, dict(zip(STATES, found, strict=True)))
+            masks = (accepted, rejected, ~(accepted | rejected), noted)
+            self._masks = (key, dict(zip(STATES, masks, strict=True)))
         return self._masks[1]
 
 

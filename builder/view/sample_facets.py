@@ -114,13 +114,13 @@ def sample_numbers(row: DatasetRow, counts: RowCounts) -> dict[str, int]:
     """Returns the NUMBERS of a row; the length is in characters if tokens are not known."""
     meta = row.meta
     answers = (message.get("role") == "assistant" for message in messages(content(row)))
-    found = {
+    numbers = {
         "length": meta.tokens or characters(row),
         "turns": meta.assistant_turns or sum(answers),
         "calls": meta.calls or len(counts.calls),
         "errors": counts.errors,
     }
-    bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in found.items()}
+    bounded = {name: max(0, min(value, _MAX_NUMBER)) for name, value in numbers.items()}
     return {**bounded, "id": id_digest(sample_id(row))}
 
 

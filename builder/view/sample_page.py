@@ -94,11 +94,11 @@ class SamplePage:
             )
         meta, sample = self.row.meta, self.row.sample
         records = raw_records(self.logs, meta.source, meta.record)
-        found: dict[int, tuple[str, str]] = {}
+        locations: dict[int, tuple[str, str]] = {}
         if isinstance(sample, Sample) and records:
-            found = records_of_turns(sample.messages, records)
+            locations = records_of_turns(sample.messages, records)
         raw = tag("section", tag("h3", text("Raw records")), raw_html(records), class_="raw")
-        return DisplayOptions(self.query.pattern, True, found, raw)
+        return DisplayOptions(self.query.pattern, True, locations, raw)
 
     def _tabs(self) -> Html:
         """Returns links that choose what is shown beside the conversation."""

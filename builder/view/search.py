@@ -55,9 +55,9 @@ class TextScan:
     def mask(self, count: int) -> Mask:
         """Returns a mask of the first `count` rows: true for those found to contain the text."""
         with self._lock:
-            found = np.array(self._found, dtype=np.uint32)
+            numbers = np.array(self._found, dtype=np.uint32)
         mask = np.zeros(count, dtype=np.bool_)
-        mask[found[found < count]] = True
+        mask[numbers[numbers < count]] = True
         return mask
 
     def _run(self) -> None:

@@ -120,9 +120,9 @@ class _Handler(BaseHTTPRequestHandler):
             "review.csv": viewer.review_csv,
         }
         if name == "go":
-            found = viewer.find(params.get("to", ""))
-            if found is not None:
-                self._redirect(f"row?at={found}")
+            address = viewer.find(params.get("to", ""))
+            if address is not None:
+                self._redirect(f"row?at={address}")
                 return
         body = pages[name]() if name in pages else None
         if body is None:
@@ -175,7 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _fields(query: str) -> dict[str, str]:
     """Parses a query; the last value of a name counts. Returns {} if there are too many fields."""
     try:
-        found = parse_qs(query, errors="replace", keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        fields = parse_qs(
+            query, errors="replace", keep_blank_values=True, max_num_fields=MAX_FIELDS
+        )
     except ValueError:
         return {}
-    return {key: values[-1] for key, values in found.items()}
+    return {key: values[-1] for key, values in fields.items()}

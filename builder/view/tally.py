@@ -39,30 +39,30 @@ class RowCounts:
 
 def row_counts(row: DatasetRow) -> RowCounts:
     """Counts a row, whatever it contains."""
-    found = RowCounts()
+    counts = RowCounts()
     value = content(row)
     tools = as_dict(value).get("tools")
     if tools:
-        found.parts["tools"] = len(tools if isinstance(tools, str) else dumps(tools))
+        counts.parts["tools"] = len(tools if isinstance(tools, str) else dumps(tools))
     asked: list[str] = []
     for message in messages(value):
         role, written = message.get("role"), as_str(message.get("content"))
         if role == "assistant":
             asked = list(_calls(written)) if "<tool_call>" in written else []
-            found.calls += asked
-            _add_answer(found.parts, written)
-            found.parts["thoughts"] += len(as_str(message.get("reasoning_content")))
+            counts.calls += asked
+            _add_answer(counts.parts, written)
+            counts.parts["thoughts"] += len(as_str(message.get("reasoning_content")))
         elif role == "tool" or (role == "user" and written.startswith(RESPONSE_OPEN)):
-            found.parts["responses"] += len(written)
+            counts.parts["responses"] += len(written)
             for at, response in enumerate(_responses(written)):
                 if is_error(response):
-                    found.errors += 1
-                    found.failed += asked[at : at + 1]
+                    counts.errors += 1
+                    counts.failed += asked[at : at + 1]
             if role == "tool":
                 asked = asked[1:]
         else:
-            found.parts["system" if role == "system" else "user"] += len(written)
-    return found
+            counts.parts["system" if role == "system" else "user"] += len(written)
+    return counts
 
 
 def _add_answer(parts: Counter[str], written: str) -> None:
@@ -76,12 +76,12 @@ def _add_answer(parts: Counter[str], written: str) -> None:
 
 
 def _calls(written: str) -> Iterator[str]:
-    for found in _CALL.finditer(written):
-        if found[2]:
-            yield found[2]
+    for match in _CALL.finditer(written):
+        if match[2]:
+            yield match[2]
             continue
         try:
-            yield as_str(loads(found[1].encode("utf-8", "surrogatepass")))
+            yield as_str(loads(match[1].encode("utf-8", "surrogatepass")))
         except JsonFault:
             continue
 

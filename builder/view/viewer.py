@@ -230,13 +230,13 @@ class Viewer:
         """Returns the first page of the report, counted at the first request."""
         stated = self.manifest.ledger
         ledger = ledger_counts(stated) if stated is not None else None
-        found = with_contexts(self._counted, self.manifest)
-        audit = _audit_in(self.manifest, found.samples, self.index.tally.tables())
+        overview = with_contexts(self._counted, self.manifest)
+        audit = _audit_in(self.manifest, overview.samples, self.index.tally.tables())
         main = join(
             (
                 tag("h2", text("Overview")),
-                verdict(found, ledger, self.manifest, audit),
-                first_charts(found, audit),
+                verdict(overview, ledger, self.manifest, audit),
+                first_charts(overview, audit),
                 ledger_figure(ledger) if ledger is not None else EMPTY,
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),
                 tag("section", tag("h2", text("Verified against")), proof(self.manifest)),
@@ -287,8 +287,8 @@ class Viewer:
         if len(known):
             return self.rows.locate(int(known[0]))
         beginning = f'"{wanted}'.encode("utf-8", "replace")
-        found = self.rows.metas(beginning)
-        return next((address for address, meta in found if meta.id.startswith(wanted)), None)
+        metas = self.rows.metas(beginning)
+        return next((address for address, meta in metas if meta.id.startswith(wanted)), None)
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -341,9 +341,9 @@ def _excerpt(value: Json, query: Query) -> Html:
     if pattern is None:
         return EMPTY
     for words in sample_texts(value):
-        found = pattern.search(words)
-        if found is not None:
-            begin, end = max(found.start() - _AROUND, 0), found.end() + _AROUND
+        match = pattern.search(words)
+        if match is not None:
+            begin, end = max(match.start() - _AROUND, 0), match.end() + _AROUND
             excerpt = " ".join(words[begin:end].split())
             before, after = "…" if begin else "", "…" if end < len(words) else ""
             return tag("p", text(before), marked(excerpt, pattern), text(after), class_="excerpt",

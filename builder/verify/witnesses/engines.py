@@ -68,10 +68,10 @@ class LlamaCpp:
         given |= self._target.options
         if case.sample.tools:
             given["tools"] = list(case.sample.tools)
-        found = self._engine.render(self._target.template, given)
-        if found.error is not None:
-            return f"it refuses: {found.error[:120]}"
-        return None if found.text == case.text else _first(found.text, case.text)
+        rendered = self._engine.render(self._target.template, given)
+        if rendered.error is not None:
+            return f"it refuses: {rendered.error[:120]}"
+        return None if rendered.text == case.text else _first(rendered.text, case.text)
 
 
 def _first(rendered: str, text: str) -> str:
@@ -101,8 +101,8 @@ class Sglang:
         """Returns the first call that is read differently."""
         for item in case.generated:
             read = self.read(item.body, case.sample.tools)
-            found = [(call.name, loads(call.parameters)) for call in read.calls]
-            if fault := calls_fault(item.meant, found):
+            calls = [(call.name, loads(call.parameters)) for call in read.calls]
+            if fault := calls_fault(item.meant, calls):
                 return fault
             if read.normal_text.strip() != item.turn.content.strip():
                 return f"the text is read as {read.normal_text[:80]!r}"
@@ -171,8 +171,8 @@ class Transformers:
                 )
             except Exception as error:  # any exception of the engine is its answer
                 return f"it fails: {type(error).__name__}: {str(error)[:120]}"
-            found = [_function(call) for call in read.get("tool_calls") or ()]
-            if fault := calls_fault(item.meant, found):
+            calls = [_function(call) for call in read.get("tool_calls") or ()]
+            if fault := calls_fault(item.meant, calls):
                 return fault
             if (read.get("content") or "").strip() != item.turn.content.strip():
                 return f"the text is read as {str(read.get('content'))[:80]!r}"

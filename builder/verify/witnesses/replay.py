@@ -51,14 +51,14 @@ def replayed(server: str, turn: Turn, style: Style) -> Turn:
 def drift(server: str, case: Case) -> Drift:
     """Counts the trained turns of a sample that drift."""
     style = case.target.style
-    found = Drift()
+    counts = Drift()
     for item in case.generated:
         if item.turn.calls:
-            found.turns += 1
-            found.with_text += bool(item.turn.content)
+            counts.turns += 1
+            counts.with_text += bool(item.turn.content)
             again = replayed(server, item.turn, style)
-            found.drifting += flat_turn(again, style) != flat_turn(item.turn, style)
-    return found
+            counts.drifting += flat_turn(again, style) != flat_turn(item.turn, style)
+    return counts
 
 
 def line(server: str, drift: Drift) -> str:

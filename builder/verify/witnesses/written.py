@@ -37,14 +37,14 @@ def ask(
     a witness is not installed.
     """
     names = tuple(witnesses_named(asked.witness))
-    found: dict[str, Testimony] = {name: Testimony() for name in names}
+    testimonies: dict[str, Testimony] = {name: Testimony() for name in names}
     rows = (row for row in dataset_rows(str(folder)) if _is_asked(row, asked.witness_share, seed))
     work = partial(_examined, reference, options, names)
     groups = batches(rows, lambda row: len(row.line or b""))
     for results in imap(work, groups, workers, preloading(reference), open_pool=open_pool):
         for name, item in results.items():
-            found[name].merge(item)
-    return found
+            testimonies[name].merge(item)
+    return testimonies
 
 
 def _is_asked(row: DatasetRow, share: float, seed: int) -> bool:
