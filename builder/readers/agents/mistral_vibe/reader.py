@@ -17,7 +17,14 @@ from builder.readers.agents.mistral_vibe.messages import logged_row
 from builder.readers.agents.mistral_vibe.store import NAME, STORE_FORMAT, read_store
 from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, tuple_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    model_of,
+    name_or_none,
+    tuple_or_none,
+)
 from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
@@ -41,9 +48,14 @@ def holds(name: str) -> bool:
 
 
 def recognise(source: Source) -> str | None:
-    """Claims a store by its format's name, and rows with `injected` next to the message's id."""
+    """Claims a store by its format's name, and rows with `injected` next to the message's id.
+
+    The first rows of version 2 had neither: they are known by the `meta.json` beside them.
+    """
     if source.peek.kind == "folder":
         for member in source.members:
+            if member.name == "meta.json" and any(map(_is_metadata, _peek(member))):
+                return "messages with the metadata of a session"
             if any(as_str(v.get("store_format")).startswith(STORE_FORMAT) for v in _peek(member)):
                 return f"a store {STORE_FORMAT}"
             if member.name == _ROWS and (reason := recognise(member)):
@@ -52,14 +64,17 @@ def recognise(source: Source) -> str | None:
     for value in _peek(source):
         if _is_row(value):
             return "rows with injected and message_id"
-        meta = as_dict(value.get("metadata"))
-        if {"session_id", "environment"} <= meta.keys() and isinstance(value.get("messages"), list):
+        if _is_metadata(as_dict(value, "metadata")) and isinstance(value.get("messages"), list):
             return "a session with metadata and messages"
     return None
 
 
 def _peek(source: Source) -> Iterable[dict[str, Json]]:
     return source.peek.objects if source.peek.kind in ("json", "jsonl") else ()
+
+
+def _is_metadata(value: dict[str, Json]) -> bool:
+    return {"session_id", "environment"} <= value.keys()
 
 
 def _is_row(value: dict[str, Json]) -> bool:
@@ -108,9 +123,9 @@ class _Session:
         """Yields a Problem for each damaged row, and the conversations."""
         prompt = self.meta.get("system_prompt")
         system = prompt if isinstance(prompt, str) else as_dict(prompt).get("content")
-        config = as_dict(self.meta.get("config"))
-        model = name_or_none(config.get("model_name")) or name_or_none(config.get("active_model"))
+        config = as_dict(self.meta, "config") or as_dict(self.meta, "agent_config")
         tools = tuple_or_none(self.meta.get("tools_available"))
+        model = model_of(config, "model_name", "active_model")
         head = RequestHead(name_or_none(system), tools, model)
         records = 0
         is_damaged = False
@@ -122,7 +137,11 @@ class _Session:
             where, row = record
             records += 1
             message = logged_row(row)
-            if message.role == "system" or self._repeats(row):
+            if message.role == "system":
+                if head.system is None:  # version 1 logs the prompt as the first message
+                    head = replace(head, system=name_or_none(row.get("content")))
+                continue
+            if self._repeats(row):
                 continue
             if row.get("context_boundary") == "compaction":
                 self.history.replace()
@@ -163,7 +182,7 @@ READER = Reader(
     name=NAME,
     summary=(
         "Mistral Vibe sessions: the store of version 3 (CURRENT with store_format), and "
-        "messages.jsonl or JSON of versions 1 and 2 (rows with injected and message_id)"
+        "messages.jsonl or JSON of versions 1 and 2 (rows with injected and message_id; meta.json)"
     ),
     evidence=("source", "files"),
     recognise=recognise,
