@@ -16,13 +16,13 @@ from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, necessary
 from builder.secrets.secret_rule import CHOSEN
 from builder.secrets.values import (
-    DOCUMENTED,
     is_chosen,
     is_joined,
     is_phrase,
     is_stand_in,
     looks_random,
 )
+from builder.secrets.words import DOCUMENTED
 
 MAX_CALL = 8000
 """Code points of a call's argument that are examined as a command."""

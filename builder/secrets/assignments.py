@@ -31,13 +31,12 @@ from builder.secrets.between import (
 from builder.secrets.diceware import is_diceware
 from builder.secrets.expressions import is_code, is_variable
 from builder.secrets.hits import Hit
-from builder.secrets.named_values import PASSWORDS, is_value
+from builder.secrets.named_values import is_value
 from builder.secrets.names import (
     KEY_WORD_BEFORE,
     KEYWORD,
     KEYWORDS,
     NAME,
-    NEVER_INSIDE_A_WORD,
     SUFFIX,
     is_named,
     is_qualified,
@@ -45,6 +44,7 @@ from builder.secrets.names import (
 )
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.secrets.values import has_drawn_part, is_wordlike
+from builder.secrets.words import PASSWORDS, WHOLE_NAMES
 
 MAX_LISTED = 50
 """Values of a list that are examined."""
@@ -177,7 +177,7 @@ def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iter
         return  # password = other1
     is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
     setting = (
-        (is_option and keyword not in NEVER_INSIDE_A_WORD)
+        (is_option and keyword not in WHOLE_NAMES)
         or ((is_tight or is_row) and name.upper() == name)
         or sep == DESCRIBED
     )

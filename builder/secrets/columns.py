@@ -17,10 +17,9 @@ from builder.secrets.assignments import named_secret, names_secret
 from builder.secrets.escapes import string_end
 from builder.secrets.expressions import is_variable
 from builder.secrets.hits import Hit
-from builder.secrets.named_values import PASSWORDS, TOKENS
-from builder.secrets.names import BEFORE_KEY
 from builder.secrets.prefilter import LinePrefilter, Lines, necessary
 from builder.secrets.values import is_joined, is_unpronounceable
+from builder.secrets.words import KEY_OWNERS, PASSWORDS, TOKENS
 
 MAX_ROWS = 1000
 """Rows below a header that are examined."""
@@ -28,7 +27,7 @@ MAX_LINE = 4000
 """Code points of a line; longer lines are not rows of such a table."""
 MAX_TABLES = 50
 
-NAMES = rf"(?:{'|'.join((*PASSWORDS, *TOKENS))}|(?:{BEFORE_KEY})[_ -]?key)"
+NAMES = rf"(?:{'|'.join((*PASSWORDS, *TOKENS))}|(?:{KEY_OWNERS})[_ -]?key)"
 """The names of columns of secrets, or how they end."""
 _CELL = rf"[\w .-]{{0,8}}{NAMES}[\"']?[ ]{{0,8}}"
 _CELL_NAME = necessary(_CELL, ignore_case=True)

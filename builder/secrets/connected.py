@@ -14,10 +14,10 @@ from itertools import islice
 
 from builder.secrets.chosen import looks_chosen
 from builder.secrets.hits import Hit
-from builder.secrets.named_values import PASSWORDS
 from builder.secrets.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower
 from builder.secrets.values import is_drawn, is_stand_in, is_wild, looks_random
+from builder.secrets.words import PASSWORDS
 
 MAX_VALUE = 200
 LOOK_BACK = 80

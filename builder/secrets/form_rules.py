@@ -8,13 +8,11 @@ starts with one of the literals of its prefilter unless `lead` says otherwise.
 from __future__ import annotations
 
 from builder.secrets.secret_rule import CHOSEN, NO_NAME, context_rule
+from builder.secrets.words import FIELDS
 
 _Q = r"\\{0,7}[\"'`]"
 """A quotation mark, escaped or not."""
-_FIELD = (
-    r"(?:pass(?:word|wd|code|phrase|wort|ord)?|kennwort|contrase.{1,2}a|mot de passe|senha|wachtwoord"
-    r"|heslo|haslo|l.senord|salasana)[\w-]{0,20}"
-)
+_FIELD = rf"(?:{FIELDS})[\w-]{{0,20}}"
 """The end of a selector or label; the value must not be one."""
 _STEPS = r"(?:\.\w{1,20}(?:\([^()\n]{0,40}\))?){0,2}"
 """Steps between finding a field and typing into it: `.first()`."""

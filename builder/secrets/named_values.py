@@ -13,7 +13,6 @@ from builder.secrets.diceware import (
     is_simple,
 )
 from builder.secrets.values import (
-    DOCUMENTED,
     has_drawn_part,
     has_random_case,
     is_chosen,
@@ -31,19 +30,7 @@ from builder.secrets.values import (
     is_wordlike,
     looks_random,
 )
-
-PASSWORDS = (
-    "password", "passwd", "passphrase", "pass_phrase", "pass", "pwd", "passcode", "pw", "psk",
-    "passwort", "kennwort", "contrasena", "senha", "wachtwoord", "mot_de_passe", "motdepasse",
-    "passord", "haslo", "heslo", "losenord", "adgangskode", "salasana", "requirepass", "masterauth",
-)  # fmt: skip
-"""Keywords whose value need not look generated."""
-TOKENS = (
-    "secret", "token", "credential", "credentials", "apikey", "authorization", "auth", "key_base",
-    "_pat", "_sk", "erlang_cookie", "pepper", "_salt", "phpsessid", "jsessionid",
-    "asp.net_sessionid", "laravel_session", "_gitlab_session", "connect.sid",
-)  # fmt: skip
-"""Keywords whose value must look generated."""
+from builder.secrets.words import NO_PASSWORDS, PASSWORDS
 
 _OF_TEXTS = ("token", "auth", "credential", "credentials", "_sk", "_pat", "_salt")
 """Keywords of values that may also be a word and a number: a token of a text."""
@@ -78,25 +65,6 @@ _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
 """A host and a port."""
 
 _LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet)
-
-_NO_PASSWORD = DOCUMENTED | {
-    "sha1", "sha256", "sha512", "md5", "utf8", "utf-8", "base64", "argon2", "aes256", "pbkdf2",
-    "argon2id", "sha-256", "sha-512", "bcrypt", "scrypt", "scram-sha-1", "scram-sha-256",
-    "string", "text", "bytes", "boolean", "number", "integer", "object", "varchar", "required",
-    "optional", "hidden", "missing", "invalid", "incorrect", "disabled", "enabled", "encrypted",
-    "hashed", "plain", "plaintext", "default", "prompt", "empty", "blank", "unknown", "protected",
-    "strong", "weak", "email", "login", "account", "basic", "bearer", "oauth", "credential",
-    "credentials", "field", "value", "passphrase", "mypassword", "yourpassword", "newpassword",
-    "oldpassword", "currentpassword", "confirmpassword", "userpassword", "hashedpassword",
-    "changeit", "interactive", "automatic", "forgotten", "reset", "secrets", "passwords",
-    "requires", "option", "options", "argument", "entered", "provided", "matches", "generated",
-    "sufficient", "requisite", "nullok", "compat", "files", "always", "latin1", "utf8mb4",
-    "private", "public", "nopassword", "nopasswd", "return", "import", "const", "static",
-    "undefined", "and", "with", "without", "should", "must", "cannot", "does", "was", "not",
-    "define", "undef", "passed", "failed", "skipped", "lowpass", "highpass", "bandpass", "bypass",
-    *PASSWORDS,
-}  # fmt: skip
-"""Algorithms, types, states and labels that follow `password` but are not passwords."""
 
 
 def is_value(keyword: str, value: str, *, quoted: bool, setting: bool) -> bool:
@@ -152,7 +120,7 @@ def _is_password(value: str, *, quoted: bool, setting: bool) -> bool:
     lower = value.lower()
     if is_wild(value):
         return True
-    if len(value) > 200 or lower.rstrip("!?") in _NO_PASSWORD or _ADDRESS.fullmatch(lower):
+    if len(value) > 200 or lower.rstrip("!?") in NO_PASSWORDS or _ADDRESS.fullmatch(lower):
         return False
     has_letter = any(map(str.isalpha, value))
     if has_letter and any(char.isdigit() or char in "!@#$%^&*+=?~" for char in value):

@@ -9,32 +9,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from builder.secrets.named_values import PASSWORDS, TOKENS
 from builder.secrets.prefilter import necessary
 from builder.secrets.rules import by_first
+from builder.secrets.words import KEY_OWNERS, PASSWORD_OWNERS, PASSWORDS, TOKENS, WHOLE_NAMES
 
-NEVER_INSIDE_A_WORD = ("pass", "pw", "psk", "auth", "senha")
-_INSIDE = re.compile(
-    r"(?:^|[^a-z])(?:remote|local|db|database|root|user|my|smtp|imap|pop3?|ftp|sftp|mail|email|admin"
-    r"|ssh|key|store|trust|keystore|truststore|ldap|bind|http|https|proxy|wifi|wlan|vnc|rdp|vpn|auth|mysql|pg|postgres|sql"
-    r"|redis|mongo|login|svn|git|cert|rpc|rcon|sudo|become|srv|server|client|sys|app|web|api|nas|smb"
-    r"|default|wpa|psk|enc|zip|pdf|backup|sa|new|old|master|service|account|basic|sasl|jks|p12|pfx)$",
-    re.IGNORECASE,
-)
+_INSIDE = re.compile(rf"(?:^|[^a-z])(?:{PASSWORD_OWNERS})$", re.IGNORECASE)
 """Prefixes with which `pass` and `pw` name a password: `remotepass`, `rootpw`."""
-BEFORE_KEY = (
-    r"api|access|secret|auth|authentication|private|signing|sign|encryption|encrypt|account|master"
-    r"|service|services|app|application|consumer|subscription|storage|webhook|hmac|jwt|license|admin"
-    r"|deploy|root|session|client|shared|bot|server|fastly|functions|write|mqtt|wifi|wpa|device|vpn"
-    r"|smtp|stripe|openai|anthropic|sendgrid|mailgun|twilio|maps|github|gitlab|slack|datadog|groq|mistral"
-    r"|gemini|deepl|mapbox|etherscan|infura|alchemy|weather|supabase|algolia|grafana|sentry"
-    r"|backup|recovery|activation|enrollment|enrolment|registration|provisioning|unlock|salt"
-)
-"""Prefixes with which `key` is the name of a secret; so are environment variables, except those of
-`_NO_KEY_BEFORE`.
-"""
-_KEY_BEFORE = re.compile(rf"(?:{BEFORE_KEY})[_-]?$")
-KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{BEFORE_KEY})[ .]$", re.IGNORECASE)
+_KEY_BEFORE = re.compile(rf"(?:{KEY_OWNERS})[_-]?$")
+"""Also environment variables name secrets with `key`, except those of `_NO_KEY_BEFORE`."""
+KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{KEY_OWNERS})[ .]$", re.IGNORECASE)
 """As in `API key: …` and `pagerduty.api.key=…`."""
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
@@ -59,7 +42,7 @@ SUFFIX = (
 _NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{SUFFIX})$")
 KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
 NAME = "|".join((
-    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{BEFORE_KEY})[_ .-]?key")), ignore_case=True),
+    necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{KEY_OWNERS})[_ .-]?key")), ignore_case=True),
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
 ))  # fmt: skip
 """A condition for RE2: the end of a name."""
@@ -82,7 +65,7 @@ def is_named(keyword: str, before: str) -> bool:
     """Returns whether the text before a keyword and the keyword together name a secret."""
     if keyword == "key" and _KEY_BEFORE.search(before.lower()) is None:
         return bool(_ENVIRONMENT.search(before)) and not _NO_KEY_BEFORE.search(before)
-    if keyword in NEVER_INSIDE_A_WORD and before and before[-1] not in "_-":
+    if keyword in WHOLE_NAMES and before and before[-1] not in "_-":
         return keyword in ("pass", "pw") and _INSIDE.search(before) is not None  # not bypass
     if keyword == "token" and before.endswith("Client"):
         return False  # AWS's names of requests, which are safe to repeat

@@ -14,6 +14,7 @@ from itertools import pairwise
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
 from builder.secrets.values import LOOKED_AT, entropy, is_stand_in, is_wordlike, looks_random
+from builder.secrets.words import NEARBY
 
 REACH = 60
 """Maximum code points between a word and its value."""
@@ -22,29 +23,14 @@ MIN_VALUE = 16
 MAX_WORDS = 8
 """Maximum number of words between a word for secrets and its value."""
 
-_FOREIGN = (
-    r"api[ -](?:schl.ssel|sleutel|nyckel|n.gle)"
-    r"|(?:cl.|clave|chave|chiave|klucz)(?: de la| de l'| de| da| della| d')? ?api"
-)
-"""API keys in other languages."""
-_STRONG = (
-    r"api[ _-]?keys?|apikey|secrets?|token|bearer|credentials?|creds|passwords?|passphrase|passcode"
-    r"|pass|pwd|pepper|totp|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
-    r"|(?:access|private|license|licence|signing|encryption|master|service|auth|setup|admin|(?:pre-?)?shared|integration|routing|gossip"
-    r"|webhook|account|jwt|hmac|session|gateway)[ _-]?key"
-    rf"|{_FOREIGN}"
-)
-"""Words after which every generated value is a secret."""
 _RUN = "[A-Za-z0-9+/_.~=-]"
 _ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 """Letters and digits as in every generated value, and in few others: what makes the search fast."""
 _ALTERNATES = re.compile(_ALTERNATING)
-_WORDS = Matches(rf"{_STRONG}|key")
+_WORDS = Matches(rf"{NEARBY}|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
 LINES = LinePrefilter(
-    r"(?i:keys?|secrets?|token|bearer|cred(?:ential)?s?|pass(?:words?|phrase|code)?|pwd|pepper|totp"
-    r"|2fa|fernet|cookieparser|serializer|signwith|hmacshakeyfor|hmac256|hmac512"
-    rf"|{_FOREIGN})[^A-Za-z0-9+/]"
+    rf"(?i:keys?|{NEARBY})[^A-Za-z0-9+/]"
     rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
 )
 """Finds the lines with such a word, if such a value follows."""

@@ -13,19 +13,17 @@ from builder.secrets.diceware import share_of_programs
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines
 from builder.secrets.values import is_phrase
+from builder.secrets.words import JOINS, PHRASE_PASSWORDS, STATEMENTS
 
 LEAST = 4
 """Words of a passphrase."""
 REACH = 80
 """Maximum code points between the word for passwords and the passphrase."""
 
-_WORDS = (
-    "pass ?phrase|password|passwort|kennwort|wachtwoord|passord|contrase.{1,2}a|senha|mot de passe"
-)
 _PHRASE = rf"[a-z]{{3,10}}(?: [a-z]{{3,10}}){{{LEAST - 1}}}"
-LINES = LinePrefilter(rf"(?i:{_WORDS})[^\n]*[ \t\"'`*]{_PHRASE}")
+LINES = LinePrefilter(rf"(?i:{PHRASE_PASSWORDS})[^\n]*[ \t\"'`*]{_PHRASE}")
 """Finds the lines with such a word and so many words after it."""
-_WORD = re.compile(_WORDS, re.IGNORECASE | re.ASCII)
+_WORD = re.compile(PHRASE_PASSWORDS, re.IGNORECASE | re.ASCII)
 _INTRODUCED = re.compile(
     rf"\w{{0,2}}(?:[^\n;{{}}()=<>]{{0,{REACH}}}?"
     r"(?P<sign>:|[ \t]?=|[ \t](?:is|was|ist|lautet|es|est|\u00e9|\u00e8))"
@@ -34,17 +32,8 @@ _INTRODUCED = re.compile(
 )
 """The text from such a word to the end of the words in lower case."""
 _END = re.compile(r"[ \t]{0,4}(?:[\"'`*\\(\r\n]|$)|[.,;)!](?:\s|$)")
-_JOINS = frozenset(("and", "und", "please", "bitte", "then", "but", "for", "with"))
-"""Words that continue the sentence after a passphrase."""
 _VERBS = re.compile(r"\b\w+(?:ed|ing|ly|tion|able|ible|ment|ness|ful)\b")
 """Endings of verbs, adverbs and nouns of sentences."""
-_OF_SENTENCES = frozenset(
-    """
-    about after again also because before between both but cannot contain contains could each every
-    have her his least make more must need needs only our require requires should since still sure
-    than their then there they until while with within without would your
-    """.split()  # noqa: SIM905 - a list of words is hard to read in quotes
-)
 
 
 def find_phrases(text: str, lines: Lines) -> Iterator[Hit]:
@@ -68,7 +57,7 @@ def _is_passphrase(phrase: str, found: re.Match[str]) -> bool:
     if not is_stated and _VERBS.search(phrase):
         return False
     return (
-        (found["quote"] is not None or _OF_SENTENCES.isdisjoint(words))
+        (found["quote"] is not None or STATEMENTS.isdisjoint(words))
         and is_phrase(phrase, LEAST, len(words) // LEAST if is_stated else 0)
         and share_of_programs(words) <= (0.25 if is_stated else 0)
     )
@@ -82,7 +71,7 @@ def _end(text: str, found: re.Match[str]) -> int:
     begin, stop = found.span("words")
     at = begin
     for number, word in enumerate(found["words"].split(" ")):
-        if number >= LEAST and word in _JOINS and not found["quote"]:
+        if number >= LEAST and word in JOINS and not found["quote"]:
             return at - 1
         at += len(word) + 1
     return stop if _END.match(text, stop) else begin

@@ -15,12 +15,20 @@ from builder.secrets.secret_rule import (
     SecretRule,
     context_rule,
 )
+from builder.secrets.words import (
+    FOREIGN_KEYS,
+    FOREIGN_PASSWORDS,
+    OTHER_KEYS,
+    PROSE_PASSWORDS,
+    alternatives,
+    literals,
+)
 
 _OPEN = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}"
 """Quotation marks and emphasis before a value."""
 _RANDOM = r"(?P<v>[A-Za-z0-9+/_.~=-]{16,200})"
 _USER = r"[`'\"]?[\w.@-]{2,60}[`'\"*]{0,3}"
-_NAME = r"(?:password|passwd|passphrase|passcode|pass|pwd|pw)"
+_NAME = rf"(?:{PROSE_PASSWORDS})"
 _NO_ADJECTIVE = (
     r"(?!\w{0,24}(?:ed|en|ing|ly|able|ible|ful|ive|ent|ant|ous|less|ary|ory|ic|al|thing|where|text|one|er|or|est"
     r"|wise|times|tion|ment|ness|ity|ship|ism|word|phrase|known|like)\b)"
@@ -33,20 +41,9 @@ _NO_NOUN = (
     r"|generat|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page))"
 )
 """No noun follows that makes a password the attribute of another thing."""
-_FOREIGN_WORD = (
-    r"(?:contrase.{1,2}as?|mot de passe|\bmdp|passwort|kennwort|zugangsdaten|senha|palavra[ -]passe|\bclave"
-    r"|wachtwoord|(?<![A-Za-z])has[l\u0142]o|lozinka|heslo|jelsz.|passord|adgangskode|kodeord|l.senord|salasana|parola|sifre"
-    r"|geslo|kata sandi|\u043f\u0430\u0440\u043e\u043b[\u0430-\u044f]{1,2}"
-    r"|\u5bc6\u7801|\u5bc6\u78bc|\u53e3\u4ee4|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638|\uc554\ud638"
-    r"|\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2|\u05e1\u05d9\u05e1\u05de\u05d4|\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631"
-    r"|\u0643\u0644\u0645\u0629 \u0627\u0644\u0633\u0631|\u092a\u093e\u0938\u0935\u0930\u094d\u0921|\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19|\u015fifre"
-    r"|m\u1eadt kh\u1ea9u)[a-z]{0,4}(?![A-Za-z_])"
-)
-"""Words for passwords in other languages."""
-_FOREIGN_LITERALS = (
-    "contrase|mot de passe|mdp|passwort|kennwort|zugangsdaten|senha|palavra|clave|wachtwoord|haslo|lozinka|heslo"
-    "|jelsz|passord|adgangskode|kodeord|salasana|parola|sifre|geslo|kata sandi"
-)
+_FOREIGN_WORD = rf"(?:{FOREIGN_PASSWORDS})[a-z]{{0,4}}(?![A-Za-z_])"
+_FOREIGN_LITERALS = "|".join((*literals("foreign"), *literals("foreign_whole"), "haslo"))
+_OTHER_LITERALS = alternatives("other_password")
 FOREIGN = _FOREIGN_WORD + (
     r"(?:[^\n\d.;?!/<>{}]|(?<=[ \t])(?:\d{1,3}(?:\.\d{1,3}){3}|[\w-]{1,40}(?:\.[\w-]{1,40}){1,5})(?=[ \t:])|(?<=\w)\.(?=[a-z])){0,40}?(?<=[\s:=\"'`*(\uff1a\uff08\u300c\u662f\u4e3a\u70ba\u306f\uc740\ub294])"
 )
@@ -131,7 +128,7 @@ PROSE_RULES = (
     context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", _FOREIGN_LITERALS, "La contraseña de la base de datos es «xLpOwJZ7mNxMC»", "Das Passwort für die Datenbank lautet «eMloIxFE4keDRMtKPAIh»", "usuario: root contraseña: «FsRQsz0bqoFj»", "a senha do banco é «kWqXzVbTnJpLd»", drawn=True, misses=("la contraseña es obligatoria", "das Passwort ist abgelaufen", "a senha é longa2", "das Passwort lautet: BenutzerKennwort2")),
     context_rule(rf"(?<![\w-])(?:api|access|secret|license)[ _-]?(?:key|token)[^\n.;?!{{}}()=<>]{{0,40}}?(?:[ \t](?:is|was|to|now)|:|->):?{_OPEN}(?<=[ \t\"'`*(\[])(?=\S{{12}}){DRAWN}", "api key|api-key|api_key|apikey|api token|access key|access token|secret key|secret token|license key", "here is my api key: «mosaicTDCJTmix» - put it in", drawn=True, misses=("the api key is ApiKeyHeaderAuthentication", "api_key: OptionalApiKeyHeader")),
     context_rule(r"(?<=[ \t\"'])password=(?P<v>[^\s\"'`\\$<>(){}\[\],;|&]{6,100})(?=[ \t]{1,3}\w{2,20}=|\\{0,7}[\"']|[ \t]{0,8}(?:\r|\n|\\|$))", "password=", "host=db1 dbname=fin user=app password=«sunflowers» sslmode=require", "conn = 'password=«GlacierPGJHcHam» host=db1 dbname=fin'", near=("dbname=", "sslmode=", "hostaddr=", "host="), misses=("connect(host=h, password=passwd, dbname=d)", "f(host=self.host, password=self.password)")),
-    context_rule(rf"(?<![A-Za-z])(?:sleutel|nyckel|clave|chave|chiave|clef|klucz|kunci|anahtar)[a-z]{{0,3}}(?![A-Za-z_=])[^\n:;{{}}=<>]{{0,60}}?:[ \t]{{0,2}}[\"'`*]{{0,3}}{_RANDOM}(?=[\s\"'`*,.]|\\|$)", "sleutel|nyckel|clave|chave|chiave|clef|klucz|kunci|anahtar", "Hier is de sleutel voor Twilio (prod): «{h32}»\n", generated=True, misses=("la clave del objeto: nombre_de_la_variable_x",)),
+    context_rule(rf"(?<![A-Za-z])(?:{FOREIGN_KEYS})[a-z]{{0,3}}(?![A-Za-z_=])[^\n:;{{}}=<>]{{0,60}}?:[ \t]{{0,2}}[\"'`*]{{0,3}}{_RANDOM}(?=[\s\"'`*,.]|\\|$)", FOREIGN_KEYS, "Hier is de sleutel voor Twilio (prod): «{h32}»\n", generated=True, misses=("la clave del objeto: nombre_de_la_variable_x",)),
     context_rule(rf"{_FOREIGN_WORD}[ \t]?[:\uff1a]{_OPEN}(?P<v>(?-i:(?=\S{{0,60}}[A-Z])(?=\S{{0,60}}[a-z]))(?=\S{{0,60}}\d)[A-Za-z0-9]{{10,64}}|{_PHRASE})(?=[\s,.;!\"'`\uff0c\u3002]|\\|$)", _FOREIGN_LITERALS, "Usuario: me\nClave: «uoJ8EnEpacjg»", "senha: «Second-Chat-Jazz»", misses=("Passwort: siehe Abschnitt4",)),
     context_rule(r"temporary password is generated for \S{1,80}:?[ \t](?P<v>[^\s\"'\\]{6,64})", "temporary password is generated for", "[Note] A temporary password is generated for root@localhost: «sunflowers»"),
     *(context_rule(rf"(?<=[\s|])password[ \t]{{0,24}}\|[ \t]{{1,24}}{value}(?=[ \t|]{{0,24}}(?:{LINE}|$))", "password", f" Username | admin\n Password | {example}\n", near=("user", "login", "account"), drawn=value is DRAWN, misses=(" Username | admin\n Password | PasswordHash\n", "user | password | PasswordHash\n")) for value, example in ((CHOSEN, "«velvet!violet32»"), (DRAWN, "«kWqXzVbTnJpLd»"))),
@@ -214,12 +211,12 @@ PROSE_RULES = (
     context_rule(r"(?:pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase)[ \t]{0,2}\([^()\n]{0,100}?(?:,[ \t]{0,4})?\\{0,7}'(?P<v>(?![\w-]{1,40}=\S)[^'\\\n]{4,200})\\{0,7}'[ \t]{0,4}\)", "pgp_sym_encrypt|pgp_sym_decrypt|aes_encrypt|aes_decrypt|encryptbypassphrase|decryptbypassphrase", "SELECT pgp_sym_encrypt(x, '«{p}»')", misses=("pgp_sym_decrypt(c, k, 'ignore-cipher-failure=1')",)),
 )
 OTHER_SCRIPT_RULES = (
-    context_rule(rf"{FOREIGN}(?<=[\"'`\u300c(])(?P<v>(?=[^\s\u300d]{{0,40}}\d)(?=[^\s\u300d]{{0,40}}[a-z])[!-~]{{6,64}}?)[\"'`\u300d)]", "密码|密碼|口令|パスワード|비밀번호", "パスワードは「«Canyon=41=river»」です", misses=("パスワードは「password_hash」列にある",)),
-    context_rule(rf"{FOREIGN}{_NO_HOST}{CHOSEN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
-    context_rule(rf"(?:\u043a\u043b\u044e\u0447|\u0442\u043e\u043a\u0435\u043d|\u0441\u0435\u043a\u0440\u0435\u0442|\u5bc6\u94a5|\u5bc6\u9470|\u79d8\u94a5|\u4ee4\u724c|\u30ad\u30fc|\u30c8\u30fc\u30af\u30f3|\ud0a4|\ud1a0\ud070|cl\u00e9|schl\u00fcssel|n\u00f8gle|n\u00f8kkel|kl\u00ed\u010d|kl\u00fa\u010d|\u03ba\u03bb\u03b5\u03b9\u03b4\u03af|\u05de\u05e4\u05ea\u05d7|\u0645\u0641\u062a\u0627\u062d)[^\n:\uff1a;{{}}=<>]{{0,60}}?(?:[:\uff1a][ \t]{{0,2}}|[ \t\u662f\u306f\u30fb])[\"'`*\u300c]{{0,3}}{_RANDOM}(?=[\s\"'`*,.\u300d\uff0c\u3002\u3067\u3092]|\\|$)", "ключ|токен|секрет|密钥|密鑰|秘钥|令牌|キー|トークン|키|토큰|clé|Clé|schlüssel|Schlüssel|nøgle|nøkkel|klíč|kľúč|κλειδί|מפתח|مفتاح", "Вот ключ Okta для прода: «00{W40}»\n", "这是 AWS 的正式环境密钥:«{B40}»\n", "Voici la clé AWS de production : «{B40}»\n", generated=True, misses=("la clé primaire : identifiant_de_la_table_x", "ключ словаря: some_variable_name_here")),
-    context_rule(rf"{_FOREIGN_WORD}{_IS}(?P<v>{_SIGNED}(?<!\*))(?=\*{{0,3}}[,.;]?(?:[\s\uff0c\u3002]|\\|$))", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "비밀번호는 «9#*q+!8_=*&-LvCS!k*E» 입니다", "密码是 «TigreLuna=4313» ,帮我", misses=("密码: a=1&b=2",)),
-    context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "Пароль от базы: «V44NAdaM3pfIpjE9»", "数据库密码是 «qFSeNZfaVN2SgK»", drawn=True, misses=("密码是 userNameField2", "Пароль: обязательное поле")),
-    context_rule(rf"{_FOREIGN_WORD}(?:[ \t]?[:\uff1a]{_OPEN}|[ \t])(?P<v>(?-i:(?=\S{{0,60}}[A-Z])(?=\S{{0,60}}[a-z]))(?=\S{{0,60}}\d)[A-Za-z0-9]{{10,64}}|{_PHRASE}|{_LOWER_PHRASE})(?=[\s,.;!\"'`\uff0c\u3002]|\\|$)", "пароль|пароля|паролем|пароли|Пароль|密码|密碼|口令|パスワード|비밀번호|암호|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|şifre|hasło|mật khẩu|lösenord", "아이디: me\n비밀번호: «uoJ8EnEpacjg»\n", "密码:«Leaf-Purpose-Chapter-Route»,帮我看看", "パスワード: «broom.urban.heavy.plug» です", "логин me, пароль «sNl3IcEkgOgk» — зайди", misses=("密码: userName2",)),
+    context_rule(rf"{FOREIGN}(?<=[\"'`\u300c(])(?P<v>(?=[^\s\u300d]{{0,40}}\d)(?=[^\s\u300d]{{0,40}}[a-z])[!-~]{{6,64}}?)[\"'`\u300d)]", alternatives("cjk_password"), "パスワードは「«Canyon=41=river»」です", misses=("パスワードは「password_hash」列にある",)),
+    context_rule(rf"{FOREIGN}{_NO_HOST}{CHOSEN}", _OTHER_LITERALS, "пароль: «quokka-ribbon-00» логин", "服务器密码是 «sparrow-oregano-97» 用户名 root", misses=("密码至少8位 2024年", "пароль должен быть 8 символов")),
+    context_rule(rf"(?:{OTHER_KEYS})[^\n:\uff1a;{{}}=<>]{{0,60}}?(?:[:\uff1a][ \t]{{0,2}}|[ \t\u662f\u306f\u30fb])[\"'`*\u300c]{{0,3}}{_RANDOM}(?=[\s\"'`*,.\u300d\uff0c\u3002\u3067\u3092]|\\|$)", OTHER_KEYS, "Вот ключ Okta для прода: «00{W40}»\n", "这是 AWS 的正式环境密钥:«{B40}»\n", "Voici la clé AWS de production : «{B40}»\n", generated=True, misses=("la clé primaire : identifiant_de_la_table_x", "ключ словаря: some_variable_name_here")),
+    context_rule(rf"{_FOREIGN_WORD}{_IS}(?P<v>{_SIGNED}(?<!\*))(?=\*{{0,3}}[,.;]?(?:[\s\uff0c\u3002]|\\|$))", _OTHER_LITERALS, "비밀번호는 «9#*q+!8_=*&-LvCS!k*E» 입니다", "密码是 «TigreLuna=4313» ,帮我", misses=("密码: a=1&b=2",)),
+    context_rule(rf"{_FOREIGN_WORD}{_IS}{DRAWN}", _OTHER_LITERALS, "Пароль от базы: «V44NAdaM3pfIpjE9»", "数据库密码是 «qFSeNZfaVN2SgK»", drawn=True, misses=("密码是 userNameField2", "Пароль: обязательное поле")),
+    context_rule(rf"{_FOREIGN_WORD}(?:[ \t]?[:\uff1a]{_OPEN}|[ \t])(?P<v>(?-i:(?=\S{{0,60}}[A-Z])(?=\S{{0,60}}[a-z]))(?=\S{{0,60}}\d)[A-Za-z0-9]{{10,64}}|{_PHRASE}|{_LOWER_PHRASE})(?=[\s,.;!\"'`\uff0c\u3002]|\\|$)", _OTHER_LITERALS, "아이디: me\n비밀번호: «uoJ8EnEpacjg»\n", "密码:«Leaf-Purpose-Chapter-Route»,帮我看看", "パスワード: «broom.urban.heavy.plug» です", "логин me, пароль «sNl3IcEkgOgk» — зайди", misses=("密码: userName2",)),
 )
 """Rules whose literals are not ASCII: RE2 cannot select them."""
 # fmt: on

@@ -21,7 +21,8 @@ from builder.secrets.layout import NUMBER
 from builder.secrets.nearby import is_generated
 from builder.secrets.prefilter import ascii_lower, necessary, occurrences
 from builder.secrets.rules import ESCAPE, behind_none_of
-from builder.secrets.values import DOCUMENTED, is_drawn, is_stand_in, looks_random
+from builder.secrets.values import is_drawn, is_stand_in, looks_random
+from builder.secrets.words import DOCUMENTED
 
 REST = r"\b[^\n|;&]{0,200}?[ \t]"
 """The text between a command and its option, on one line and in one command."""

@@ -14,75 +14,56 @@ from builder.secrets.chosen import looks_chosen
 from builder.secrets.diceware import is_simple
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
+from builder.secrets.words import (
+    ACCOUNTS,
+    COMPOUNDS,
+    LOGINS,
+    MACHINES,
+    MORE_ACCOUNTS,
+    REACHED,
+    SENTENCE_KEYS,
+    SENTENCE_PASSWORDS,
+    TAKES,
+)
 
 REACH = 100
 """Maximum code points between the word and the password."""
 NEXT_TO = 40
 """Code points before the password within which a verb or a sign ends."""
 
-_FOR_PASSWORDS = (
-    "passwords?|passwd|passphrase|passcode|passwort|passord|pass|pwd|pw|mdp|mot de passe|kennwort"
-    "|senha|palavra[ -]passe|clave|wachtwoord|haslo|lozinka|heslo|adgangskode|kodeord"
-    "|parola d'ordine|salasana|parola|sifre|geslo|kata sandi"
-)
-"""A longer word comes before its beginning."""
-_FOR_LOGIN = (
-    "credentials?|creds|log[ -]?in|logged in|sign[ -]?in|zugangsdaten|anmeldedaten|logindaten"
-    "|identifiants|credenciales|credenziali|inloggegevens|credenciais"
-)
-_TAKES = (
-    "takes?|accepts?|wants?|expects?|answers?|works|nimmt|akzeptiert|verlangt|accepte|acepta"
-    "|accetta|aceita|accepteert|przyjmuje"
-)
-"""Verbs after which `me / …` counts if the sentence speaks of a machine."""
-_MACHINES = (
-    "switch|router|firewall|nas|printer|telnet|gateway|ilo|idrac|ipmi|bmc|pdu|modem|camera|esxi"
-    "|vcenter|proxmox|vpn"
-)
-_ACCOUNTS = "admin|administrator|root|sysadmin|netadmin|ubnt|ec2-user"
-"""Users of machines: straight after one `/ …` counts, as after a verb."""
-_MORE_ACCOUNTS = (
-    "operator|support|cisco|pi|ubuntu|debian|sa|postgres|mysql|oracle|backup|deploy|ops|guest"
-    "|service"
-)
-"""Users that count after the word for a machine."""
 _ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
-_WEAK = f"user(?:name)?|ssh|use|account|connect|{_TAKES}|{_MACHINES}|{_ADDRESS}"
+_WEAK = f"user(?:name)?|ssh|use|account|connect|{TAKES}|{MACHINES}|{_ADDRESS}"
 """Words after which only `me / …` counts, after a machine only for accounts that many have."""
-_FOR_KEYS = "secret|token|api[ -]key|access[ -]key"
-"""Words after which only a value in backticks with a digit counts."""
 _CONTRASENA = "contrase"
-_WORDS = Matches(rf"{_FOR_PASSWORDS}|{_FOR_LOGIN}|{_FOR_KEYS}|{_WEAK}|{_ACCOUNTS}|{_CONTRASENA}")
-_COMPOUND = re.compile("passwort|kennwort|wachtwoord|passord|adgangskode")
-"""Words that languages write together with others: `Einmalpasswort`."""
-_LOGIN_WORD = re.compile(rf"{_FOR_LOGIN}|{_WEAK}|{_ACCOUNTS}", re.IGNORECASE)
-_KEY_WORD = re.compile(_FOR_KEYS, re.IGNORECASE)
+_WORDS = Matches(rf"{SENTENCE_PASSWORDS}|{LOGINS}|{SENTENCE_KEYS}|{_WEAK}|{ACCOUNTS}|{_CONTRASENA}")
+_COMPOUND = re.compile(COMPOUNDS)
+_LOGIN_WORD = re.compile(rf"{LOGINS}|{_WEAK}|{ACCOUNTS}", re.IGNORECASE)
+_KEY_WORD = re.compile(SENTENCE_KEYS, re.IGNORECASE)
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
-_VERB = re.compile(_TAKES, re.IGNORECASE)
-_MACHINE = re.compile(rf"{_MACHINES}|{_ADDRESS}", re.IGNORECASE)
+_VERB = re.compile(TAKES, re.IGNORECASE)
+_MACHINE = re.compile(rf"{MACHINES}|{_ADDRESS}", re.IGNORECASE)
 _OF_MACHINES = re.compile(
-    rf"(?<![A-Za-z])(?:{_MACHINES}|ssh|rdp|vnc|winrm|server|host|box|vm|db|database|console|panel|portal|appliance"
-    r"|controller|login|cluster|node|hypervisor)\d{0,4}(?![A-Za-z]|[ \t]?\()"
+    rf"(?<![A-Za-z])(?:{MACHINES}|{REACHED})\d{{0,4}}(?![A-Za-z]|[ \t]?\()"
     rf"|{_ADDRESS}|[\w-]{{2,40}}\.[\w.-]{{1,60}}\.?[a-z]{{2}}",
     re.IGNORECASE,
 )
 """A machine, its address, or how to reach one."""
 _ACCOUNT = re.compile(
-    rf"(?<![\w.@+-])(?:{_ACCOUNTS}|{_MORE_ACCOUNTS})[\"'`*)]{{0,3}}[ \t]/[ \t]", re.IGNORECASE
+    rf"(?<![\w.@+-])(?:{ACCOUNTS}|{MORE_ACCOUNTS})[\"'`*)]{{0,3}}[ \t]/[ \t]", re.IGNORECASE
 )
-_IS_ACCOUNT = re.compile(_ACCOUNTS, re.IGNORECASE)
+_IS_ACCOUNT = re.compile(ACCOUNTS, re.IGNORECASE)
 _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
 _WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
 _AND = "and|with|und|et|y|e|&"
 LINES = LinePrefilter(
     "|".join((
-        rf"(?i:{_FOR_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
-        rf"(?i:{_FOR_LOGIN}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
-        rf"(?i:{_FOR_KEYS}){_WORD_END}{_BETWEEN}*`[^\s\"'`|]{{8}}",
+        rf"(?i:{SENTENCE_PASSWORDS}|{_CONTRASENA})(?:[A-Za-z]{{0,4}}{_WORD_END}{_BETWEEN}*)?{_OPENS}[^\s\"'`|]{{8}}",
+        rf"(?i:{LOGINS}){_WORD_END}{_BETWEEN}*(?:[/:]|[ \t](?i:{_AND})[ \t])",
+        rf"(?i:{SENTENCE_KEYS}){_WORD_END}{_BETWEEN}*`[^\s\"'`|]{{8}}",
         rf"(?i:{_WEAK}){_WORD_END}{_BETWEEN}*[ \t]/[ \t]",
-        rf"(?i:{_ACCOUNTS})[\"'`*)]*[ \t]/[ \t]",
-        rf"(?i:{_TAKES})[ \t]+[\"'`*]*[A-Za-z0-9_.@+-]+[\"'`*]*(?:[ \t]:[ \t]|/[^ \t/]{{7}})",
+        rf"(?i:{ACCOUNTS})[\"'`*)]*[ \t]/[ \t]",
+        rf"(?i:{TAKES})[ \t]+[\"'`*]*[A-Za-z0-9_.@+-]+[\"'`*]*(?:[ \t]:[ \t]|/[^ \t/]{{7}})",
     ))
 )  # fmt: skip
 """Finds the lines with such a password."""

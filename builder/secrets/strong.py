@@ -16,6 +16,7 @@ from builder.secrets.hits import Hit
 from builder.secrets.nearby import is_generated, is_word
 from builder.secrets.prefilter import LinePrefilter, Lines
 from builder.secrets.values import is_drawn, is_leet, is_stand_in, is_titled, is_wordlike
+from builder.secrets.words import AROUND
 
 MAX_LINE = 2000
 """Code points of a line above which its words say nothing about its values."""
@@ -24,16 +25,6 @@ FOLLOWING = 2
 REACH = 30
 """Code points before a value in which a word may say that it is no secret."""
 
-_WORDS = (
-    r"passwords?|passwd|passphrase|passcode|pass|pwd|pw|psk|wpa2?|passwort|kennwort|senha|contrase"
-    r"|mot de passe|mdp|wachtwoord|haslo|heslo|clave|zugangsdaten|secrets?|tokens?|bearer|auth"
-    r"|(?:api|access|secret|private|encryption|signing|master)[ _-]?keys?|credentials?|creds"
-    r"|log ?ins?|session[ _-]?id|2fa|mfa|totp|otp|jwt|jsonwebtoken"
-    r"|ssh|sudo|vpn|wi-?fi|smtp|imap|s?ftp|ldap|dsn|jdbc|basic ?auth[a-z]*|pdo|mc alias"
-    r"|sign[ -]?in[a-z]*|decrypt|encrypt|identified|recovery|keystore|storepass"
-    r"|pat|unseal keys?|wireguard|pass phrase|logg(?:ing|ed)[ -]in|get into|locked"
-)
-"""Words for secrets, for what they open, and for logging in."""
 _NAMES = r"(?:Password|Token|Secret|ApiKey|Key|Credentials?)"
 _SHAPE = (
     r"[0-9][A-Za-z]+[0-9]|[a-z][A-Z][a-z]+[0-9]{2}|[a-z][-_.!][A-Za-z]+[0-9]{2}"
@@ -44,13 +35,13 @@ _SHAPE = (
 _EDGE = r"[A-Za-z!#$%^*@&~?+._-][0-9]|[0-9][A-Za-z!#$%^*@&~?+._-]"
 """What every `_SHAPE` contains: with it RE2 needs a quarter of the states before a word."""
 LINES = LinePrefilter(
-    rf"(?:(?:^|[^A-Za-z])(?i:{_WORDS})|[a-z]{_NAMES})[^A-Za-z][^\n]*?"
+    rf"(?:(?:^|[^A-Za-z])(?i:{AROUND})|[a-z]{_NAMES})[^A-Za-z][^\n]*?"
     rf"(?:\n[^\n]*?){{0,{FOLLOWING}}}?(?:{_SHAPE})"
-    rf"|(?:{_EDGE})[^\n]*?(?:[^A-Za-z](?i:{_WORDS})|[a-z]{_NAMES})(?:[^A-Za-z]|$)"
+    rf"|(?:{_EDGE})[^\n]*?(?:[^A-Za-z](?i:{AROUND})|[a-z]{_NAMES})(?:[^A-Za-z]|$)"
 )
 """Finds the lines with such a word, if such a value is on them or follows shortly after."""
 _WORD = re.compile(
-    rf"(?:(?<![A-Za-z])(?:{_WORDS})|(?<=[a-z])(?-i:{_NAMES}))(?![A-Za-z])",
+    rf"(?:(?<![A-Za-z])(?:{AROUND})|(?<=[a-z])(?-i:{_NAMES}))(?![A-Za-z])",
     re.IGNORECASE | re.ASCII,
 )
 _SHAPED = re.compile(_SHAPE)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from builder.secrets.diceware import is_diceware
 from builder.secrets.letters import has_drawn_letters
+from builder.secrets.words import SMALL_WORDS
 
 LOOKED_AT = 200
 """Code points of a value that are examined: a hostile text may have a long one at every word."""
@@ -92,30 +93,6 @@ _PHRASE_WORD = re.compile("[ -]")
 _UNLIKE_CHOSEN = re.compile(
     r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|%[0-9A-Fa-f]{2}|@[\w-]+\.[a-z]{2}"
 )
-_FUNCTION_WORDS = frozenset((
-    "all", "and", "any", "are", "but", "can", "change", "characters", "confirm", "current", "did",
-    "does", "don", "enter", "field", "for", "forgot", "forgotten", "from", "get", "has", "have",
-    "here", "incorrect", "into", "invalid", "its", "key", "least", "login", "long", "may", "must",
-    "new", "not", "old", "one", "only", "optional", "passphrase", "password", "passwords", "please",
-    "required", "reset", "same", "secret", "set", "short", "should", "string", "strong", "than",
-    "that", "the", "this", "too", "two", "type", "use", "used", "user", "username", "using",
-    "value", "was", "were", "what", "when", "where", "which", "will", "with", "word", "words",
-    "wrong", "you", "your",
-    "auth", "box", "button", "class", "control", "error", "form", "group", "hint", "icon", "input",
-    "label", "message", "meter", "page", "row", "section", "strength", "text", "title", "toggle",
-    "view", "wrapper",
-))  # fmt: skip
-"""Words of sentences, labels and parts of forms."""
-
-DOCUMENTED = frozenset((
-    "password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "root", "admin",
-    "postgres", "mysql", "guest", "test", "port", "key", "passwort", "kennwort", "contraseña",
-    "contrasenya", "contrasena", "senha", "wachtwoord", "hasło", "haslo", "heslo", "пароль",
-    "パスワード", "密码", "密碼", "비밀번호",
-))  # fmt: skip
-"""Placeholders for passwords in documentation."""
-
-
 _SEED = re.compile("(?:[a-z]{3,8} ){11,23}[a-z]{3,8}")
 """A seed phrase of a wallet: it may begin with a word such as "enter"."""
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
@@ -225,7 +202,7 @@ def is_phrase(value: str, least: int = 4, small: int = 0) -> bool:
         least <= len(words) <= 12
         and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
         and (value == value.lower() or all(map(str.istitle, words)))
-        and len(_FUNCTION_WORDS.intersection(value.lower().replace("-", " ").split())) <= small
+        and len(SMALL_WORDS.intersection(value.lower().replace("-", " ").split())) <= small
     )
 
 

@@ -20,7 +20,7 @@ from builder.scrub import personal
 from builder.secrets import answers, assignments, rules, secrets
 from builder.secrets import prefilter as gates
 from builder.secrets.hits import SHORT
-from builder.secrets.names import BEFORE_KEY, KEYWORDS
+from builder.secrets.names import KEYWORDS
 from builder.secrets.prefilter import (
     LinePrefilter,
     Prefilter,
@@ -29,6 +29,7 @@ from builder.secrets.prefilter import (
     occurrences,
     projected,
 )
+from builder.secrets.words import KEY_OWNERS
 
 
 def copy_of(module):
@@ -192,7 +193,7 @@ def test_the_hits_are_those_of_the_plain_rules(text):
     *(text for text, _ in PERSONAL.values()), *NOT_PERSONAL, *NO_SECRETS,
     "from 9.100.200.7 and 3abc:12::7", "ADA9@my-mail.org", "ada@t7:~$ ls", "mac: bobs-iMac",
     "machine\u00a0db\u00a0login\u00a0me\u00a0password\x1cMaple42!x",
-    "".join(f"{word}_key: x1y2z3w4v5u6t7\n" for word in BEFORE_KEY.split("|")),
+    "".join(f"{word}_key: x1y2z3w4v5u6t7\n" for word in KEY_OWNERS.split("|")),
 ])  # fmt: skip
 def test_texts_of_the_rules(text):
     check(text)
