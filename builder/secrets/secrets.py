@@ -6,7 +6,7 @@
 - a word for secrets anywhere around a value that can hardly be anything else:
   `builder.secrets.strong`
 - a name: `builder.secrets.assignments`, connected by words or a layout `builder.secrets.connected`,
-  and as the header of a column `builder.secrets.columns`, `builder.secrets.aligned`
+  and as the header of a column `builder.secrets.tables`
 - a block that contains secrets: `builder.secrets.blocks`
 - a command that prints one, in a pasted session: `builder.secrets.answers`
 - a private key in PEM, complete or cut off: `builder.secrets.pem`
@@ -29,11 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from builder.secrets import (
-    aligned,
     answers,
     assignments,
     blocks,
-    columns,
     connected,
     cookies,
     encoded,
@@ -42,6 +40,7 @@ from builder.secrets import (
     phrases,
     sentences,
     strong,
+    tables,
 )
 from builder.secrets.call_rules import CALL_RULES
 from builder.secrets.command_rules import COMMAND_RULES
@@ -206,8 +205,7 @@ def _find_decoded(text: str) -> tuple[Hit, ...]:
 _FINDERS: tuple[tuple[LinePrefilter, Callable[[str, Lines], Iterator[Hit]]], ...] = (
     (assignments.LINES, assignments.find_named),
     (connected.LINES, connected.find_connected),
-    (columns.LINES, columns.find_in_columns),
-    (aligned.LINES, aligned.find_in_aligned),
+    (tables.LINES, tables.find_in_tables),
     (blocks.LINES, blocks.find_in_blocks),
     (nearby.LINES, nearby.find_nearby),
     (sentences.LINES, sentences.find_in_sentences),

@@ -9,7 +9,7 @@ from support.conversations.strategies import MANY
 from support.sensitive.found import check_lines, found
 from support.sensitive.planted import invented
 
-from builder.secrets import aligned
+from builder.secrets import tables
 from builder.secrets.secrets import find_secrets
 
 TOKEN = invented(40)
@@ -66,7 +66,7 @@ PARTS = (
 @example(parts=["user", "  ", "host", "  ", "d\u00fc_password", "\n", "a", "  ", "a", "  ", TOKEN])
 @MANY
 def test_lines_are_enough(parts):
-    check_lines(aligned.find_in_aligned, aligned.LINES, "".join(parts))
+    check_lines(tables.find_in_tables, tables.LINES, "".join(parts))
 
 
 @pytest.mark.quick(1)
