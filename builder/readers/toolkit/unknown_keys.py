@@ -82,6 +82,28 @@ _CALL_ARGUMENTS = (
     "arguments", "args", "input", "parameters", "params", "kwargs", "tool_input", "toolInput",
 )  # fmt: skip
 _CALL_DEPTH = 3
+_CALL_KEY = re.compile(
+    r"(?:tool|function|called)_?(?:calls?|uses?|invocations?|actions?)|calls?|actions?|commands?",
+    re.IGNORECASE,
+)
+"""Names of keys whose value is what an answer did, in whatever form."""
+
+_SYSTEM_COLUMNS = ("system", "system_prompt", "system_message")
+
+
+def system_text(row: Mapping[str, Json], changes: Counter[str], *, has_own: bool) -> str:
+    """Returns the system prompt in a column of a row, or "".
+
+    Of a row whose messages have one, the column is counted as not read, unless it is `system`.
+    """
+    for name in _SYSTEM_COLUMNS:
+        text = row.get(name)
+        if isinstance(text, str) and text:
+            if not has_own:
+                return text
+            if name != "system":
+                changes[UNKNOWN_COLUMN + name] += 1
+    return ""
 
 
 def noted(
@@ -98,7 +120,7 @@ def noted(
     inside = _unknown_inside(message)
     if inside and messages:
         messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
-    unread = next((key for key in message if key not in known and _has_calls(message[key])), "")
+    unread = next((key for key in message if key not in known and _acts(key, message[key])), "")
     if unread and messages and messages[0].role == "assistant":
         first = messages[0]
         messages[0] = replace(first, parts=(*first.parts, unknown_part(unread)))
@@ -108,6 +130,23 @@ def noted(
         role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
         return [Message(role, (unknown_part(names[0]),), unknown=names)]
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
+
+
+def _acts(key: str, value: Json) -> bool:
+    """Returns whether a key of an answer says what it did: by its name, or by calls in its value.
+
+    A name with a number or a mark (`action: 3`) says nothing that could have been a text.
+    """
+    return (_CALL_KEY.fullmatch(key) is not None and _has_text(value)) or _has_calls(value)
+
+
+def _has_text(value: Json, depth: int = 0) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip())
+    if not isinstance(value, list | dict) or depth > _CALL_DEPTH:
+        return False
+    inner: Iterable[Json] = value if isinstance(value, list) else value.values()
+    return any(_has_text(one, depth + 1) for one in inner)
 
 
 def _has_calls(value: Json, depth: int = 0) -> bool:

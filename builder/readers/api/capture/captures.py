@@ -48,7 +48,7 @@ _COLUMNS = ROW_COLUMNS | {
     "toolConfig", "config", "instructions", "output", "text", "include", "stop_sequences",
     "context_management", "mcp_servers", "container", "betas", "output_config", "output_format",
     "inferenceConfig", "additionalModelRequestFields", "guardrailConfig", "promptVariables",
-    "requestMetadata",
+    "requestMetadata", "system_prompt", "system_message",
 }  # fmt: skip
 """Columns of rows in the form of a request."""
 

@@ -6,6 +6,7 @@ with calls and results in the text.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.unknown_keys import system_text
 
 _KEYS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
@@ -26,9 +28,9 @@ _KEYS = frozenset({
     "weight", "id", "timestamp",
 })  # fmt: skip
 """Keys of a message, including those added by programs that keep lists of messages."""
-_LISTS = (
-    "messages", "conversation", "conversations", "prompt", "completion", "chosen", "rejected",
-)  # fmt: skip
+_CHATS = ("conversation", "conversations", "trajectory", "traj", "dialogue", "dialog", "turns")
+"""Columns that hold the messages where a row has no `messages`."""
+_LISTS = ("messages", *_CHATS, "prompt", "completion", "chosen", "rejected")
 """Columns of messages, which may be JSON text."""
 
 
@@ -57,12 +59,13 @@ def _are_messages(value: Json) -> bool:
 def _unpacked(row: dict[str, Json]) -> dict[str, Json]:
     """Returns the row with its conversation in `messages`, which tables may hold as JSON text.
 
-    Chat logs (LMSYS, WildChat) have messages of role and content in `conversation`.
+    Chat logs (LMSYS, WildChat) have messages of role and content in `conversation`, runs of
+    OpenHands (SWE-rebench) in `trajectory`.
     """
     found = {key: json_in_text(row[key]) for key in _LISTS if isinstance(row.get(key), str)}
     if changed := {key: value for key, value in found.items() if isinstance(value, list)}:
         row = {**row, **changed}
-    key = next((key for key in ("conversation", "conversations") if key in row), None)
+    key = next((key for key in _CHATS if key in row), None)
     if "messages" not in row and key is not None:
         items = as_list(row[key])
         if items and all("role" in as_dict(item) and "content" in as_dict(item) for item in items):
@@ -188,10 +191,12 @@ def _conversation(
     name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
 ) -> Conversation | Problem:
     messages = [*as_list(body.get("messages")), *output]
-    system = as_str(body.get("system"))
-    if system and as_dict(messages[0]).get("role") not in ("system", "developer"):
+    changes: Counter[str] = Counter()
+    has_own = as_dict(messages[0]).get("role") in ("system", "developer")
+    if system := system_text(body, changes, has_own=has_own):
         messages = [{"role": "system", "content": system}, *messages]
     read = history({**body, "messages": messages})
+    read = replace(read, changes=read.changes + changes)
     whole = with_media(read.messages, body)
     cut = "truncated" if body.get("is_truncated") is True else None  # verifiers
     fault = cut or finish_fault(body.get("finish_reason"))

@@ -23,11 +23,14 @@ from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.unknown_keys import system_text
 from builder.sources.source import Source
 
 _COLUMNS = frozenset({
-    "system_message", "function_description", "chosen_messages", "rejected_messages",
+    "system_prompt", "system_message", "function_description",
+    "chosen_messages", "rejected_messages",
 })  # fmt: skip
+_TOOL_COLUMNS = ("tools", "tool_defs", "functions", "function_description")
 _TURNS = ("conversations", "messages", "chosen_messages")
 """Columns of turns; the last one is that of LLaMA-Factory's preferences."""
 
@@ -78,11 +81,12 @@ def _conversation(
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
     messages = read_turns(turns, changes)
-    if system := as_str(row.get("system")):
+    has_own = bool(messages) and messages[0].role == "system" and not row.get("system")
+    if system := system_text(row, changes, has_own=has_own):
         messages.insert(0, Message("system", (Text(system),)))
     messages, embedded = _without_tools(messages, changes, problems, where)
     messages = with_media(messages, row)
-    columns = (row.get(key) for key in ("tools", "tool_defs"))
+    columns = (row.get(key) for key in _TOOL_COLUMNS)
     listed = _tools(next((it for it in columns if it is not None), None), changes, problems, where)
     if embedded is None:
         embedded = _tools(_typed_tools(turns), changes, problems, where)
