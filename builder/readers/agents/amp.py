@@ -7,7 +7,7 @@ which it renders for the model, so answers after them lack `history`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from builder.conversation import (
     Content,
@@ -21,6 +21,7 @@ from builder.conversation import (
     Text,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.problem import Problem
 from builder.readers import Reader
@@ -28,6 +29,7 @@ from builder.readers.api.anthropic.blocks import read_part
 from builder.readers.homes import Home
 from builder.readers.toolkit import (
     as_dict,
+    as_dicts,
     as_list,
     as_str,
     finish_fault,
@@ -37,6 +39,7 @@ from builder.readers.toolkit import (
     with_session_keys,
 )
 from builder.readers.toolkit.narrow import first_of, name_of
+from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 
@@ -45,11 +48,13 @@ NAME = "amp"
 _KEYS = MESSAGE_KEYS | {
     "messageId", "userState", "agentMode", "meta", "state", "turnElapsedMs", "interrupted",
     "fileMentions", "discoveredGuidanceFiles", "parentToolUseId", "readAt", "dtwMessageID",
+    "protocolMessageID", "protocolMessageVersion", "createdAt",
 }  # fmt: skip
 """Keys of a message."""
 _COLUMNS = frozenset({
     "v", "created", "messages", "agentMode", "nextMessageId", "meta", "env", "title", "~debug",
-    "creatorUserID", "relationships", "updatedAt", "activatedSkills",
+    "creatorUserID", "relationships", "updatedAt", "activatedSkills", "pinned",
+    "multiplayerExpiresAt", "agent",
 })  # fmt: skip
 """Keys of a thread."""
 _ENDED = frozenset({"done", "error", "cancelled", "rejected-by-user"})
@@ -57,14 +62,18 @@ _DENIED = frozenset({"rejected-by-user", "rejected"})
 
 
 def recognise(source: Source) -> str | None:
-    """Claims threads: an id that begins with T-, and messages with messageId."""
-    return "threads (T-…, messageId)" if any(map(_is_thread, source.peek.objects)) else None
+    """Claims threads: an id that begins with T-, and messages with messageId, or env and v."""
+    return "threads (T-…)" if any(map(_is_thread, source.peek.objects)) else None
 
 
 def _is_thread(value: dict[str, Json]) -> bool:
     first = as_dict(next(iter(as_list(value.get("messages"))), None))
-    named = as_str(value.get("id")).startswith("T-") or "nextMessageId" in value
-    return named and "messageId" in first and isinstance(first.get("content"), list)
+    if not isinstance(first.get("content"), list):
+        return False
+    named = as_str(value.get("id")).startswith("T-")
+    return (named and {"v", "env"} <= value.keys()) or (
+        "messageId" in first and (named or "nextMessageId" in value)
+    )
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -73,41 +82,65 @@ def read(source: Source) -> Iterator[Event]:
 
     def thread(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
         name = row_name(where, value.get("id"), names)
-        messages = list(_messages(value))
-        if not messages:
+        stretches = list(_stretches(value))
+        if not stretches:
             yield Problem("no_messages", where, "the thread has no messages")
             return
-        yield Conversation(
-            id=name,
-            record=where,
-            messages=tuple(with_session_keys(NAME, messages, f"{scope}/{name}")),
-            model=next((one.model for one in reversed(messages) if one.model), None),
-            records=1,
-            context=Context.lacking({"system", "tools"}),
-        )
+        for number, messages in enumerate(stretches):
+            yield Conversation(
+                id=unique_name(name, names) if number else name,
+                record=where,
+                messages=tuple(with_session_keys(NAME, messages, f"{scope}/{name}")),
+                model=next((one.model for one in reversed(messages) if one.model), None),
+                records=1 if number == 0 else 0,
+                context=Context.lacking({"system", "tools"}),
+            )
 
     return read_rows(source, thread, _COLUMNS)
 
 
-def _messages(thread: dict[str, Json]) -> Iterator[Message]:
-    """Yields the messages in order; the context of an answer lacks what is only rendered."""
+def _stretches(thread: dict[str, Json]) -> Iterator[list[Message]]:
+    """Yields the messages of each stretch; a summary replaces those before it."""
     missing = {"system", "tools"}
+    stretch: list[Message] = []
     for value in as_list(thread.get("messages")):
         item = as_dict(value)
-        role = as_str(item.get("role")) or type(value).__name__
-        if role == "assistant":
-            found = [_answer(item, Context.lacking(missing))]
-        else:
-            parts, results = _split(item.get("content"))
-            found = [Message("tool", results)] if results else []
-            found += [Message(role[:40], parts)] if parts else []
-            if not all(map(_is_exact, results)):
-                missing.add("history")
-            if any(as_dict(item.get("userState")).values()) or item.get("fileMentions"):
-                missing.add("reminders")
-        for message in noted(found, item, _KEYS):
-            if message.parts:
-                yield message
+        blocks = as_dicts(item.get("content"))
+        if item.get("role") == "info" and (summary := "\n\n".join(_summaries(blocks))):
+            if any(message.role == "assistant" for message in stretch):
+                yield stretch
+            missing.add("history")  # how the summary is worded for the model is not logged
+            stretch = [Message("user", (Text(summary, harness=True),))]
+        elif item.get("role") != "info" or blocks:
+            stretch += _messages(value, missing)
+    if stretch:
+        yield stretch
+
+
+def _summaries(blocks: Iterable[dict[str, Json]]) -> Iterator[str]:
+    for block in blocks:
+        text = block.get("summary")
+        if block.get("type") == "summary":
+            yield as_str(as_dict(text), "summary") or as_str(text)
+
+
+def _messages(value: Json, missing: set[str]) -> Iterator[Message]:
+    """Yields the messages of one; what later answers lack, being only rendered, joins `missing`."""
+    item = as_dict(value)
+    role = as_str(item.get("role")) or type(value).__name__
+    if role == "assistant":
+        found = [_answer(item, Context.lacking(missing))]
+    else:
+        parts, results = _split(item.get("content"))
+        found = [Message("tool", results)] if results else []
+        found += [Message(role[:40], parts)] if parts else []
+        if not all(map(_is_exact, results)):
+            missing.add("history")
+        if any(as_dict(item.get("userState")).values()) or item.get("fileMentions"):
+            missing.add("reminders")
+    for message in noted(found, item, _KEYS):
+        if message.parts:
+            yield message
 
 
 def _answer(item: dict[str, Json], context: Context) -> Message:
@@ -120,7 +153,7 @@ def _answer(item: dict[str, Json], context: Context) -> Message:
         part = read_part(block)
         if part is None or (isinstance(part, Text) and not part.text.strip()):
             continue
-        parts.append(part)
+        parts.append(unknown_part("hidden") if block.get("hidden") is True else part)
         if block.get("complete") is False:
             fault = fault or "aborted"
     if state and state.get("type") != "complete":
@@ -140,6 +173,8 @@ def _split(blocks: Json) -> tuple[tuple[Part, ...], tuple[ToolResult, ...]]:
         block = as_dict(value)
         if block.get("type") != "tool_result":
             part = read_part(block)
+            if isinstance(part, Text) and block.get("hidden") is True:
+                part = Text(part.text, harness=True)
             parts += [part] if part is not None else []
         elif (result := _result(block)) is not None:
             results.append(result)
