@@ -210,7 +210,10 @@ def report_dataset(
         manifest = Manifest.of(expand_home(path))
         name = tokenizer_of(manifest, tokenizer)
         audited = audit(path, AuditOptions(tokenizer=name), workers=workers)
-        page = report_html(path, manifest, audited, target_for(name))
+        # That of a built folder is the page which the build wrote, wherever the folder is.
+        is_named = manifest.is_empty and isinstance(dataset, str | Path)
+        title = Path(path).name if is_named else ""
+        page = report_html(path, manifest, audited, target_for(name), name=title)
     write_whole(Path(out), page)
     return Path(out)
 

@@ -13,7 +13,7 @@ from builder.config.fields import plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
 from builder.options import INLINE, Scalar
-from builder.output.options import OutputOptions
+from builder.output.options import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
 from builder.qwen3.reference import Reference
@@ -85,7 +85,7 @@ class LimitsSection:
 class Config:
     """The whole configuration."""
 
-    name: str = "dataset"
+    name: str = DEFAULT_NAME
     inputs: tuple[InputSection, ...] = ()
     normalize: NormalizeOptions = field(default_factory=NormalizeOptions)
     verify: VerifySection = field(default_factory=VerifySection)

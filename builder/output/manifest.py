@@ -27,6 +27,7 @@ from builder.keys import (
     write_keys,
 )  # fmt: skip
 from builder.ledger import Ledger
+from builder.output.options import DEFAULT_NAME
 from builder.text import without_folders
 
 MANIFEST = "manifest.json"
@@ -239,8 +240,9 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Returns the name of the dataset, or ""."""
-        return TEXT.read(self.config.get("name"))
+        """Returns the name that the user gave the dataset, or ""."""
+        name = TEXT.read(self.config.get("name"))
+        return "" if name == DEFAULT_NAME else name
 
     @property
     def mode(self) -> str:

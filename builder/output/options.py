@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+DEFAULT_NAME = "dataset"
+"""The name of a dataset that the user did not name."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:

@@ -42,6 +42,7 @@ _CHART_BYTES = 1_000_000
 _FIRST = ("tokens", "tools", "turns", "lengths")
 """Keys of the charts on the first screen: lengths, tools, turns, tokens by role."""
 
+_SUBTITLE = "Dataset report"
 _SECTIONS = (
     ("overview", "Overview"),
     ("findings", "Findings"),
@@ -59,12 +60,15 @@ def report_html(
     target: Target,
     surveyed: Survey | None = None,
     render: Render | None = None,
+    *,
+    name: str = "",
 ) -> bytes:
     """Returns the report in UTF-8.
 
     `manifest` is empty for a dataset that this program did not build. `audit` is None if none was
     run; the page then says so. `surveyed` is the result of `survey`, computed if None. `render` may
-    do what `sample_body` does in other processes. Raises UsageError if there is no such dataset.
+    do what `sample_body` does in other processes. `name` is the title of a dataset that its user
+    did not name. Raises UsageError if there is no such dataset.
     """
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
     found, samples = Survey(), []
@@ -87,12 +91,13 @@ def report_html(
     bodies = render(samples) if render else (sample_body(item, target) for item in samples)
     sections["samples"] = _samples(samples, bodies, found, target, left)
     body = [
-        tag("section", tag("h2", text(name), id=f"{key}-title"), sections[key], id=key)
-        for key, name in _SECTIONS
+        tag("section", tag("h2", text(title), id=f"{key}-title"), sections[key], id=key)
+        for key, title in _SECTIONS
     ]
-    name = manifest.name or "dataset"
+    name = manifest.name or name
     links = [(f"#{key}", title) for key, title in _SECTIONS]
-    return page(shorten(name, 80), join(body), links, subtitle="Dataset report", keys=KEYS)
+    subtitle = _SUBTITLE if name else ""
+    return page(shorten(name or _SUBTITLE, 80), join(body), links, subtitle=subtitle, keys=KEYS)
 
 
 def sample_body(picked: Picked, target: Target) -> Html:

@@ -173,7 +173,8 @@ def _source(picked: Picked, *, is_folded: bool) -> Html:
     if not is_folded:
         return facts
     where = " · ".join(filter(None, (meta.source, meta.record)))
-    head = tag("summary", text(f"Origin and facts: {shorten(where or picked.where, 160)}"))
+    place = tag("span", text(f": {shorten(where or picked.where, 160)}"))
+    head = tag("summary", text("Origin and facts"), place)
     return tag("details", head, facts, class_="facts-of")
 
 

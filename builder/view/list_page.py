@@ -43,14 +43,15 @@ class ListPage:
         at = min(whole_number(params.get("page", "")), self.pages - 1)
         return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
 
-    def html(self, page: int, listed: Html, tools: Html = EMPTY) -> Html:
-        """Returns a page of the list; `tools` appear next to the search.
+    def html(self, page: int, listed: Html, tools: Html = EMPTY, below: Html = EMPTY) -> Html:
+        """Returns a page of the list; `tools` appear next to the search, `below` under it.
 
         `page` counts from 0, and `listed` are its rows.
         """
         return join(
             (
                 tag("div", self._form(), tools, class_="tools-bar"),
+                below,
                 tag("div", self._status(), self._chosen(), class_="found"),
                 tag(
                     "div",

@@ -9,7 +9,7 @@ from builder.dataset.review import ACCEPT, REJECT, Decision
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import Address, Rows
 from builder.qwen3.tokenizer import Target
-from builder.report.html import Html, join, shorten, tag, text
+from builder.report.html import EMPTY, Html, join, shorten, tag, text
 from builder.report.rendered import Limits, legend
 from builder.report.samples import Picked, headline, request_of, sample_html
 from builder.report.turns import DisplayOptions
@@ -49,7 +49,7 @@ class SamplePage:
     logs: Path | None
     decided: Decision
 
-    def html(self, steps: Html, progress: Html) -> Html:
+    def html(self, steps: Html) -> Html:
         """Returns the sample with its review form, below links to its neighbours."""
         picked = Picked(self.at, self.row)
         headed, about = headline(picked)
@@ -59,29 +59,32 @@ class SamplePage:
                    hidden="")  # fmt: skip
         return join(
             (
-                tag("div", steps, self._review(), progress, class_="sample-bar"),
+                tag("div", steps, self._review(), class_="sample-bar"),
                 tag("div", head, tag("p", text(about), class_="note"), class_="sample-head"),
                 tag("div", self._tabs(), fold, class_="sample-tabs"),
                 sample_html(picked, self.target, _MAX_SAMPLE, _LIMITS, self._reading()),
             )
         )
 
-    def steps(self, result: Result, rows: Rows) -> Html:
-        """Returns the position of the sample in the result, and links to its neighbours."""
+    def steps(self, result: Result, rows: Rows, reviewed: int) -> Html:
+        """Returns the position of the sample in the result, and links to its neighbours.
+
+        `reviewed` is the number of samples with a decision.
+        """
         place = result.place(self.at)
         where = "not in the result" if self.query else ""
         if place is not None:
             where = f"{number(place + 1)} of {number(len(result.numbers))}"
             where += " in the result" if self.query else ""
+        more = tag("span", text(f", {number(reviewed)} reviewed"), class_="reviewed")
 
         def url(other: int) -> str | None:
             address = rows.locate(other)
             return self._url(address, self.side) if address is not None else None
 
         links = step_links(result, self.at, self.query, "", url)
-        links.append(tag("a", text("The row as JSON"), href=f"raw?at={self.address}"))
-        return tag("nav", tag("span", text(where)), *links, class_="pages",
-                   aria_label="Samples of the result")  # fmt: skip
+        position = tag("span", text(where), more if reviewed else EMPTY)
+        return tag("nav", position, *links, class_="pages", aria_label="Samples of the result")
 
     def _url(self, to: Address, side: str) -> str:
         return self.query.url("row", at=to, side=side)
@@ -110,6 +113,7 @@ class SamplePage:
                 aria_current="true" if shown == value else None)
             for name, value in views
         ]  # fmt: skip
+        tabs.append(tag("a", text("JSON"), href=f"raw?at={self.address}"))
         return tag("nav", *tabs, class_="pages tabs", aria_label="View of the sample")
 
     def _review(self) -> Html:

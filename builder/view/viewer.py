@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from builder.jsonio import dumps
 from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target, target_for
 from builder.report.flow import ledger_figure
-from builder.report.html import EMPTY, Html, join, marked, shorten, tag, text
+from builder.report.html import EMPTY, Html, join, marked, prose, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import how_made, proof
 from builder.report.page import page
@@ -121,7 +122,7 @@ class Viewer:
         known = {name for name, column in result.view.facets.items() if len(column.rows)}
         in_tokens = any(item.row.meta.tokens for item in items)
         table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
-        main = listed.html(at, table, join((_jump(), self._progress(), self._exports())))
+        main = listed.html(at, table, _jump(), self._progress())
         return self._page("Samples", main, wide=True)
 
     def result(self, query: Query) -> Result:
@@ -145,13 +146,21 @@ class Viewer:
         return TableRow(at, address, row, state, _excerpt(content(row), query))
 
     def _progress(self) -> Html:
-        """Returns how many samples are reviewed; nothing before the first decision."""
-        if not self.review.decisions:
-            return EMPTY
-        view = self.index.view
+        """Returns how many samples are reviewed, where that is kept, and what to do with it."""
+        view, decisions = self.index.view, self.review.decisions
+        if not decisions:
+            words = "Nothing is reviewed yet: open a sample, and accept (key a) or reject (r) it."
+            return tag("p", text(words), class_="progress")
         masks = self.review.masks(view)
         decided = [(state, int(masks[state].sum())) for state in (ACCEPTED, REJECTED)]
-        return progress(decided, view.count, lambda state: Query().choosing("review", state).url())
+        shown = progress(decided, view.count, lambda state: Query().choosing("review", state).url())
+        path = shlex.quote(str(self.review.path))
+        words = (
+            f"Kept in `{path}`. To leave out what you rejected, build again with"
+            f" `--review {path}`. The review "
+        )
+        csv = tag("a", text("as CSV"), href="review.csv")
+        return join((shown, tag("p", prose(words), csv, text("."), class_="progress")))
 
     def sample(self, address: Address, params: Mapping[str, str]) -> bytes | None:
         """Returns the page of a sample, or None if there is no such row."""
@@ -165,8 +174,8 @@ class Viewer:
             row, address, at, query, params.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
-        steps = sample_page.steps(self.result(query), self.rows)
-        main = join((sample_page.html(steps, self._progress()), _jump()))
+        steps = sample_page.steps(self.result(query), self.rows, len(self.review.decisions))
+        main = join((sample_page.html(steps), _jump()))
         return self._page(f"Sample #{number(at)}", main, wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
@@ -295,15 +304,9 @@ class Viewer:
     def _row(self, address: Address) -> DatasetRow | None:
         return next(self.rows.rows(address), None)
 
-    def _exports(self) -> Html:
-        decisions = self.review.decisions
-        if not decisions:
-            return EMPTY
-        words = f"Review: {number(len(decisions))} as CSV"
-        return tag("p", tag("a", text(words), href="review.csv"), class_="pages")
-
     def _page(self, title: str, main: Html, *, wide: bool = False) -> bytes:
-        name = self.manifest.name or "dataset"
+        place = self._folder or self.rows.files[0].file.path
+        name = self.manifest.name or place.resolve().name
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))

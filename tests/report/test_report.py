@@ -367,3 +367,16 @@ def test_a_title_is_the_first_words_of_a_person(tmp_path, texts, title):
     path.write_text(json.dumps(row) + "\n")
     found = next(iter(dataset_rows(str(path))))
     assert headline(Picked(0, found))[0] == title
+
+
+def test_a_dataset_without_a_name_has_that_of_its_file_as_title(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    path.write_text(json.dumps({"messages": talk, "tools": []}) + "\n", encoding="utf-8")
+    assert cli.main(["report", str(path), "-o", str(tmp_path / "r.html"), "--quiet"]) == 0
+    assert '<h1 dir="auto">mine.jsonl</h1>' in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_a_built_dataset_without_a_name_is_called_nothing_else(built):
+    page = (built / "report.html").read_text(encoding="utf-8")
+    assert '<h1 dir="auto">Dataset report</h1>' in page

@@ -53,8 +53,7 @@ def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
     first = page.locator(".samples a.asked").first.inner_text()
     page.locator(".samples a.asked").first.click()
     expect(page.locator("h2.asked-for")).to_have_text(first)
-    if size == DESK:
-        assert page.locator("#turn-0").bounding_box()["y"] < 250
+    assert page.locator("#turn-0").bounding_box()["y"] < (250 if size == DESK else 560)
     page.get_by_role("link", name="Rendered text").click()
     assert page.locator("pre.rendered mark").first.is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == size[0]
@@ -223,7 +222,18 @@ def test_a_review_by_keys_and_forms(opened, viewed, tmp_path):
         page.keyboard.press("r")
     assert [item.decision for item in read_review(path).decisions.values()] == ["reject"]
     expect(page.locator(".subtitle")).to_have_text("Sample #2")  # a decision leads to the next
+    expect(page.locator(".sample-bar")).to_contain_text("1 reviewed")
+    assert page.locator("#turn-0").bounding_box()["y"] < 250  # also below the review's state
+    page.get_by_role("link", name="Back to the list").click()
     expect(page.locator(".progress").first).to_contain_text("1 of 3 reviewed")
+    expect(page.locator("p.progress", has_text="Kept in")).to_contain_text(f"--review {path}")
+    expect(page.locator(".state")).to_have_text("rejected")
+    assert page.locator(".state").bounding_box()["height"] < 24  # on one line
+    order, search = (
+        page.locator(f".tools-bar form[role=search] {name}").bounding_box()
+        for name in ("select", "button")
+    )
+    assert order["x"] + order["width"] <= search["x"]
     page.goto(f"{viewed}row?at=0.1")
     pressed = page.locator("form.review button[aria-pressed=true]")
     expect(pressed).to_have_text("Reject")

@@ -244,3 +244,15 @@ def test_the_file_can_be_read_by_its_owner_and_group_as_other_files(tmp_path):
     ReviewFile(tmp_path / "r.jsonl").decide("a", Decision("accept"))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "r.jsonl")]
     assert modes[0] == modes[1]
+
+
+def test_the_list_is_named_and_says_what_becomes_of_a_review(built, reviewed):
+    server, path = reviewed
+    page = get(server, "")
+    assert f'<h1 dir="auto">{built.name}</h1>' in page
+    assert "Nothing is reviewed yet" in page
+    post(server, {"at": "0.0", "decision": "reject"})
+    page = get(server, "")
+    assert f"<code>{path}</code>" in page
+    assert f"<code>--review {path}</code>" in page
+    assert 'href="review.csv"' in page
