@@ -74,7 +74,9 @@ if TYPE_CHECKING:
     from builder.push.job import PushReport as PushReport
     from builder.qwen3.flatten import flatten as flatten
     from builder.readers import Reader as Reader
+    from builder.report.advice import Advice as Advice
     from builder.report.compare import DatasetDifference as DatasetDifference
+    from builder.report.judgement import Judgement as Judgement
     from builder.sample import Call as Call
     from builder.sample import Dialogue as Dialogue
     from builder.sample import Sample as Sample
@@ -116,7 +118,9 @@ _ROOMS = {
     "push.job": "PushOptions PushReport",
     "qwen3.flatten": "flatten",
     "readers": "Reader",
+    "report.advice": "Advice",
     "report.compare": "DatasetDifference",
+    "report.judgement": "Judgement",
     "view.serving": "DatasetView",
     "sample": "Call Dialogue Sample Turn",
     "sources.source": "Record Source",

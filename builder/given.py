@@ -9,15 +9,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from builder.options import is_key
+from builder.options import Preset, is_key
 from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.config import Config
 
 Row = Mapping[str, Any]
-DatasetLike = str | Path | Sequence[Row]
-"""A dataset: the path of a file or folder, `hf://OWNER/NAME`, or rows in memory."""
+DatasetLike = str | os.PathLike[str] | Sequence[Row]
+"""A dataset: the path of a file or folder, `hf://OWNER/NAME`, a build, or rows in memory."""
 
 InputsLike = str | Path | Sequence[str | Path] | Sequence[Row]
 """Logs: one path, glob or URL, several of them, or records in memory."""
@@ -29,19 +29,15 @@ Options = TypeVar("Options")
 
 
 @contextlib.contextmanager
-def given_dataset(dataset: DatasetLike) -> Iterator[str]:
-    """Yields the path or address of a dataset; rows are in a temporary file meanwhile.
+def given_dataset(dataset: DatasetLike, name: str = "dataset") -> Iterator[str]:
+    """Yields the path or address of a dataset, or of logs; rows are in a temporary file meanwhile.
 
-    Raises UsageError for anything else.
+    Raises UsageError for anything else; `name` is the parameter.
     """
-    if isinstance(dataset, str | os.PathLike):
+    if isinstance(dataset, str | os.PathLike) and os.fspath(dataset):
         yield os.fspath(dataset)
         return
-    rows = _rows(dataset)
-    if rows is None:
-        raise UsageError(
-            f"dataset: must be a path or a list of rows, found {type(dataset).__name__}"
-        )
+    rows = given_rows(dataset, name)
     with _written(rows) as path:
         yield str(path)
 
@@ -77,9 +73,18 @@ def _with_records(config: Config, path: Path) -> Config:
     return replace(config, inputs=(replace(first, path=UserPath(path.name, path.parent)),))
 
 
+def given_rows(values: object, name: str) -> list[Row]:
+    """Returns the rows that a caller passed. Raises UsageError if it is no list of them."""
+    rows = _rows(values)
+    if rows is None:
+        found = repr(values) if values == "" else type(values).__name__
+        raise UsageError(f"{name}: must be a path or a list of rows (dicts), found {found}")
+    return rows
+
+
 def _rows(values: object) -> list[Row] | None:
     """Returns the rows; None if the values are none."""
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes | str):
         return None
     rows = list(values)
     return rows if all(isinstance(row, Mapping) for row in rows) else None
@@ -126,18 +131,25 @@ def given_options(kind: type[Options], options: Options | Mapping[str, Any] | No
     return kind(**values)
 
 
-def given_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+def given_config(
+    config: Config | Mapping[str, Any] | str | Path | None, preset: Preset | None = None
+) -> Config:
     """Returns a configuration from a value, the path of a YAML file, or a dict of its keys.
 
-    Paths in a dict are relative to the current folder. Raises UsageError.
+    Paths in a dict are relative to the current folder; its keys override those of the preset.
+    Raises UsageError.
     """
     from builder.config import Config, load_config  # noqa: PLC0415 - heavy
-    from builder.config.load import read_config  # noqa: PLC0415 - as above
+    from builder.config.load import read_over  # noqa: PLC0415 - as above
 
+    if preset is not None and config is None:
+        return load_config(preset=preset)
+    if preset is not None and isinstance(config, Config):
+        raise UsageError("preset: goes with a config that is a path or a dict, not with a Config")
     if config is None or isinstance(config, Config):
         return config or Config()
     if isinstance(config, str | os.PathLike):
-        return load_config(Path(config))
+        return load_config(Path(config), preset)
     if isinstance(config, Mapping):
-        return read_config(dict(config), Path(), "config")
+        return read_over(preset, dict(config), Path(), "config")
     raise UsageError(f"config: must be a Config, a path or a dict, found {type(config).__name__}")

@@ -102,6 +102,42 @@ def test_rows_and_records_in_memory_are_accepted(tmp_path):
         assert builder.build_dataset(given, out).ledger.samples == 1
 
 
+def test_what_reads_a_log_reads_rows():
+    rows = [{"chat": [{"who": "user", "text": "Hi"}, {"who": "ai", "text": "Hello!"}]}]
+    assert "messages: chat" in builder.suggest_mapping(rows).text
+    assert builder.inspect_log([ROW]).conversation.samples == 1
+    assert len(builder.recognise([ROW])) == 1
+    assert len([*builder.recognise_all([ROW])]) == 1
+
+
+def test_a_result_of_a_build_is_a_dataset(tmp_path):
+    made = builder.build_dataset([ROW], tmp_path / "out", preset="agentic", workers="1")
+    (row,) = made.samples
+    assert row["messages"] == ROW["messages"]
+    assert [*made.samples] == [row]
+    assert builder.verify_dataset(made).ok
+    assert repr(made).startswith(f"BuildResult(folder={str(tmp_path / 'out')!r}, samples=1, tok")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["config"]["normalize"]["untrained_turns"] == "weight"
+    config = {"normalize": {"unit": "query"}}
+    builder.build_dataset([ROW], tmp_path / "o", preset="agentic", config=config)
+    manifest = json.loads((tmp_path / "o" / "manifest.json").read_text())
+    chosen = manifest["config"]["normalize"]
+    assert (chosen["unit"], chosen["untrained_turns"]) == ("query", "weight")
+
+
+def test_without_a_dataset_there_are_no_samples(tmp_path):
+    made = builder.build_dataset([{"messages": []}], tmp_path / "out")
+    assert [*made.samples] == []
+
+
+def test_an_empty_dataset_is_not_verified(tmp_path):
+    assert not builder.verify_dataset([]).ok
+    assert builder.verify_dataset([ROW]).ok
+    wrong = {"messages": [{"role": "moderator", "content": "Hi"}]}
+    assert not builder.verify_dataset([ROW, wrong]).ok
+
+
 def test_a_view_is_served_while_its_block_runs(built):
     import urllib.error
     import urllib.request
@@ -132,7 +168,39 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.load_config(preset="stf"), "did you mean 'sft'"),
         (lambda: builder.recognise("no/such"), "no such file or folder"),
         (lambda: builder.recognise(DATA), "several sources"),
-        (lambda: builder.normalise(None, {"unit": "turns"}), "did you mean 'turn'"),
+        (lambda: builder.normalise(None, {"unit": "turn"}), "must be a Conversation"),
+        (lambda: builder.verify_sample(ROW), "rows are for `verify_dataset`"),
+        (lambda: builder.build_dataset([ROW], "o", workers="x"), "workers: must be a whole number"),
+        (lambda: builder.build_dataset([ROW], "o", workers=1.5), "workers: must be a whole number"),
+        (
+            lambda: builder.build_dataset([ROW], "o", workers=None),
+            "workers: must be a whole number",
+        ),
+        (lambda: builder.build_dataset([ROW], None), "out: must be a path"),
+        (lambda: builder.build_dataset([ROW], "o", fresh="yes"), "fresh: must be True or False"),
+        (lambda: builder.build_dataset([ROW], "o", engine="spark"), "engine: must be local or ray"),
+        (lambda: builder.build_dataset([ROW], "o", on_progress=3), "on_progress: must be a func"),
+        (lambda: builder.build_dataset([ROW], "o", preset="stf"), "did you mean 'sft'"),
+        (
+            lambda: builder.build_dataset([ROW], "o", config=builder.Config(), preset="sft"),
+            "preset",
+        ),
+        (lambda: builder.read(ROW), "source: must be a path or a list of rows"),
+        (lambda: builder.read([ROW], format=3), "format: must be text"),
+        (lambda: builder.inspect_log(None), "path: must be a path or a list of rows"),
+        (lambda: builder.inspect_log([ROW], index="x"), "index: must be a whole number"),
+        (lambda: builder.verify_dataset([ROW], tokenizer=3), "tokenizer: must be a path"),
+        (lambda: builder.verify_dataset([ROW], unit="row"), "unit: must be one of"),
+        (lambda: builder.verify_dataset([ROW], masks=3), "masks: must be a list of texts"),
+        (lambda: builder.audit_dataset([ROW], workers="x"), "workers: must be a whole number"),
+        (lambda: builder.export_dataset([ROW], None, "o"), "to: must be text"),
+        (lambda: builder.report_dataset([ROW], None), "out: must be a path"),
+        (lambda: builder.merge_datasets([], "o"), "must name the folders"),
+        (lambda: builder.push_dataset("o", 3), "repo_id: must be text"),
+        (lambda: builder.push_dataset("o", "a b/c"), "must be OWNER/NAME"),
+        (lambda: builder.find_sources(None), "path: must be a path"),
+        (lambda: builder.capture_logs([]), "command: is empty"),
+        (lambda: builder.load_config(3), "config: must be a path"),
         (lambda: builder.collect_logs("o", "no/such"), "no/such"),
         (lambda: builder.capture_definitions(["no-such-agent"]), "'no-such-agent': no such"),
         (lambda: builder.capture_logs(["no-such-agent"]), "'no-such-agent': no such"),

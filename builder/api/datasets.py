@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from builder.api.checked import checked
 from builder.api.progress import OnMessage, OnProgress, Progress, ignore
 from builder.given import DatasetLike, given_dataset, given_options
 from builder.problem import UsageError, nearest
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from builder.view.serving import DatasetView
 
 
+_REPOSITORY = re.compile(r"(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
+
+
+@checked
 def verify_sample(
     sample: Sample,
     dialogue: Dialogue | None = None,
@@ -46,6 +52,7 @@ def verify_sample(
     return verifier_for(os.fspath(tokenizer), chosen).check(sample, dialogue)
 
 
+@checked
 def verify_dataset(
     dataset: DatasetLike,
     *,
@@ -75,6 +82,7 @@ def verify_dataset(
     """
     from functools import partial
 
+    from builder.normalize.options import Unit
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
     from builder.trainers import mask_counts
@@ -84,6 +92,8 @@ def verify_dataset(
     from builder.verify.witnesses.count import Examination, witness_for, witnesses_named
     from builder.verify.witnesses.replay import servers_named
 
+    if unit is not None and unit not in get_args(Unit):
+        raise UsageError(f"unit: must be one of {', '.join(get_args(Unit))}, found {unit!r}")
     trainers = mask_counts.trainers_named(masks)
     examine: Any = partial(mask_counts.compared, tuple(trainers)) if trainers else None
     engines, servers = tuple(witnesses_named(witnesses)), tuple(servers_named(replay))
@@ -113,6 +123,7 @@ def _as_loaded(dataset: str, target: Any) -> Iterator[LineReport]:
     return as_loaded(path, target) if path.exists() else hub_as_loaded(dataset, target)
 
 
+@checked
 def diff_datasets(before: DatasetLike, after: DatasetLike) -> DatasetDifference:
     """Compares two datasets: the samples added, removed or changed, and other counts.
 
@@ -124,6 +135,7 @@ def diff_datasets(before: DatasetLike, after: DatasetLike) -> DatasetDifference:
         return compare(first, second)
 
 
+@checked
 def audit_dataset(
     dataset: DatasetLike,
     *,
@@ -150,6 +162,7 @@ def audit_dataset(
         return audit(path, chosen, step, workers=workers)
 
 
+@checked
 def export_dataset(
     dataset: DatasetLike,
     to: str,
@@ -187,6 +200,7 @@ def export_dataset(
         return export(path, VARIANTS[to], Path(out), verifier, fresh=fresh)
 
 
+@checked
 def report_dataset(
     dataset: DatasetLike,
     out: str | Path = "report.html",
@@ -218,6 +232,7 @@ def report_dataset(
     return Path(out)
 
 
+@checked
 @contextlib.contextmanager
 def view_dataset(
     dataset: DatasetLike,
@@ -243,6 +258,7 @@ def view_dataset(
             yield view
 
 
+@checked
 def push_dataset(
     dataset: str | Path,
     repo_id: str,
@@ -264,7 +280,10 @@ def push_dataset(
     from builder.push.retry import Retries
     from builder.sources.store import hub_name
 
-    report = PushReport(hub_name(repo_id))
+    name = hub_name(repo_id)
+    if not _REPOSITORY.fullmatch(name):
+        raise UsageError(f"repository {repo_id!r}: must be OWNER/NAME, of letters, digits, -, _, .")
+    report = PushReport(name)
     chosen = given_options(PushOptions, options)
     waits = retries or Retries(on_message, time.sleep)
     push(os.fspath(dataset), report, chosen, waits, on_changes)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.given import given_config
+from builder.api.checked import checked
+from builder.given import DatasetLike, given_config, given_dataset
 
 if TYPE_CHECKING:
     from builder.build.inspection import Inspection, SuggestedMapping
@@ -23,23 +24,25 @@ def available_formats() -> Mapping[str, Reader]:
     return readers()
 
 
-def recognise_all(path: str | Path) -> Iterator[tuple[str, dict[str, str]] | Problem]:
-    """Yields (name, {format: reason}) of each source at a path; a Problem if it cannot be opened.
+@checked
+def recognise_all(path: DatasetLike) -> Iterator[tuple[str, dict[str, str]] | Problem]:
+    """Yields (name, {format: reason}) of each source at a path, or of rows in memory.
 
-    One format recognises a source; several make it ambiguous. Raises UsageError if nothing is at
-    the path.
+    A source that cannot be opened is a Problem. One format recognises a source; several make it
+    ambiguous. Raises UsageError if nothing is at the path.
     """
     from builder.readers import recognise
     from builder.readers.discovery import find_sources
     from builder.sources.copies import local_copy
     from builder.sources.source import Source
 
-    for source in find_sources(os.fspath(path)):
-        if isinstance(source, Source):
-            with local_copy(source) as copy:
-                yield source.name, dict(recognise(copy))
-        else:
-            yield source
+    with given_dataset(path, "path") as place:
+        for source in find_sources(place):
+            if isinstance(source, Source):
+                with local_copy(source) as copy:
+                    yield source.name, dict(recognise(copy))
+            else:
+                yield source
 
 
 def installed_logs() -> Iterator[tuple[str, Path]]:
@@ -49,8 +52,9 @@ def installed_logs() -> Iterator[tuple[str, Path]]:
     return installed()
 
 
+@checked
 def inspect_log(
-    path: str | Path,
+    path: DatasetLike,
     *,
     index: int = 0,
     format: str | None = None,  # noqa: A002 - as the option
@@ -61,28 +65,30 @@ def inspect_log(
 ) -> Inspection:
     """Returns the format and the contents of a log, and one conversation as a build converts it.
 
-    Of a folder, it is the first usable file. `index` is the number of the conversation, `format`
-    names a reader, `mapping` is a mapping file (docs/mapping.md); `tokenizer` None: that of the
-    configuration. Raises UsageError if no reader recognises the log, or if there is no such
-    conversation, reader, mapping or tokenizer.
+    The log may be rows in memory. Of a folder, it is the first usable file. `index` is the number
+    of the conversation, `format` names a reader, `mapping` is a mapping file (docs/mapping.md);
+    `tokenizer` None: that of the configuration. Raises UsageError if no reader recognises the log,
+    or if there is no such conversation, reader, mapping or tokenizer.
     """
     from builder.build.inspection import inspect_log as inspected
     from builder.qwen3.reference import with_template
 
     chosen = given_config(config)
     name = os.fspath(tokenizer) if tokenizer is not None else chosen.verify.target
-    return inspected(
-        os.fspath(path),
-        chosen,
-        with_template(name, None if chat_template is None else os.fspath(chat_template)),
-        index=index,
-        format=format,
-        mapping=None if mapping is None else Path(mapping),
-    )
+    with given_dataset(path, "path") as place:
+        return inspected(
+            place,
+            chosen,
+            with_template(name, None if chat_template is None else os.fspath(chat_template)),
+            index=index,
+            format=format,
+            mapping=None if mapping is None else Path(mapping),
+        )
 
 
+@checked
 def suggest_mapping(
-    path: str | Path, *, config: Config | Mapping[str, Any] | str | Path | None = None
+    path: DatasetLike, *, config: Config | Mapping[str, Any] | str | Path | None = None
 ) -> SuggestedMapping:
     """Proposes a mapping file for a log of an unknown format (docs/mapping.md).
 
@@ -90,4 +96,5 @@ def suggest_mapping(
     """
     from builder.build.inspection import suggest_mapping as suggested
 
-    return suggested(os.fspath(path), given_config(config))
+    with given_dataset(path, "path") as place:
+        return suggested(place, given_config(config))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from builder.api.checked import checked
 from builder.problem import UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from builder.collect.job import Collected
 
 
+@checked
 def collect_logs(
     out: str | Path,
     inputs: str | Path | Sequence[str | Path] = (),
@@ -35,6 +37,7 @@ def collect_logs(
     return collect(Path(out), names, dry_run=dry_run, on_file=on_file)
 
 
+@checked
 def capture_definitions(
     command: Sequence[str], out: str | Path | None = None, *, own_settings: bool = False
 ) -> SentDefinitions:
@@ -46,6 +49,7 @@ def capture_definitions(
     from builder.capture.definitions import capture_definitions as capture
 
     _needs_capture()
+    _needs_words(command)
     sent = capture(command, own_settings=own_settings)
     if out is not None:
         path = Path(out)
@@ -57,6 +61,7 @@ def capture_definitions(
     return sent
 
 
+@checked
 def capture_logs(
     command: Sequence[str], folder: str | Path = "captures", *, upstream: Sequence[str] = ()
 ) -> tuple[int, PairWriter]:
@@ -73,12 +78,14 @@ def capture_logs(
     from builder.capture.providers import routes
 
     _needs_capture()
+    _needs_words(command)
     served = routes(os.environ, upstream)
     with tempfile.TemporaryDirectory(prefix="builder-capture-") as scratch:
         adapted = partial(adapt, scratch=Path(scratch))
         return capture_command(command, Path(folder), served, adapt=adapted)
 
 
+@checked
 def serve_capture(
     port: int,
     folder: str | Path = "captures",
@@ -101,6 +108,11 @@ def serve_capture(
         on_ready({route.variable: route.local(bound) for route in served})
 
     return capture_serving(port, Path(folder), served, ready=ready)
+
+
+def _needs_words(command: Sequence[str]) -> None:
+    if not command:
+        raise UsageError("command: is empty")
 
 
 def _needs_capture() -> None:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from builder.api.checked import checked
 from builder.api.progress import (
     OnMessage,
     OnProgress,
@@ -17,7 +18,15 @@ from builder.api.progress import (
     ignore,
     phases_of,
 )
-from builder.given import InputsLike, Row, given_config, given_inputs, given_options
+from builder.given import (
+    InputsLike,
+    Row,
+    given_config,
+    given_dataset,
+    given_inputs,
+    given_options,
+    given_rows,
+)
 from builder.problem import Problem, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -26,12 +35,14 @@ if TYPE_CHECKING:
     from builder.conversation import Conversation, Event
     from builder.normalize.normalise import Normalised
     from builder.normalize.options import NormalizeOptions
+    from builder.options import Preset
     from builder.sources.source import Source
 
 EngineName = Literal["local", "ray"]
 """The engines that can run a build."""
 
 
+@checked
 def find_sources(path: str | Path) -> Iterator[Source | Problem]:
     """Yields the sources at a path, glob, store URL or `hf://` dataset, in a fixed order.
 
@@ -42,8 +53,9 @@ def find_sources(path: str | Path) -> Iterator[Source | Problem]:
     return find(os.fspath(path))
 
 
-def recognise(source: Source | str | Path) -> dict[str, str]:
-    """Returns the readers that recognise a source, or the one at a path: {name: reason}.
+@checked
+def recognise(source: Source | str | Path | Sequence[Row]) -> dict[str, str]:
+    """Returns the readers that recognise a source, the one at a path or rows: {name: reason}.
 
     One name recognises it; several make it ambiguous. Raises UsageError if nothing is at the path,
     several sources are, or it cannot be opened.
@@ -54,16 +66,18 @@ def recognise(source: Source | str | Path) -> dict[str, str]:
 
     if isinstance(source, Source):
         return claims_of(source)
-    sources = list(islice(find_sources(source), 2))
-    if len(sources) > 1:
-        raise UsageError(f"{os.fspath(source)!r}: several sources: take each from find_sources")
-    (item,) = sources
-    if isinstance(item, Problem):
-        raise UsageError(f"{item.where}: {item.detail}")
-    with local_copy(item) as copy:
-        return claims_of(copy)
+    with given_dataset(source, "source") as place:
+        sources = list(islice(find_sources(place), 2))
+        if len(sources) > 1:
+            raise UsageError(f"{place!r}: several sources: take each from find_sources")
+        (item,) = sources
+        if isinstance(item, Problem):
+            raise UsageError(f"{item.where}: {item.detail}")
+        with local_copy(item) as copy:
+            return claims_of(copy)
 
 
+@checked
 def normalise(
     conversation: Conversation, options: NormalizeOptions | Mapping[str, Any] | None = None
 ) -> Normalised:
@@ -77,6 +91,7 @@ def normalise(
     return normalised(conversation, given_options(NormalizeOptions, options))
 
 
+@checked
 def read(
     source: Source | str | Path | Sequence[Row],
     format: str | None = None,  # noqa: A002 - as the option
@@ -94,7 +109,8 @@ def read(
         return _read(source, format)
     if isinstance(source, str | os.PathLike):
         return _read_all(list(find_sources(source)), format)
-    lines = "".join(f"{dumps(dict(row))}\n" for row in source)
+    rows = given_rows(source, "source")
+    lines = "".join(f"{dumps(dict(row))}\n" for row in rows)
     return _read(Source("records", data=lines.encode("utf-8", "surrogatepass")), format)
 
 
@@ -125,11 +141,13 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
     return read_events(known[name], source, named=named)
 
 
+@checked
 def build_dataset(
     inputs: InputsLike,
     out: str | Path,
     *,
     config: Config | Mapping[str, Any] | str | Path | None = None,
+    preset: Preset | None = None,
     workers: int = 1,
     engine: EngineName = "local",
     ray_address: str | None = None,
@@ -140,10 +158,11 @@ def build_dataset(
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none ([]); they keep what it says of their
-    paths. `out` may be an address in a store. More than one worker starts processes; only on
-    Windows a script then needs its `if __name__ == "__main__":`. An interrupted run is resumed,
-    unless `fresh`. `on_message` gets warnings before the work begins. Raises UsageError (input,
-    configuration, tokenizer, output folder), LedgerFault (a bug of ours).
+    paths. `config` overrides the keys of `preset`. `out` may be an address in a store. More than
+    one worker starts processes; only on Windows a script then needs its
+    `if __name__ == "__main__":`. An interrupted run is resumed, unless `fresh`. `on_message` gets
+    warnings before the work begins. Raises UsageError (input, configuration, tokenizer, output
+    folder), LedgerFault (a bug of ours).
     """
     from builder.build.job import build
     from builder.output.remote import RemoteOutput
@@ -153,13 +172,13 @@ def build_dataset(
     remote = RemoteOutput(place) if is_url(place) else None
     reading = ReadingProgress(on_progress)
     with (
-        given_inputs(inputs, given_config(config)) as chosen,
+        given_inputs(inputs, given_config(config, preset)) as chosen,
         _engine(engine, workers, ray_address) as running,
     ):
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")
             remote.check()
-        return build(
+        built = build(
             chosen,
             remote.local_folder if remote is not None else Path(place),
             engine=running,
@@ -169,6 +188,8 @@ def build_dataset(
             warn=on_message,
             remote=remote,
         )
+    built.folder = place
+    return built
 
 
 @contextlib.contextmanager
@@ -187,6 +208,7 @@ def _engine(name: EngineName, workers: int, ray_address: str | None) -> Iterator
         yield local(workers)
 
 
+@checked
 def merge_datasets(
     datasets: Sequence[str | Path],
     out: str | Path,
@@ -202,8 +224,10 @@ def merge_datasets(
     """
     from builder.build.merge import merge
 
-    if isinstance(datasets, str | os.PathLike):
-        raise UsageError("datasets: must be a list of folders made by build")
     names = [os.fspath(item) for item in datasets]
+    if not names:
+        raise UsageError("datasets: must name the folders to merge")
     phase = phases_of(on_progress)
-    return merge(names, given_config(config), Path(out), workers=workers, phase=phase)
+    merged = merge(names, given_config(config), Path(out), workers=workers, phase=phase)
+    merged.folder = os.fspath(out)
+    return merged

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
+from builder.conversation import Json
+from builder.dataset.rows import dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
 from builder.report.advice import Advice
@@ -25,10 +27,13 @@ class Origin:
     license: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class BuildResult:
     """The ledger of a build, and other counts that the card and the summary show.
 
+    It can be passed where a dataset is expected.
+
+    folder           the folder or address of the dataset, as the caller wrote it
     judged           samples that were compared with the conditions of `select.where`
     unmet            those that did not meet a condition, by its field
     bugs             rejects that only a bug of this program explains
@@ -49,6 +54,7 @@ class BuildResult:
     """
 
     writer: Writer
+    folder: str = ""
     ledger: Ledger = field(default_factory=Ledger)
     judged: int = 0
     unmet: Counter[str] = field(default_factory=Counter)
@@ -72,6 +78,26 @@ class BuildResult:
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)
     witnesses: Mapping[str, Testimony] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> Iterator[dict[str, Json]]:
+        """Yields the rows of data/, as they are written; none if no dataset was put in place."""
+        if not self.data_files or self.reasons:
+            return
+        for row in dataset_rows(self.folder):
+            if isinstance(row.value, dict):
+                yield row.value
+
+    def __fspath__(self) -> str:
+        """Returns the folder, so that functions that take a path take the result."""
+        return self.folder
+
+    def __repr__(self) -> str:
+        """Returns the main counts; the others have names."""
+        rejected = self.ledger.conversations_rejected.total()
+        counts = f"samples={self.ledger.samples}, tokens={self.tokens}"
+        counts += f", conversations_rejected={rejected}, calls={self.ledger.calls_kept}"
+        return f"BuildResult(folder={self.folder!r}, {counts}, reasons={self.reasons!r})"
 
     @property
     def digest(self) -> str:

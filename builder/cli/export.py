@@ -31,7 +31,7 @@ def run_export(
         print_json({**result(exported), "variant": to})
     elif not output.quiet:
         _print(exported, to, out)
-    if exported.unfit:
+    if exported.targets_advice:
         warn(left_out_line(exported, TARGETS))
     for change in [*exported.changed.values()][:20]:
         warn(f"left out: {change}")
@@ -62,11 +62,11 @@ def _print(exported: Exported, to: str, out: Path) -> None:
     for code, count in sorted(exported.pairs_left_out.items()):
         print(f"  {count} pairs left out: {code}")
     for trainer in VARIANTS[to].trainers if to in VARIANTS else ():
-        beyond = exported.beyond[trainer.name]
+        beyond = exported.longer_than_default[trainer.name]
         if beyond:
             print(
                 f"  {beyond} of {exported.written} samples are longer than {trainer.title}'s"
                 " default length: configs/ sets one that fits"
             )
-    for title, why in exported.silent.items():
+    for title, why in exported.without_configuration.items():
         print(f"  no configuration for {title}: {why}")

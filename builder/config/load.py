@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,11 +22,23 @@ def load_config(path: str | Path | None = None, preset: Preset | None = None) ->
     The keys of the file override those of the preset. Raises UsageError with a line for each
     unknown or duplicate key, wrong type or value, and contradiction.
     """
-    base = _document(_preset_file(preset)) if preset is not None else None
     if path is None:
-        return Config() if base is None else read_config(base, Path(), f"--preset {preset}")
+        return read_over(preset, None, Path(), f"--preset {preset}")
+    if not isinstance(path, str | PathLike):
+        raise UsageError(f"config: must be a path, found {type(path).__name__}")
     path = Path(path)
-    return read_config(_over(base, _document(path)), path.parent, str(path))
+    return read_over(preset, _document(path), path.parent, str(path))
+
+
+def read_over(preset: Preset | None, document: object, base: Path, name: str) -> Config:
+    """Returns the configuration of a decoded document (None: none) over a preset.
+
+    Raises UsageError as `read_config` does, and if there is no such preset.
+    """
+    below = _document(_preset_file(preset)) if preset is not None else None
+    if document is None and below is None:
+        return Config()
+    return read_config(_over(below, document), base, name)
 
 
 def _preset_file(preset: Preset) -> Path:

@@ -41,22 +41,22 @@ class Exported:
     samples   rows of the dataset that were read
     written   samples that were exported
     rows      rows written for them
-    equal     rows that gave the proven text when they were loaded again
+    equal     rows that gave the verified text when they were loaded again
     left_out  {code: samples not exported}
     changed   {number of a sample, from 0: what the loader changes}, which are left out
     problems  the reasons why nothing was put in place
     longest   tokens of the longest sample
-    widest    as `builder.trainers.record.wider` counts them
-    beyond    {trainer: samples longer than its default length}
-    edges     {bare, following, thinking: samples} (`Facts`)
-    context   samples with an assistant turn that is not a target
-    not_last  samples whose targets are not just the last assistant turn
-    policies  {option that made turns context only: samples}
-    splits    {split, in order of appearance: samples}
-    pairs_left_out  {code: preference pairs not exported}
-    silent    trainers without a configuration, by title, and why
-    apart     {targets: samples that have only these, whatever the other samples have}
-    unfit     why samples were left out with the code `targets`, and where they can be exported
+    longest_written        the same, as `builder.trainers.record.wider` counts them
+    longer_than_default    {trainer: samples longer than its default length}
+    shapes                 {bare, following, thinking: samples} (`Facts`)
+    with_context_turns     samples with an assistant turn that is not a target
+    with_other_targets     samples whose targets are not just the last assistant turn
+    policies               {option that made turns context only: samples}
+    splits                 {split, in order of appearance: samples}
+    pairs_left_out         {code: preference pairs not exported}
+    without_configuration  trainers without a configuration, by title, and why
+    by_targets             {targets: samples that have only these, whatever the others have}
+    targets_advice         why samples were left out with the code `targets`, and what exports them
     """
 
     samples: int = 0
@@ -67,29 +67,33 @@ class Exported:
     changed: Mapping[int, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     longest: int = 0
-    widest: int = 0
-    beyond: Counter[str] = field(default_factory=Counter)
-    edges: Counter[str] = field(default_factory=Counter)
-    context: int = 0
-    not_last: int = 0
-    policies: Counter[str] = field(default_factory=Counter)
+    longest_written: int = field(default=0, repr=False)
+    longer_than_default: Counter[str] = field(default_factory=Counter, repr=False)
+    shapes: Counter[str] = field(default_factory=Counter, repr=False)
+    with_context_turns: int = field(default=0, repr=False)
+    with_other_targets: int = field(default=0, repr=False)
+    policies: Counter[str] = field(default_factory=Counter, repr=False)
     splits: Counter[str] = field(default_factory=Counter)
     pairs_left_out: Counter[str] = field(default_factory=Counter)
-    silent: dict[str, str] = field(default_factory=dict)
-    apart: Counter[Targets] = field(default_factory=Counter)
-    unfit: str = ""
+    without_configuration: dict[str, str] = field(default_factory=dict, repr=False)
+    by_targets: Counter[Targets] = field(default_factory=Counter, repr=False)
+    targets_advice: str = field(default="", repr=False)
 
     @property
     def targets(self) -> Targets:
         """Returns which assistant turns of the samples are trained."""
-        if not self.context:
+        if not self.with_context_turns:
             return "every"
-        return "some" if self.not_last else "last"
+        return "some" if self.with_other_targets else "last"
 
     @property
     def untrained(self) -> str:
         """Describes the samples with context-only turns, and the options that caused them."""
-        samples = "1 sample has" if self.context == 1 else f"{self.context} samples have"
+        samples = (
+            "1 sample has"
+            if self.with_context_turns == 1
+            else f"{self.with_context_turns} samples have"
+        )
         return (
             f"{samples} assistant turns that are context and not trained"
             f" ({', '.join(sorted(self.policies))})"
@@ -99,21 +103,21 @@ class Exported:
         """Counts a sample that is exported."""
         tokens, sample = verdict.tokens, item.sample
         self.written += 1
-        self.edges.update(
+        self.shapes.update(
             bare=is_bare(sample),
             following=is_following(sample, style),
             thinking=any(turn.reasoning for turn in item.dialogue.turns),
         )
         self.longest = max(self.longest, tokens)
-        self.widest = max(self.widest, wider(tokens, len(item.targets)))
+        self.longest_written = max(self.longest_written, wider(tokens, len(item.targets)))
         for name, limit in DEFAULT_LENGTHS.items():
-            self.beyond[name] += tokens > limit
+            self.longer_than_default[name] += tokens > limit
         if not all(item.targets):
-            self.context += 1
+            self.with_context_turns += 1
             unit = row.unit != CONVERSATION
             self.policies["normalize.unit" if unit else "normalize.untrained_turns"] += 1
-        self.not_last += not fits(item, "last")
-        self.apart.update(kind for kind in UNIFORM if fits(item, kind))
+        self.with_other_targets += not fits(item, "last")
+        self.by_targets.update(kind for kind in UNIFORM if fits(item, kind))
 
     def count_pairs(self, pairs: Sequence[PreferencePair]) -> None:
         """Counts exported preference pairs, by their longer sides."""
@@ -121,18 +125,18 @@ class Exported:
             self.written += 1
             self.longest = max(self.longest, pair.tokens)
             for name, limit in DEFAULT_LENGTHS.items():
-                self.beyond[name] += pair.tokens > limit
+                self.longer_than_default[name] += pair.tokens > limit
 
     def facts(self, target: Target) -> Facts:
         """Returns the facts that the configurations depend on."""
         return Facts(
             self.written,
             self.longest,
-            self.widest,
-            dict(self.beyond),
-            self.edges["bare"],
-            self.edges["following"],
-            self.edges["thinking"],
+            self.longest_written,
+            dict(self.longer_than_default),
+            self.shapes["bare"],
+            self.shapes["following"],
+            self.shapes["thinking"],
             self.targets,
             target.style.thoughts is Thoughts.hybrid,
             target.model,
@@ -144,7 +148,7 @@ class Exported:
 def left_out_line(exported: Exported, code: str) -> str:
     """Returns how many samples were left out with a code, and why."""
     count = exported.left_out[code]
-    why = f": {exported.unfit}" if code == TARGETS else f": {code}"
+    why = f": {exported.targets_advice}" if code == TARGETS else f": {code}"
     return f"{count} {'sample' if count == 1 else 'samples'} left out{why}"
 
 

@@ -59,11 +59,11 @@ def export(
             nonlocal only, unfit
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
-            exported = Exported(changed=changed, unfit=unfit)
+            exported = Exported(changed=changed, targets_advice=unfit)
             written = _write(dataset, variant, root, verifier, exported, only)
             if exported.rows:
                 able = variant.able_trainers(exported.targets, target)
-                exported.silent = {
+                exported.without_configuration = {
                     item.title: item.unfit(variant.name, target)
                     or f"{exported.untrained}, which it would train"
                     for item in variant.trainers
@@ -119,8 +119,8 @@ def is_export(folder: Path) -> bool:
 def _most(variant: Variant, exported: Exported, target: Target) -> Targets | None:
     """Returns the targets of most samples, or None if no trainer can train just these."""
     able = (kind for kind in UNIFORM if variant.able_trainers(kind, target))
-    most = max(able, key=lambda kind: exported.apart[kind], default=None)
-    return most if most and 2 * exported.apart[most] >= exported.written else None
+    most = max(able, key=lambda kind: exported.by_targets[kind], default=None)
+    return most if most and 2 * exported.by_targets[most] >= exported.written else None
 
 
 def _elsewhere(variant: Variant, exported: Exported, target: Target) -> str:
@@ -250,7 +250,9 @@ def _companions(
             }
         ],
         "dataset_info": {
-            "features": variant.declared(weighted=exported.context > 0, beside=target.style.beside)
+            "features": variant.declared(
+                weighted=exported.with_context_turns > 0, beside=target.style.beside
+            )
         },
     }
     # Copied through JSON, because YAML would write shared objects as references, which loaders do
@@ -268,9 +270,9 @@ def _companions(
         f" export --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
-    for title, why in exported.silent.items():
+    for title, why in exported.without_configuration.items():
         body += f"\nNone for {title}: {why}.\n"
-    if exported.unfit:
+    if exported.targets_advice:
         body += f"\n{left_out_line(exported, TARGETS)}.\n"
     (root / "README.md").write_text(body, encoding="utf-8")
     (root / "configs").mkdir()

@@ -92,6 +92,11 @@ class Summary:
     changes: Counter[str] = field(default_factory=Counter)
     masks: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def ok(self) -> bool:
+        """Returns whether every row is verified; an empty dataset is not."""
+        return 0 < self.samples == self.proven and not self.codes
+
     def add(self, report: LineReport, *, again: bool = False) -> None:
         """Counts a report, each code once per row. `again`: its row was counted before."""
         if report.line and not again:

@@ -1,0 +1,147 @@
+"""Checks what callers pass to the functions of the API, by the types of their parameters."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from builder.problem import UsageError
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+Check = Callable[[str, Any], Any]
+
+_MADE_BY = {
+    "Conversation": "`read` yields them",
+    "Sample": "`flatten` makes one; rows are for `verify_dataset`",
+    "Dialogue": "`normalise` makes one",
+}
+"""Types of values that callers get from another function."""
+
+
+def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Returns the function with its arguments checked; a wrong one raises UsageError.
+
+    A whole number may be a text of digits, and one name a list of it.
+    """
+    signature = inspect.signature(function)
+    checks = {
+        name: check
+        for name, parameter in signature.parameters.items()
+        if (check := _check_for(str(parameter.annotation))) is not None
+    }
+
+    @wraps(function)
+    def with_checks(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            if name in checks:
+                bound.arguments[name] = checks[name](name, value)
+        return function(*bound.args, **bound.kwargs)
+
+    return with_checks
+
+
+def _check_for(annotation: str) -> Check | None:
+    """Returns the check for a type, as it is written; None: the function checks it itself."""
+    base = annotation.removesuffix(" | None")
+    check = _CHECKS.get(base)
+    if check is None and base in _MADE_BY:
+        check = _is_a(base)
+    if check is None and (base.startswith("Callable") or base in ("OnProgress", "OnMessage")):
+        check = _callable
+    if check is None or base == annotation:
+        return check
+    inner = check
+    return lambda name, value: None if value is None else inner(name, value)
+
+
+def _path(name: str, value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise UsageError(f"{name}: must be a path, found {_shown(value)}")
+    return value
+
+
+def _text(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        raise UsageError(f"{name}: must be text, found {_shown(value)}")
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"{name}: must be a whole number, found {_shown(value)}")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise UsageError(f"{name}: must be a number, found {_shown(value)}")
+    return float(value)
+
+
+def _switch(name: str, value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name}: must be True or False, found {_shown(value)}")
+    return value
+
+
+def _names(name: str, value: Any) -> list[str]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
+        raise UsageError(f"{name}: must be a list of texts, found {_shown(value)}")
+    return [_text(name, one) for one in values]
+
+
+def _paths(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | str | os.PathLike):
+        raise UsageError(f"{name}: must be a list of folders or files, found {_shown(value)}")
+    return [_path(name, one) for one in value]
+
+
+def _path_or_paths(name: str, value: Any) -> list[Any]:
+    return _paths(name, [value] if isinstance(value, str | os.PathLike) else value)
+
+
+def _engine(name: str, value: Any) -> Any:
+    if value not in ("local", "ray"):
+        raise UsageError(f"{name}: must be local or ray, found {_shown(value)}")
+    return value
+
+
+def _callable(name: str, value: Any) -> Any:
+    if not callable(value):
+        raise UsageError(f"{name}: must be a function, found {_shown(value)}")
+    return value
+
+
+def _is_a(kind: str) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if type(value).__name__ != kind:
+            found = type(value).__name__
+            raise UsageError(f"{name}: must be a {kind} ({_MADE_BY[kind]}), found {found}")
+        return value
+
+    return check
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
+
+
+_CHECKS: Mapping[str, Check] = {
+    "str | Path": _path,
+    "str": _text,
+    "int": _whole,
+    "float": _number,
+    "bool": _switch,
+    "Sequence[str]": _names,
+    "Sequence[str | Path]": _paths,
+    "str | Path | Sequence[str | Path]": _path_or_paths,
+    "EngineName": _engine,
+}
