@@ -83,9 +83,9 @@ if TYPE_CHECKING:
     from builder.sample import Turn as Turn
     from builder.sources.source import Record as Record
     from builder.sources.source import Source as Source
-    from builder.verify.dataset import LineReport as LineReport
-    from builder.verify.dataset import Summary as Summary
     from builder.verify.options import VerifyOptions as VerifyOptions
+    from builder.verify.summary import LineReport as LineReport
+    from builder.verify.summary import Summary as Summary
     from builder.verify.verifier import Verdict as Verdict
     from builder.view.serving import DatasetView as DatasetView
 
@@ -124,7 +124,7 @@ _ROOMS = {
     "view.serving": "DatasetView",
     "sample": "Call Dialogue Sample Turn",
     "sources.source": "Record Source",
-    "verify.dataset": "LineReport Summary",
+    "verify.summary": "LineReport Summary",
     "verify.options": "VerifyOptions",
     "verify.verifier": "Verdict",
 }

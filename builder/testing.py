@@ -25,7 +25,7 @@ from builder.problem import Problem
 from builder.readers import Reader, read_events, recognise
 from builder.sources.chunk import ItemChunk, WholeFile
 from builder.sources.source import Source
-from builder.verify.dataset import LineReport
+from builder.verify.summary import LineReport
 
 FINDINGS = 20
 """Number of findings that a failed assertion about a dataset names."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from builder.push.retry import Retries
     from builder.report.compare import DatasetDifference
     from builder.sample import Dialogue, Sample
-    from builder.verify.dataset import LineReport, Summary
     from builder.verify.options import VerifyOptions
+    from builder.verify.summary import LineReport, Summary
     from builder.verify.verifier import Verdict
     from builder.view.serving import DatasetView
 
@@ -86,8 +86,9 @@ def verify_dataset(
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
     from builder.trainers import mask_counts
-    from builder.verify.dataset import Summary, verify_dataset
+    from builder.verify.dataset import verify_dataset
     from builder.verify.options import VerifyOptions
+    from builder.verify.summary import Summary
     from builder.verify.verifier import verifier_for
     from builder.verify.witnesses.count import Examination, witness_for, witnesses_named
     from builder.verify.witnesses.replay import servers_named

@@ -55,7 +55,7 @@ from builder.report.survey import survey
 from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.culprits import culprits
-from builder.verify.dataset import LineReport
+from builder.verify.summary import LineReport
 from builder.verify.witnesses.written import ask
 
 REASONS = 20

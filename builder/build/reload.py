@@ -20,7 +20,7 @@ from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict
 from builder.sample import Sample
 from builder.verify.as_loaded import as_loaded
-from builder.verify.dataset import LineReport
+from builder.verify.summary import LineReport
 
 ROUNDS = 10
 """Maximum number of times that the dataset is written without the samples found so far."""

@@ -14,7 +14,7 @@ from builder.ledger import Ledger
 from builder.output.folder import Writer
 from builder.report.advice import Advice
 from builder.report.judgement import Judgement
-from builder.verify.dataset import LineReport
+from builder.verify.summary import LineReport
 from builder.verify.witnesses.count import Testimony
 
 

@@ -16,9 +16,9 @@ from builder.paths import expand_home
 from builder.qwen3.parity import MODES
 from builder.qwen3.tokenizer import Target, target_for
 from builder.trainers.mask_counts import Comparison, trainers_named
-from builder.verify.dataset import LineReport, Summary
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
+from builder.verify.summary import LineReport, Summary
 from builder.verify.witnesses.count import as_json as as_json_testimony
 from builder.verify.witnesses.count import drifts, lines, testimonies, witnesses_named
 from builder.verify.witnesses.replay import line, servers_named

@@ -18,7 +18,8 @@ from builder.parallel.pool import default_workers
 from builder.push.files import CARD, Overruled
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
-from builder.verify.dataset import Summary, verify_dataset
+from builder.verify.dataset import verify_dataset
+from builder.verify.summary import Summary
 from builder.verify.verifier import Verifier
 
 SHOWN = 5

@@ -26,7 +26,7 @@ from builder.problem import Problem, UsageError
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.sources.store import hub_name
-from builder.verify.dataset import LineReport
+from builder.verify.summary import LineReport
 
 CODE = "as-loaded"
 

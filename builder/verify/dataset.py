@@ -7,9 +7,8 @@ also compared with its manifest and with every number in its meta/.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
+from builder.verify.summary import LineReport
 from builder.verify.verifier import Verdict, Verifier, verifier_for
 
 AS_WRITTEN = "as-written"
@@ -50,71 +50,6 @@ _DIFFERS = (
 
 Examine = Callable[[Sample, str, Spans, Target], Mapping[str, Any]]
 """Examines a proven sample, its text and its trained spans; the results have a method `merge`."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineReport:
-    """The result for one row of a file, or for the file itself if `line` is 0.
-
-    `parity` lists for each target turn the modes in which it is in parity. `form` is the form from
-    which the row was converted ("" if it was not), `changes` those of the conversion. `masks` are
-    the results of an `Examine` for a proven row.
-    """
-
-    file: str
-    line: int
-    findings: tuple[CheckFinding, ...]
-    warnings: tuple[CheckFinding, ...] = ()
-    tokens: int = 0
-    parity: tuple[frozenset[str], ...] = ()
-    form: str = ""
-    changes: Mapping[str, int] = field(default_factory=dict)
-    masks: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Summary:
-    """Counts over all rows. `samples` are the rows read, `proven` those without a finding.
-
-    `turns` counts the target turns, `parity` those in parity, by mode; `forms` counts the converted
-    rows, by their form, `changes` the changes of the conversion. `masks` are the sums of what an
-    `Examine` returned: masks of trainers, and what witnesses found.
-    """
-
-    samples: int = 0
-    proven: int = 0
-    tokens: int = 0
-    turns: int = 0
-    parity: Counter[str] = field(default_factory=Counter)
-    codes: Counter[str] = field(default_factory=Counter)
-    warnings: Counter[str] = field(default_factory=Counter)
-    forms: Counter[str] = field(default_factory=Counter)
-    changes: Counter[str] = field(default_factory=Counter)
-    masks: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def ok(self) -> bool:
-        """Returns whether every row is verified; an empty dataset is not."""
-        return 0 < self.samples == self.proven and not self.codes
-
-    def add(self, report: LineReport, *, again: bool = False) -> None:
-        """Counts a report, each code once per row. `again`: its row was counted before."""
-        if report.line and not again:
-            self.samples += 1
-            self.proven += not report.findings
-            self.tokens += report.tokens
-            self.turns += len(report.parity)
-            for modes in report.parity:
-                self.parity.update(modes)
-            self.changes.update(report.changes)
-            if report.form:
-                self.forms[report.form] += 1
-            for name, comparison in report.masks.items():
-                known = self.masks.setdefault(name, comparison)
-                if known is not comparison:
-                    known.merge(comparison)
-        self.codes.update({finding.code for finding in report.findings})
-        self.warnings.update({finding.code for finding in report.warnings})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.parallel import pool
 from builder.problem import UsageError
 from builder.sources.stream import zstd
-from builder.verify.dataset import Summary, verify_dataset
+from builder.verify.dataset import verify_dataset
+from builder.verify.summary import Summary
 
 TOOLS = [
     {
