@@ -34,7 +34,7 @@ def given_dataset(dataset: DatasetLike, name: str = "dataset") -> Iterator[str]:
 
     Raises UsageError for anything else; `name` is the parameter.
     """
-    if isinstance(dataset, str | os.PathLike) and os.fspath(dataset):
+    if isinstance(dataset, str | os.PathLike):
         yield os.fspath(dataset)
         return
     rows = given_rows(dataset, name)
@@ -77,7 +77,7 @@ def given_rows(values: object, name: str) -> list[Row]:
     """Returns the rows that a caller passed. Raises UsageError if it is no list of them."""
     rows = _rows(values)
     if rows is None:
-        found = repr(values) if values == "" else type(values).__name__
+        found = type(values).__name__
         raise UsageError(f"{name}: must be a path or a list of rows (dicts), found {found}")
     return rows
 

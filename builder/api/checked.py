@@ -60,7 +60,7 @@ def _check_for(annotation: str) -> Check | None:
 
 
 def _path(name: str, value: Any) -> Any:
-    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+    if not isinstance(value, str | os.PathLike):
         raise UsageError(f"{name}: must be a path, found {_shown(value)}")
     return value
 
