@@ -234,7 +234,7 @@ JOBS = (
 
 PRINTED = {
     "as_json", "drifts", "left_out_line", "line", "lines", "preloading", "result", "servers_named",
-    "testimonies", "witnesses_named", "worst",
+    "testimonies", "verdict_on", "witnesses_named", "worst",
 }  # fmt: skip
 """Functions of these rooms that put results into words, or prepare the process."""
 
