@@ -69,11 +69,11 @@ def clusters(signatures: NDArray[np.uint32], words: NDArray[np.uint32]) -> list[
     parents = list(range(len(words)))
     lowest: dict[int, float] = {}
 
-    def root(at: int) -> int:
-        while parents[at] != at:
-            parents[at] = parents[parents[at]]
-            at = parents[at]
-        return at
+    def root(row: int) -> int:
+        while parents[row] != row:
+            parents[row] = parents[parents[row]]
+            row = parents[row]
+        return row
 
     candidates = np.flatnonzero(words >= MIN_WORDS)
     width = PERMUTATIONS // BANDS
@@ -118,9 +118,9 @@ class Names:
         numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in later._numbers]
         self.codes.extend(numbers[code] for code in later.codes)
 
-    def __getitem__(self, at: int) -> str:
+    def __getitem__(self, index: int) -> str:
         """Returns the name at an index."""
-        return list(self._numbers)[self.codes[at]]
+        return list(self._numbers)[self.codes[index]]
 
 
 class DuplicateAudit:

@@ -280,9 +280,9 @@ def _finding(item: AuditFinding) -> str:
 
 
 def _shares(item: AuditTable, row: Sequence[Cell]) -> list[Cell]:
-    at = item.columns.index("share") if "share" in item.columns else -1
+    column = item.columns.index("share") if "share" in item.columns else -1
     return [
-        f"{100 * value:.1f} %" if place == at and isinstance(value, int | float) else value
+        f"{100 * value:.1f} %" if place == column and isinstance(value, int | float) else value
         for place, value in enumerate(row)
     ]
 

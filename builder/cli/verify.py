@@ -185,9 +185,9 @@ def _proven(result: dict[str, Json]) -> str:
 def _print(report: LineReport) -> None:
     place = f"{report.file}:{report.line}" if report.line else report.file
     for finding in report.findings:
-        at = "" if finding.turn is None else f" message {finding.turn}"
-        at += "" if finding.offset is None else f" offset {finding.offset}"
-        print(escaped(f"{place} {finding.code}{at}: {finding.message}"))
+        where = "" if finding.turn is None else f" message {finding.turn}"
+        where += "" if finding.offset is None else f" offset {finding.offset}"
+        print(escaped(f"{place} {finding.code}{where}: {finding.message}"))
         if finding.expected is not None:
             print(f"    expected {escaped(repr(finding.expected))}")
         if finding.found is not None:

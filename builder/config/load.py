@@ -104,8 +104,8 @@ def _document(path: Path) -> object:
     except _DuplicateKey as fault:
         raise UsageError(f"{path}: {fault}") from fault
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark
-        place = f" at line {at.line + 1}, column {at.column + 1}" if at else ""
+        mark = error.problem_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error

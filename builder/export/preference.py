@@ -78,15 +78,15 @@ class PreferencePairs:
 
 def _sides(item: Preference, sample: Sample) -> tuple[str, Sample, Sample] | None:
     """Returns the reason and both sides of a pair; None if it does not fit this sample."""
-    answers = [at for at, (role, _) in enumerate(sample.messages) if role == "assistant"]
+    answers = [answer for answer, (role, _) in enumerate(sample.messages) if role == "assistant"]
     if not item.reason or item.turn >= len(answers):
         return None
-    at = answers[item.turn]
-    own = sample.messages[at][1]
-    thoughts = (*sample.thoughts[:at], "") if any(sample.thoughts[:at]) else ()
+    answer = answers[item.turn]
+    own = sample.messages[answer][1]
+    thoughts = (*sample.thoughts[:answer], "") if any(sample.thoughts[:answer]) else ()
     chosen, rejected = (
         Sample(
-            (*sample.messages[:at], ("assistant", own if text is None else text)),
+            (*sample.messages[:answer], ("assistant", own if text is None else text)),
             sample.tools,
             thoughts=thoughts,
         )

@@ -20,15 +20,15 @@ def labels(
     Raises BorderFault if a token crosses a border of a span.
     """
     labelled = [IGNORED] * len(ids)
-    at = 0
+    position = 0
     for start, end in spans:
-        while at < len(ids) and offsets[at][1] <= start:
-            at += 1
-        if at < len(ids) and offsets[at][0] < start:
+        while position < len(ids) and offsets[position][1] <= start:
+            position += 1
+        if position < len(ids) and offsets[position][0] < start:
             raise BorderFault(f"a token crosses the beginning of the span at {start}")
-        while at < len(ids) and offsets[at][0] < end:
-            if offsets[at][1] > end:
+        while position < len(ids) and offsets[position][0] < end:
+            if offsets[position][1] > end:
                 raise BorderFault(f"a token crosses the end of the span at {end}")
-            labelled[at] = ids[at]
-            at += 1
+            labelled[position] = ids[position]
+            position += 1
     return labelled

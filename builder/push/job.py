@@ -146,9 +146,9 @@ def _push(
         report.removed = [file.path for file in report.changes.extra if file.path != KEPT]
     if options.tag and survey.head is not None:
         tag, is_same = options.tag, not (report.changes.send or report.removed)
-        at = with_retries(lambda: hub.tagged(api, place.repo, tag), retries, what=looking)
-        if at is not None and not (is_same and at == survey.head):
-            raise UsageError(f"--tag {tag!r}: exists, at {at[:12]}; a push does not move tags")
+        tagged = with_retries(lambda: hub.tagged(api, place.repo, tag), retries, what=looking)
+        if tagged is not None and not (is_same and tagged == survey.head):
+            raise UsageError(f"--tag {tag!r}: exists, at {tagged[:12]}; a push does not move tags")
     closed = list(_hub_gates(report.changes, survey, options))
     report.refused, overruled = overrule(closed, options.allow)
     report.overruled += overruled
@@ -242,8 +242,8 @@ def _hub_gates(
 
 
 def _tag(api: HfApi, arrived: Place, tag: str) -> None:
-    at = hub.tagged(api, arrived.repo, tag)
-    if at is None:
+    tagged = hub.tagged(api, arrived.repo, tag)
+    if tagged is None:
         api.create_tag(arrived.repo, tag=tag, revision=arrived.revision, repo_type=hub.DATASET)
-    elif at != arrived.revision:
-        raise PushFault(f"--tag {tag!r}: was set to {at[:12]} meanwhile; it is not moved")
+    elif tagged != arrived.revision:
+        raise PushFault(f"--tag {tag!r}: was set to {tagged[:12]} meanwhile; it is not moved")

@@ -47,25 +47,25 @@ def breaks_json(name: str) -> bool:
 
 def read_call(match: CallText, content: str, _: Signatures | None = None) -> Call:
     """Returns the call at a match of `find_calls`. Raises ParseFault (`calls`, `tools`)."""
-    inner, at = match.inner, match.inner_at
+    inner, start = match.inner, match.inner_at
     if content[match.start : match.end] != f"<tool_call>\n{inner}\n</tool_call>":
         detail = "no newline after <tool_call> or before </tool_call>"
         raise ParseFault("calls", detail, match.start)
     try:
         value = loads(inner)
     except JsonFault as fault:
-        raise ParseFault("calls", f"the call is not JSON: {fault.detail}", at) from None
+        raise ParseFault("calls", f"the call is not JSON: {fault.detail}", start) from None
     if not isinstance(value, dict) or set(value) != {"name", "arguments"}:
-        raise ParseFault("calls", "a call has only name and arguments", at)
+        raise ParseFault("calls", "a call has only name and arguments", start)
     name, arguments = value["name"], value["arguments"]
     if isinstance(name, str) and breaks_json(name):
-        raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", at)
+        raise ParseFault("tools", f"{name[:80]!r}: {UNFIT_NAME}", start)
     head = _HEAD.match(inner)
     if head is None or not isinstance(name, str) or head[1] != name:
         detail = 'a call begins with {"name": "…", "arguments": and a name without escapes'
-        raise ParseFault("calls", detail, at)
+        raise ParseFault("calls", detail, start)
     if not isinstance(arguments, dict):
-        raise ParseFault("calls", "the arguments are not a JSON object", at + head.end())
+        raise ParseFault("calls", "the arguments are not a JSON object", start + head.end())
     return Call(name, arguments, inner[head.end() : -1])
 
 

@@ -24,17 +24,17 @@ def parse(text: str, style: Style = SPECIFIED) -> Sample:
     thoughts: list[str] = []
     tools: tuple[tuple[Json, str], ...] = ()
     begins, middle, ends = style.markers.begin, style.markers.middle, style.markers.end
-    at = 0
-    while at < len(text):
-        start = at
-        if not text.startswith(begins, at):
-            raise ParseFault("inverse", f"a turn does not begin with {begins}", at)
-        line = text.find(middle, at)
-        end = text.find(ends, at)
+    position = 0
+    while position < len(text):
+        start = position
+        if not text.startswith(begins, position):
+            raise ParseFault("inverse", f"a turn does not begin with {begins}", position)
+        line = text.find(middle, position)
+        end = text.find(ends, position)
         if line < 0 or end < line or not text.startswith("\n", end + len(ends)):
-            raise ParseFault("inverse", f"a turn does not end with {ends} and a newline", at)
-        role, content = text[at + len(begins) : line], text[line + len(middle) : end]
-        at = end + len(ends) + 1
+            raise ParseFault("inverse", f"a turn does not end with {ends} and a newline", position)
+        role, content = text[position + len(begins) : line], text[line + len(middle) : end]
+        position = end + len(ends) + 1
         if role not in ("system", "user", "assistant"):
             raise ParseFault("inverse", f"unknown role {role[:40]!r}", start)
         if begins in content:
@@ -155,10 +155,10 @@ def split_answer(
     return ParsedAnswer(thought, text, tuple(calls))
 
 
-def _no_markup(text: str, at: int) -> None:
-    """Raises ParseFault if the text, which starts at offset `at`, contains tags of calls."""
+def _no_markup(text: str, offset: int) -> None:
+    """Raises ParseFault if the text, which starts at offset `offset`, contains tags of calls."""
     if markup := re.search("</?tool_call>", text):
-        raise ParseFault("calls", "<tool_call> markup without a call", at + markup.start())
+        raise ParseFault("calls", "<tool_call> markup without a call", offset + markup.start())
 
 
 def leading_thought(content: str) -> tuple[str, str]:

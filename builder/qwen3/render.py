@@ -251,18 +251,18 @@ def _response_tags(content: str, style: Style) -> list[tuple[int, str]]:
         return []
     tags: list[tuple[int, str]] = []
     before, after = style.response_edges
-    at, length = len(before), len(content) - len(after)
-    while content.startswith(f"{RESPONSE_OPEN}\n", at):
-        closes = content.find(f"\n{RESPONSE_CLOSE}", at + len(RESPONSE_OPEN) + 1) + 1
+    position, length = len(before), len(content) - len(after)
+    while content.startswith(f"{RESPONSE_OPEN}\n", position):
+        closes = content.find(f"\n{RESPONSE_CLOSE}", position + len(RESPONSE_OPEN) + 1) + 1
         if not closes:
             return []
-        tags += [(at, RESPONSE_OPEN), (closes, RESPONSE_CLOSE)]
-        at = closes + len(RESPONSE_CLOSE)
-        if at == length:
+        tags += [(position, RESPONSE_OPEN), (closes, RESPONSE_CLOSE)]
+        position = closes + len(RESPONSE_CLOSE)
+        if position == length:
             return tags
-        if content[at] != "\n":
+        if content[position] != "\n":
             return []
-        at += 1
+        position += 1
     return []
 
 

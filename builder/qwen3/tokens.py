@@ -77,10 +77,12 @@ class TokenSequence:
         self.text = text
         self.numbers = numbers
         self._table = table
-        self._indices = at = numbers.astype(np.intp)  # bound once: a table lookup per id is slow
-        self._lengths = lengths = table.lengths.take(at)
+        self._indices = indices = numbers.astype(
+            np.intp
+        )  # bound once: a table lookup per id is slow
+        self._lengths = lengths = table.lengths.take(indices)
         self._ends = lengths.cumsum()
-        places = np.flatnonzero(at >= table.first_added)
+        places = np.flatnonzero(indices >= table.first_added)
         offsets = self._offsets((self._ends.take(places) - lengths.take(places)).tolist())
         self.control = [
             (offset, table.added[number])
@@ -295,13 +297,13 @@ class Encoder:
     def _word_end(self, text: str, start: int) -> int | None:
         """Returns the first place from `start` on where the text can be cut, or None."""
         for match in _WORD_END.finditer(text, start):
-            at = match.start()
+            end = match.start()
             spans = (
-                text.find(token, max(at - len(token) + 1, 0), at + len(token) - 1) >= 0
+                text.find(token, max(end - len(token) + 1, 0), end + len(token) - 1) >= 0
                 for token in self._added
             )
             if not any(spans):
-                return at
+                return end
         return None
 
     @cached_property

@@ -78,7 +78,7 @@ def _read(match: CallText, content: str, known: Signatures) -> Call:
 
     Raises ParseFault (`calls`).
     """
-    inner, at = match.inner, match.inner_at
+    inner, inner_at = match.inner, match.inner_at
     whole = content[match.start : match.end]
     name, _, rest = inner.partition(">\n")
     if whole != f"{_BEGIN}{inner}{_END}" or not _NAME.fullmatch(name) or len(rest) == len(inner):
@@ -91,7 +91,7 @@ def _read(match: CallText, content: str, known: Signatures) -> Call:
         stop = rest.find(_PARAMETER_END, opens.end()) if opens else -1
         if opens is None or stop < 0 or opens[1] in arguments:
             detail = "a parameter is not written as <parameter=KEY>, a value, </parameter>"
-            raise ParseFault("calls", detail, at + len(inner) - len(rest) + end)
+            raise ParseFault("calls", detail, inner_at + len(inner) - len(rest) + end)
         arguments[opens[1]] = read_value(rest[opens.end() : stop], properties.get(opens[1]))
         end = stop + len(_PARAMETER_END)
     return Call.of(name, arguments)

@@ -133,10 +133,16 @@ def _bar(title: str, value: float, most: float, goal: float | None, bad: float =
     if bad:
         marks.append(rect("bad", 0, 2, max(100 * min(bad, value) / most, 1.0), 8))
     if goal is not None:
-        at = round(100 * goal / most, 2)
+        goal_x = round(100 * goal / most, 2)
         marks.append(
             tag(
-                "line", class_="goal", x1=at, x2=at, y1=0, y2=12, vector_effect="non-scaling-stroke"
+                "line",
+                class_="goal",
+                x1=goal_x,
+                x2=goal_x,
+                y1=0,
+                y2=12,
+                vector_effect="non-scaling-stroke",
             )
         )
     return tag("svg", *marks, role="img", viewBox="0 0 100 12", preserveAspectRatio="none")
@@ -164,16 +170,16 @@ def _percent(value: str | float | None) -> str:
     return f"{100 * value:.1f} %" if isinstance(value, int | float) else _cell(value)
 
 
-def _is_share(table: AuditTable, at: int) -> bool:
+def _is_share(table: AuditTable, column: int) -> bool:
     """Returns whether a column contains shares from 0 to 1."""
-    values = [row[at] for row in table.rows if at < len(row)]
-    return table.columns[at] == "share" and all(
+    values = [row[column] for row in table.rows if column < len(row)]
+    return table.columns[column] == "share" and all(
         isinstance(value, int | float) and 0 <= value <= 1 for value in values
     )
 
 
-def _is_numeric(table: AuditTable, at: int) -> bool:
-    values = [row[at] for row in table.rows if at < len(row) and row[at] is not None]
+def _is_numeric(table: AuditTable, column: int) -> bool:
+    values = [row[column] for row in table.rows if column < len(row) and row[column] is not None]
     return bool(values) and all(isinstance(value, int | float) for value in values)
 
 

@@ -34,17 +34,17 @@ _READ = 20_000
 
 def pieces(content: str) -> Iterator[tuple[str, str]]:
     """Yields (name, text) of consecutive pieces: the name is "" for the words of a person."""
-    at = 0
+    done = 0
     for start, end in (*_inserted(content), (len(content), len(content))):
-        between = content[at:start]
+        between = content[done:start]
         if between.strip() or start == end:
             is_program = between.lstrip().startswith(_WHOLE)
-            if between or not at:
+            if between or not done:
                 yield shown_name(between) if is_program else "", between
-            at = start
+            done = start
         if end > start:
-            yield shown_name(content[at:end]), content[at:end]
-            at = end
+            yield shown_name(content[done:end]), content[done:end]
+            done = end
 
 
 def shown_name(inserted: str) -> str:
@@ -78,18 +78,18 @@ def _inserted(content: str) -> Iterator[tuple[int, int]]:
     matches = sorted(
         (*_OPENING.finditer(content), *_LINES.finditer(content)), key=lambda item: item.start()
     )
-    at = 0
+    done = 0
     for match in matches:
         start, end = match.span()
-        if start < at or _WRAPPERS.match(content, start):
+        if start < done or _WRAPPERS.match(content, start):
             continue
         if name := match.groupdict().get("name"):
             closing = f"</{name}>"
             last = -1 if name in unclosed else content.find(closing, end)
             if last < 0:
                 unclosed.add(name)
-                if content[at:start].strip():
+                if content[done:start].strip():
                     continue
             end = last + len(closing) if last >= 0 else len(content)
         yield start, end
-        at = end
+        done = end

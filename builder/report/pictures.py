@@ -39,9 +39,9 @@ def bars_picture(table: AuditTable) -> bytes | None:
     """Returns the drawn column of a table as bars; None if there is nothing to draw."""
     if table.bars not in table.columns or not table.rows:
         return None
-    at = table.columns.index(table.bars)
-    rows = [row for row in table.rows if len(row) > at][:_MAX_ROWS]
-    values = [max(float(row[at] or 0), 0.0) for row in rows if not isinstance(row[at], str)]
+    column = table.columns.index(table.bars)
+    rows = [row for row in table.rows if len(row) > column][:_MAX_ROWS]
+    values = [max(float(row[column] or 0), 0.0) for row in rows if not isinstance(row[column], str)]
     if len(values) != len(rows) or not any(values):
         return None
     is_share = table.bars == "share"

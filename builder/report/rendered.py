@@ -153,36 +153,36 @@ def rendered_html(rendered: Rendered, limits: Limits) -> Html:
     return tag("pre", *html, class_="rendered", dir="auto")
 
 
-def _before_token(control: Sequence[Span], at: int) -> int:
+def _before_token(control: Sequence[Span], offset: int) -> int:
     """Returns the position; if it is inside a control token, the beginning of the token."""
-    known = bisect_left(control, (at, 0)) - 1
-    return control[known][0] if known >= 0 and control[known][1] > at else at
+    known = bisect_left(control, (offset, 0)) - 1
+    return control[known][0] if known >= 0 and control[known][1] > offset else offset
 
 
 def _pieces(rendered: Rendered) -> list[tuple[int, int, bool]]:
     """Returns (start, end, is trained) of consecutive pieces of the whole text."""
     pieces = []
-    at = 0
+    done = 0
     for start, end in rendered.spans:
-        if at < start:
-            pieces.append((at, start, False))
+        if done < start:
+            pieces.append((done, start, False))
         pieces.append((start, end, True))
-        at = end
-    if at < len(rendered.text):
-        pieces.append((at, len(rendered.text), False))
+        done = end
+    if done < len(rendered.text):
+        pieces.append((done, len(rendered.text), False))
     return pieces
 
 
 def _with_control(rendered: Rendered, start: int, end: int) -> Html:
     """Returns the text of [start, end) with control tokens in `kbd`, except one cut by the end."""
     pieces = []
-    at = start
+    done = start
     for first, last in rendered.control[bisect_left(rendered.control, (start, 0)) :]:
         if last > end:
             break
-        pieces += [text(rendered.text[at:first]), tag("kbd", text(rendered.text[first:last]))]
-        at = last
-    return join([*pieces, text(rendered.text[at:end])])
+        pieces += [text(rendered.text[done:first]), tag("kbd", text(rendered.text[first:last]))]
+        done = last
+    return join([*pieces, text(rendered.text[done:end])])
 
 
 def tokens_html(rendered: Rendered, limits: Limits) -> Html:

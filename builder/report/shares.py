@@ -40,11 +40,11 @@ def turn_tokens(
     ends = [*begins[1:], len(rendered.text)]
     if len(rendered.tokens) == rendered.count:
         counts = [0] * len(roles)
-        at = 0
+        reached = 0
         for _, _, (start, _) in rendered.tokens:
-            while at < len(ends) - 1 and start >= ends[at]:
-                at += 1
-            counts[at] += start >= begins[0]
+            while reached < len(ends) - 1 and start >= ends[reached]:
+                reached += 1
+            counts[reached] += start >= begins[0]
         return tuple(counts), False
     per = whole / max(len(rendered.text), 1)
     return tuple(round((end - start) * per) for start, end in zip(begins, ends, strict=True)), True
@@ -61,16 +61,16 @@ def share_bar(sample: Sample, rendered: Rendered, tokens: int) -> Html:
     total = rendered.count or tokens
     trained = sum(end - start for start, end in rendered.spans)
     drawn, names = [], []
-    at = 0.0
+    left = 0.0
     for name in _NAMES:
         wide = 100 * sizes[name] / whole
         kind = f"part-{_NAMES.index(name)}"
         if sizes[name]:
             count = number(round(total * sizes[name] / whole))
             title = tag("title", plain(f"{name}: about {count} tokens"))
-            drawn.append(tag("g", title, rect(kind, at, 0, wide, 8)))
+            drawn.append(tag("g", title, rect(kind, left, 0, wide, 8)))
             names.append(tag("span", _key(kind), text(f"{name} {count}")))
-        at += wide
+        left += wide
     for start, end in rendered.spans:
         drawn.append(
             rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)

@@ -79,8 +79,8 @@ def survey(dataset: str) -> Survey:
         for group in ("", meta.format) if meta.format else ("",):
             if group in lengths or len(lengths) < _NAMES:
                 known = lengths.setdefault(group, {})
-                count, at = known.get(length, (0, number))
-                known[length] = (count + 1, at)
+                count, first_row = known.get(length, (0, number))
+                known[length] = (count + 1, first_row)
         for reason, count in _extremes(meta, length):
             if count > most.get(reason, (0, 0))[0]:
                 most[reason] = (count, number)

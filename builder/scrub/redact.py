@@ -180,11 +180,11 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
     if not hits:
         return text
     pieces: list[str] = []
-    at = 0
+    end = 0
     for hit in hits:
-        pieces += (text[at : hit.start], stand_in(text[hit.start : hit.end], hit))
-        at = hit.end
-    return "".join(pieces) + text[at:]
+        pieces += (text[end : hit.start], stand_in(text[hit.start : hit.end], hit))
+        end = hit.end
+    return "".join(pieces) + text[end:]
 
 
 def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
@@ -296,15 +296,17 @@ class _Finder:
     def _again(self, text: str) -> Iterator[Hit]:
         if not any(begin in text for begin in self._begins):
             return
-        at = 0
+        start = 0
         last = len(text) - MIN_KNOWN
-        while at <= last:
-            for spelling, kind in self._begins.get(text[at : at + MIN_KNOWN], ()):
-                if text.startswith(spelling, at) and _stands_alone(text, at, at + len(spelling)):
-                    yield Hit(at, at + len(spelling), kind, certain=kind != "secret")
-                    at += len(spelling) - 1
+        while start <= last:
+            for spelling, kind in self._begins.get(text[start : start + MIN_KNOWN], ()):
+                if text.startswith(spelling, start) and _stands_alone(
+                    text, start, start + len(spelling)
+                ):
+                    yield Hit(start, start + len(spelling), kind, certain=kind != "secret")
+                    start += len(spelling) - 1
                     break
-            at += 1
+            start += 1
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

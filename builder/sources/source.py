@@ -261,22 +261,22 @@ class Source:
         limit = self.max_record_bytes
         window = self.window if isinstance(self.window, LineChunk) else None
         number = window.first - 1 if window else 0
-        at = window.start if window else 0
+        offset = window.start if window else 0
         try:
             with self.open() as stream:
                 if window:
-                    stream.seek(at)
+                    stream.seek(offset)
                 while line := stream.readline(limit + 1):
-                    if window and at >= window.end:
+                    if window and offset >= window.end:
                         return
                     number += 1
-                    at += len(line)
+                    offset += len(line)
                     if len(line) > limit:
                         size = len(line)
                         while line and not line.endswith(b"\n"):
                             line = stream.readline(1 << 20)
                             size += len(line)
-                            at += len(line)
+                            offset += len(line)
                         self._records_read += 1
                         detail = f"{size} bytes, the limit is {limit}"
                         yield Problem("too_large", f"line {number}", detail)

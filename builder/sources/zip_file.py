@@ -123,8 +123,8 @@ def _directory_bytes(stream: BinaryIO) -> int:
     (size,) = struct.unpack_from("<I", end, _LOCATOR + 12)
     if not end.startswith(b"PK\x06\x07"):
         return int(size)
-    (at,) = struct.unpack_from("<Q", end, 8)
-    stream.seek(at + 40)
+    (offset,) = struct.unpack_from("<Q", end, 8)
+    stream.seek(offset + 40)
     (size,) = struct.unpack("<Q", stream.read(8))
     return int(size)
 

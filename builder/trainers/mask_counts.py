@@ -40,16 +40,16 @@ def regions(text: str) -> Iterator[tuple[int, str]]:
     for turn in _TURN.finditer(text):
         role, content = turn[1], turn[2]
         yield turn.start(), "turn headers"
-        at = turn.start(2)
+        start = turn.start(2)
         if role == "assistant":
-            if block := _BLOCK.match(text, at, turn.end(2)):
-                yield at, "thoughts" if block[1].strip("\n") else "empty think blocks"
-                at = block.end()
-            yield at, "answers"
+            if block := _BLOCK.match(text, start, turn.end(2)):
+                yield start, "thoughts" if block[1].strip("\n") else "empty think blocks"
+                start = block.end()
+            yield start, "answers"
         elif role == "user":
-            yield at, "tool responses" if is_response(content) else "queries"
+            yield start, "tool responses" if is_response(content) else "queries"
         else:
-            yield at, "system and definitions"
+            yield start, "system and definitions"
         if turn[4]:
             yield turn.start(4), "newlines after turns"
 

@@ -61,15 +61,15 @@ def compare(
     last, ids = turns[-1]
     if ids.prompt is not None:
         whole = np.array(ids.prompt + ids.answer, dtype=np.uint32)
-        at = _difference(tokens, 0, whole, answers[last][1])
-        differences += [(at, whole[at:])] if at is not None else []
+        position = _difference(tokens, 0, whole, answers[last][1])
+        differences += [(position, whole[position:])] if position is not None else []
         turns = turns[:-1]
     for turn, ids in turns:
         differences += _of_answer(ids, tokens, answers[turn], tails)
     if not differences:
         return TokenComparison()
-    at, recorded = min(differences, key=lambda item: item[0])
-    return _explained(tokens, at, recorded, decode)
+    position, recorded = min(differences, key=lambda item: item[0])
+    return _explained(tokens, position, recorded, decode)
 
 
 def _of_answer(
@@ -87,12 +87,12 @@ def _of_answer(
         if not tokens.text.startswith(tail, begin):
             continue
         start = tokens.count_before(begin + len(tail))
-        at = _difference(tokens, start, answer, end)
-        if at is None:
+        position = _difference(tokens, start, answer, end)
+        if position is None:
             return []
-        agreements.append((at - start, at))
-    agreed, at = max(agreements)
-    return [(at, answer[agreed:])]
+        agreements.append((position - start, position))
+    agreed, position = max(agreements)
+    return [(position, answer[agreed:])]
 
 
 def _difference(tokens: TokenSequence, start: int, recorded: Ids, end: int) -> int | None:
@@ -109,21 +109,25 @@ def _difference(tokens: TokenSequence, start: int, recorded: Ids, end: int) -> i
     return None if stop - 1 <= reached <= stop else min(reached, stop)
 
 
-def _explained(tokens: TokenSequence, at: int, recorded: Ids, decode: Decode) -> TokenComparison:
+def _explained(
+    tokens: TokenSequence, position: int, recorded: Ids, decode: Decode
+) -> TokenComparison:
     numbers = tokens.ids
-    ours, theirs = numbers[at : at + _LOOK], recorded[:_LOOK].tolist()
+    ours, theirs = numbers[position : position + _LOOK], recorded[:_LOOK].tolist()
     first, other = decode(ours[:1]), decode(theirs[:1])
-    before = decode(numbers[:at])
-    codes = _causes(at, before, (decode(ours), decode(theirs)), (first, other))
-    return TokenComparison(at, next(codes, "text"), first, other)
+    before = decode(numbers[:position])
+    codes = _causes(position, before, (decode(ours), decode(theirs)), (first, other))
+    return TokenComparison(position, next(codes, "text"), first, other)
 
 
-def _causes(at: int, before: str, rest: tuple[str, str], first: tuple[str, str]) -> Iterator[str]:
+def _causes(
+    position: int, before: str, rest: tuple[str, str], first: tuple[str, str]
+) -> Iterator[str]:
     ours, theirs = rest
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))))
     differs_in_space = any(text[same : same + 1].isspace() for text in rest)
     following = [text[same:].lstrip() for text in rest]
-    if at == 0 or (theirs and not first[1]):
+    if position == 0 or (theirs and not first[1]):
         yield "tokenizer"
     begins = any(text.lstrip().startswith(("<think>", "</think>")) for text in rest)
     if begins or before.rfind("<think>") > before.rfind("</think>"):

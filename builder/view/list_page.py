@@ -40,8 +40,8 @@ class ListPage:
 
     def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
         """Returns the number of the requested page, from 0, and the numbers of its rows."""
-        at = min(whole_number(params.get("page", "")), self.pages - 1)
-        return at, self.result.numbers[at * PAGE_ROWS : (at + 1) * PAGE_ROWS].tolist()
+        number = min(whole_number(params.get("page", "")), self.pages - 1)
+        return number, self.result.numbers[number * PAGE_ROWS : (number + 1) * PAGE_ROWS].tolist()
 
     def html(self, page: int, listed: Html, tools: Html = EMPTY, below: Html = EMPTY) -> Html:
         """Returns a page of the list; `tools` appear next to the search, `below` under it.
@@ -189,13 +189,13 @@ def rows_list(items: Sequence[Html], page: int) -> Html:
 
 
 def step_links(
-    result: Result, at: int, query: Query, back: str, url: Callable[[int], str | None]
+    result: Result, row: int, query: Query, back: str, url: Callable[[int], str | None]
 ) -> list[Html]:
-    """Returns links from row `at` to its neighbours in the result, and back to the list.
+    """Returns links from row `row` to its neighbours in the result, and back to the list.
 
     `back` is the address of the list; `url` returns that of a row, or None.
     """
-    place = result.place(at)
+    place = result.place(row)
     links = [
         tag("a", text(name), href=address, rel=rel)
         for name, rel, step in (("Previous", "prev", -1), ("Next", "next", 1))

@@ -23,17 +23,17 @@ def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     query = _query(params)
     result = _result(index, query)
     listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
-    at, numbers = listed.page(params)
+    page, numbers = listed.page(params)
     items = [_item(each, Reject.read(index.line(each)), query) for each in numbers]
     code = query.value("code")
-    return join((explained(code) if code else EMPTY, listed.html(at, rows_list(items, at))))
+    return join((explained(code) if code else EMPTY, listed.html(page, rows_list(items, page))))
 
 
 def reject_page(
-    index: RejectIndex, at: int, params: Mapping[str, str], logs: Path | None
+    index: RejectIndex, line_number: int, params: Mapping[str, str], logs: Path | None
 ) -> Html | None:
     """Returns the page of a reject with its raw record, or None."""
-    line = index.line(at)
+    line = index.line(line_number)
     if line is None:
         return None
     reject = Reject.read(line)
@@ -44,7 +44,7 @@ def reject_page(
         record = raw_html(raw_records(logs, reject.source, reject.record))
     return join(
         (
-            _steps(index, at, _query(params)),
+            _steps(index, line_number, _query(params)),
             tag("h2", tag("code", text(shorten(reject.code, 80) or "(no code)"))),
             explained(reject.code),
             facts_list(map(_fact, list(line.items())[:_FIELDS]), "facts broad", 400),
@@ -61,9 +61,13 @@ def _result(index: RejectIndex, query: Query) -> Result:
     return index.result(query, lambda *_: None, 0)
 
 
-def _steps(index: RejectIndex, at: int, query: Query) -> Html:
+def _steps(index: RejectIndex, line_number: int, query: Query) -> Html:
     links = step_links(
-        _result(index, query), at, query, "rejects", lambda other: query.url("reject", line=other)
+        _result(index, query),
+        line_number,
+        query,
+        "rejects",
+        lambda other: query.url("reject", line=other),
     )
     return tag("nav", *links, class_="pages", aria_label="Rejects of the result")
 
@@ -72,11 +76,11 @@ def _fact(pair: tuple[str, Json]) -> tuple[str, str]:
     return pair[0], as_written(pair[1])
 
 
-def _item(at: int, reject: Reject, query: Query) -> Html:
+def _item(line_number: int, reject: Reject, query: Query) -> Html:
     about = " · ".join(shorten(value, 100) for value in reject.place)
     words = shorten(reject.message, 300) or "(no message)"
     pattern = query.pattern
-    link = tag("a", marked(words, pattern), href=query.url("reject", line=at), class_="asked",
-               dir="auto")  # fmt: skip
+    url = query.url("reject", line=line_number)
+    link = tag("a", marked(words, pattern), href=url, class_="asked", dir="auto")
     code = tag("code", text(shorten(reject.code, 60)), class_="count")
     return tag("li", code, link, tag("span", marked(about, pattern), class_="about below"))

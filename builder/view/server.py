@@ -109,11 +109,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _get(self, name: str, params: dict[str, str]) -> None:
         viewer = self.server.viewer
-        at = Address.read(params.get("at", ""))
+        requested = Address.read(params.get("at", ""))
         pages: dict[str, Callable[[], bytes | None]] = {
             "": lambda: viewer.samples(params),
-            "row": lambda: viewer.sample(at, params) if at is not None else None,
-            "raw": lambda: viewer.raw(at) if at is not None else None,
+            "row": lambda: viewer.sample(requested, params) if requested is not None else None,
+            "raw": lambda: viewer.raw(requested) if requested is not None else None,
             "overview": viewer.overview,
             "rejects": lambda: viewer.rejects(params),
             "reject": lambda: viewer.reject(params),

@@ -117,12 +117,12 @@ class Viewer:
 
         orders = {**ORDERS, "review": STATES}
         listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top)
-        at, numbers = listed.page(params)
+        page, numbers = listed.page(params)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
         known = {name for name, column in result.view.facets.items() if len(column.rows)}
         in_tokens = any(item.row.meta.tokens for item in items)
         table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
-        main = listed.html(at, table, _jump(), self._progress())
+        main = listed.html(page, table, _jump(), self._progress())
         return self._page("Samples", main, wide=True)
 
     def result(self, query: Query) -> Result:
@@ -136,14 +136,14 @@ class Viewer:
         self.review.decisions  # noqa: B018 - updates `version` if the file changed
         return self.index.result(query, reviewed, self.review.version)
 
-    def _item(self, at: int, query: Query) -> TableRow | None:
-        address = self.rows.locate(at)
+    def _item(self, row_number: int, query: Query) -> TableRow | None:
+        address = self.rows.locate(row_number)
         row = self._row(address) if address is not None else None
         if address is None or row is None:
             return None
         decision = self.review.decisions.get(sample_id(row), Decision())
         state = _STATE_NAMES[decision.decision]
-        return TableRow(at, address, row, state, _excerpt(content(row), query))
+        return TableRow(row_number, address, row, state, _excerpt(content(row), query))
 
     def _progress(self) -> Html:
         """Returns how many samples are reviewed, where that is kept, and what to do with it."""
@@ -169,14 +169,14 @@ class Viewer:
             return None
         query = _query(params)
         known = self.rows.number(address)
-        at = known if known is not None else address.row
+        row_number = known if known is not None else address.row
         sample_page = SamplePage(
-            row, address, at, query, params.get("side", ""), self.target, self.logs,
+            row, address, row_number, query, params.get("side", ""), self.target, self.logs,
             self.review.decisions.get(sample_id(row), Decision()),
         )  # fmt: skip
         steps = sample_page.steps(self.result(query), self.rows, len(self.review.decisions))
         main = join((sample_page.html(steps), _jump()))
-        return self._page(f"Sample #{number(at)}", main, wide=True)
+        return self._page(f"Sample #{number(row_number)}", main, wide=True)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the URL to go to, or None for an invalid request.
@@ -204,9 +204,9 @@ class Viewer:
 
     def _after(self, address: Address, query: Query) -> Address | None:
         """Returns the address of the next sample of the result; None after the last."""
-        at = self.rows.number(address)
+        row_number = self.rows.number(address)
         result = self.result(query)
-        place = result.place(at) if at is not None else None
+        place = result.place(row_number) if row_number is not None else None
         after = result.at(place + 1) if place is not None else None
         return self.rows.locate(after) if after is not None else None
 
@@ -264,9 +264,13 @@ class Viewer:
         """Returns the page of a reject, or None."""
         if self.rejected is None:
             return None
-        at = whole_number(params.get("line", ""))
-        content = reject_page(self.rejected, at, params, self.logs)
-        return self._page(f"Reject {number(at + 1)}", content) if content is not None else None
+        line_number = whole_number(params.get("line", ""))
+        content = reject_page(self.rejected, line_number, params, self.logs)
+        return (
+            self._page(f"Reject {number(line_number + 1)}", content)
+            if content is not None
+            else None
+        )
 
     def message(self, title: str, words: str) -> bytes:
         """Returns a page with a message."""
