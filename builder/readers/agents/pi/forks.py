@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from builder.conversation import Json
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, one_or_many
 
+_RESET = "reset_boundary"
 SETTINGS = frozenset({
-    "session_init", "title", "service_tier_change", "mode_change", "ttsr_injection",
+    "session_init", "title", "title_change", "service_tier_change", "mode_change", "model_usage",
+    "ttsr_injection", "archive", "credential_pin", _RESET,
 })  # fmt: skip
 """Types of Oh My Pi's entries that are no messages."""
 
@@ -19,6 +21,23 @@ _MIRRORS = frozenset({"delivery-mirror", "gateway-injected"})
 def is_injection(entry: Mapping[str, Json]) -> bool:
     """Returns whether rules were put into the request of the next answer, in no message."""
     return entry.get("type") == "ttsr_injection"
+
+
+def begins_context(entry: Mapping[str, Json]) -> bool:
+    """Returns whether the context begins with an entry: a compaction, or after `/clear`."""
+    return entry.get("type") in ("compaction", _RESET)
+
+
+def is_unlike_log(entry: Mapping[str, Json]) -> bool:
+    """Returns whether the context behind an entry differs from the log in what is not logged.
+
+    A compaction by the provider, or one that keeps the past as pictures, is sent in that form; a
+    hint to plan is taken out of the context again.
+    """
+    if entry.get("type") == "custom_message":
+        return entry.get("customType") == "prewalk-plan"
+    kept = as_dict(entry.get("preserveData")) if entry.get("type") == "compaction" else {}
+    return any(key == "openaiRemoteCompaction" or "snapcompact" in key for key in kept)
 
 
 def is_mirror(entry: Mapping[str, Json]) -> bool:
@@ -46,6 +65,7 @@ def parent_of(
 
 def init_prompt(entry: Mapping[str, Json]) -> str | None:
     """Returns the system prompt of a sub-agent of Oh My Pi, if the entry has it."""
-    return (
-        as_str(entry.get("systemPrompt")) or None if entry.get("type") == "session_init" else None
-    )
+    if entry.get("type") != "session_init":
+        return None
+    blocks = one_or_many(entry.get("systemPrompt"))
+    return "\n\n".join(filter(None, map(as_str, blocks))) or None

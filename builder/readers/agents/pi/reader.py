@@ -204,10 +204,10 @@ class _Session:
         """Yields the segments with new entries of the path to a leaf; `abandoned`: not current."""
         logged, whole = self._to_root(leaf)
         path, self.moved = in_order(logged)  # prompts behind what did not see them
-        cuts = [at for at, node in enumerate(path) if node.entry.get("type") == "compaction"]
-        bounds = [0, *cuts, len(path)]
+        self.moved |= {node.id for node in path if forks.is_unlike_log(node.entry)}
+        starts = (at for at, node in enumerate(path) if at and forks.begins_context(node.entry))
         number = 0
-        for start, end in pairwise(bounds):
+        for start, end in pairwise([0, *starts, len(path)]):
             segment = path[start:end]
             if start:
                 segment = [segment[0], *self._kept(path[:start], segment[0]), *segment[1:]]

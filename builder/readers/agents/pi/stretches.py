@@ -53,8 +53,9 @@ class Node:
     @property
     def is_aborted(self) -> bool:
         """Returns whether the entry is an aborted or failed answer, which is not sent again."""
-        reason = as_dict(self.entry.get("message")).get("stopReason")
-        return self.answers and reason in ("error", "aborted")
+        message = as_dict(self.entry.get("message"))
+        is_failed = message.get("stopReason") in ("error", "aborted")
+        return self.answers and (is_failed or bool(message.get("retryRecovery")))
 
 
 @dataclass(frozen=True, slots=True)
