@@ -32,12 +32,13 @@ from builder.readers.toolkit.unknown_keys import noted
 P = TypeVar("P", bound=Part)
 
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-_MEDIA = {
+MEDIA = {
     "image_url": "image", "image": "image", "input_image": "image",
     "input_audio": "audio", "audio": "audio", "audio_url": "audio",
     "video_url": "video", "video": "video",
     "file": "file", "document": "file", "input_file": "file", "document_url": "file",
 }  # fmt: skip
+"""Kind of the media in a content part, by the part's type."""
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 """Types of content parts that contain reasoning; the second one is encrypted."""
 
@@ -62,8 +63,8 @@ def content(value: Json) -> tuple[Content, ...]:
             parts += [Text(text)] if text else []
         elif kind == "document" and (data := as_dict(part.get("document")).get("data")):
             parts += text_or_data(data)  # of a result, in Cohere's form
-        elif kind in _MEDIA:
-            parts.append(Media(_MEDIA[kind]))
+        elif kind in MEDIA:
+            parts.append(Media(MEDIA[kind]))
         elif kind not in _THOUGHTS:
             parts.append(unknown_part(kind or type(item).__name__))
     return tuple(parts)

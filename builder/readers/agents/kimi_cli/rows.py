@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 
 from builder.conversation import (
-    Data,
+    Content,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
@@ -22,13 +21,13 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
+from builder.readers.toolkit.chat_messages import content as contents
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.source import Record, Source
 
 Row = dict[str, Json]
 
 _NOTICE = re.compile(r"\s*<(system|system-reminder)>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
-_MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 
 
@@ -60,7 +59,7 @@ def row_message(row: Row, failed: frozenset[str]) -> Message:
     content = row.get("content")
     if role == "assistant":
         return Message(role, (*_answer_parts(content), *_calls(row.get("tool_calls"))))
-    parts = tuple(_contents(content))
+    parts = contents(content)
     if role == "tool":
         call_id = name_or_none(row.get("tool_call_id"))
         first = parts[0] if parts else None
@@ -71,7 +70,7 @@ def row_message(row: Row, failed: frozenset[str]) -> Message:
     return Message(role, parts)
 
 
-def _marked(part: Text | Data | Media) -> Part:
+def _marked(part: Content) -> Part:
     """Marks text in `<system>` tags in a user message (a checkpoint, a notice) as harness text."""
     if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
         return Text(part.text, harness=True)
@@ -99,17 +98,3 @@ def _calls(tool_calls: Json) -> Iterator[ToolCall]:
         function = as_dict(call.get("function"))
         name, call_id = as_str(function.get("name")), name_or_none(call.get("id"))
         yield ToolCall(name, function.get("arguments"), call_id)
-
-
-def _contents(content: Json) -> Iterator[Text | Data | Media]:
-    if isinstance(content, str):
-        yield Text(content)
-    for value in as_list(content):
-        block = as_dict(value)
-        kind = as_str(block.get("type"))
-        if kind == "text":
-            yield Text(as_str(block.get("text")))
-        elif kind in _MEDIA:
-            yield Media(_MEDIA[kind])
-        else:
-            yield Data(value)

@@ -15,9 +15,9 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.readers.toolkit.chat_messages import MEDIA
 from builder.readers.toolkit.narrow import as_dict, as_str, one_or_many
 
-_MEDIA = {"image_url": "image", "audio_url": "audio", "video_url": "video"}
 _TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
 """Tools whose results are sent with their duration; MCP tools are, too (2.1.0)."""
 
@@ -42,8 +42,8 @@ def contents(value: Json) -> tuple[Content, ...]:
             found.append(Text(item))
         elif kind == "text" and isinstance(part.get("text"), str):
             found.append(Text(as_str(part["text"])))
-        elif kind in _MEDIA:
-            found.append(Media(_MEDIA[kind]))
+        elif kind in MEDIA:
+            found.append(Media(MEDIA[kind]))
         else:
             found.append(unknown_part(kind or type(item).__name__))
     return tuple(found)

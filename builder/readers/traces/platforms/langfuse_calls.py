@@ -74,7 +74,10 @@ def _call(
         flat := _flat_messages(attributes)
     ):
         notes = PartNotes()
-        request = replace(request, messages=tuple(read_messages(flat, notes)))
+        whole: list[Json] = [message for message in flat if message is not None]
+        request = replace(request, messages=tuple(read_messages(whole, notes)))
+        if len(whole) < len(flat):
+            notes.unreadable.append("a message that was not logged")
     outcome = read_outcome(row.get("output"), answer_notes)
     answers = outcome.answers
     if not answers:
@@ -102,17 +105,18 @@ def _call(
     )
 
 
-def _flat_messages(attributes: dict[str, Json]) -> list[Json]:
+def _flat_messages(attributes: dict[str, Json]) -> list[dict[str, Json] | None]:
     """Returns a request's messages from OpenInference's numbered attributes, in OpenAI's form.
 
-    Instrumentations that log a Python repr as input (Agno) also log these attributes.
+    Instrumentations that log a Python repr as input (Agno) also log these attributes. A number that
+    is left out is None: an answer with calls only, which such an instrumentation does not log.
     """
-    found: list[Json] = []
+    found: list[dict[str, Json] | None] = []
     for entry in listed(branch(attributes, "llm.input_messages", _LEAVES)):
-        if message := as_dict(entry, "message"):
-            entries = map(as_dict, listed(message.get("tool_calls")))
-            made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
-            found.append({**message, "tool_calls": list(made)})
+        message = as_dict(entry, "message")
+        entries = map(as_dict, listed(message.get("tool_calls")))
+        made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
+        found.append({**message, "tool_calls": list(made)} if message else None)
     return found
 
 
