@@ -25,7 +25,15 @@ from builder.sources.source import Source
 
 _ANSWERS = ("chosen_response", "rejected_response")
 _COLUMNS = frozenset(
-    {*_ANSWERS, "question", "answers", "correct_answer", "target_tool", "orig_tools"}
+    {
+        *_ANSWERS,
+        "question",
+        "answers",
+        "correct_answer",
+        "target_tool",
+        "orig_tools",
+        "orig_question",
+    }
 )
 _KINDS = frozenset({"direct", "tool_call", "request_for_info", "cannot_answer"})
 """The kinds of the test's answers."""
