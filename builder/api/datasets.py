@@ -84,6 +84,7 @@ def verify_dataset(
 
     from builder.normalize.options import Unit
     from builder.output.manifest import Manifest
+    from builder.parallel.pool import are_large
     from builder.paths import expand_home
     from builder.trainers import mask_counts
     from builder.verify.dataset import verify_dataset
@@ -107,6 +108,8 @@ def verify_dataset(
         verifier = verifier_for(tokenizer_of(manifest, tokenizer, chat_template), chosen)
         for name in engines:
             _ = witness_for(name, verifier.target.reference)  # if it is missing, says so at once
+        if workers == 1 and are_large([expand_home(path)]):
+            verifier.target.expect_much()
         for report in verify_dataset(path, verifier, unit, workers, examine):
             summary.add(report)
             on_report(report)

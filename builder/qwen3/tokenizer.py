@@ -160,6 +160,14 @@ class Target:
             _ = self._table, self.style, self.generation_prompts
         self._encoder.use(fast.result())
 
+    def expect_much(self) -> None:
+        """Loads fastokens now: more than WORTH_LOADING code points are going to be encoded.
+
+        That saves a fifth of the CPU time of verifying 17 MB, since loading at WORTH_LOADING takes
+        as long as all that was encoded until then.
+        """
+        self._encoder.load()
+
     def render(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[Json] | None, **options: Any
     ) -> str:

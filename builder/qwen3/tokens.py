@@ -244,12 +244,16 @@ class Encoder:
         self._fast = fast
         self._is_installed = fast is not None
 
+    def load(self) -> None:
+        """Loads fastokens, if it is installed and not loaded. Raises UsageError as `use` does."""
+        if self._fast is None and self._is_installed:
+            self.use(self._load_fast())
+
     def __call__(self, text: str) -> Ids:
         """Returns the tokens of a text."""
-        if self._fast is None and self._is_installed:
-            self._encoded += len(text)
-            if self._encoded >= WORTH_LOADING:
-                self.use(self._load_fast())
+        self._encoded += len(text)
+        if self._encoded >= WORTH_LOADING:
+            self.load()
         if self._fast is None:
             return self._true_ids(text)
         return _joined(map(self._checked_ids, self.pieces(text)))

@@ -20,7 +20,9 @@ from support.templates.targets import (
     small_tokenizer_folder,
 )
 
+import builder
 from builder import cli
+from builder.parallel import pool
 from builder.problem import UsageError
 from builder.qwen3 import tokenizer, tokens
 from builder.qwen3 import tokenizer as tokenizer_module
@@ -241,22 +243,38 @@ def encoder(target):
     return tokens.Encoder(target.tokenizer.backend_tokenizer, target.fast)
 
 
-def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved):
-    loaded = []
+@pytest.fixture
+def encoded(monkeypatch):
+    """Returns a list that gets the texts which fastokens encodes."""
+    texts = []
 
     class Noted(Shim):
-        def encode_batch_flat(self, texts, add_special_tokens):
-            loaded.extend(texts)
-            return super().encode_batch_flat(texts, add_special_tokens)
+        def encode_batch_flat(self, given, add_special_tokens):
+            texts.extend(given)
+            return super().encode_batch_flat(given, add_special_tokens)
 
     monkeypatch.setitem(sys.modules, "fastokens", types.SimpleNamespace(Tokenizer=Noted))
+    return texts
+
+
+def test_faster_ids_are_used_once_there_is_enough_text(monkeypatch, saved, encoded):
     monkeypatch.setattr(tokens, "WORTH_LOADING", 10)
     encode = encoder(load(saved()))
     texts = ["a b", "c d", "e f g h", "i j"]
     assert [encode(text).tolist() for text in texts] == [
         encode._true_ids(text).tolist() for text in texts
     ]
-    assert loaded == [tokens._PROBE, *texts[2:]]
+    assert encoded == [tokens._PROBE, *texts[2:]]
+
+
+@pytest.mark.parametrize("little", [1, 1 << 20])
+def test_faster_ids_are_used_from_the_first_row_of_a_large_dataset(
+    monkeypatch, saved, encoded, little
+):
+    monkeypatch.setattr(pool, "LITTLE_BYTES", little)
+    row = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+    builder.verify_dataset([row], tokenizer=saved())
+    assert [text == tokens._PROBE for text in encoded] == ([True, False] if little == 1 else [])
 
 
 def test_without_fastokens_the_ids_are_those_of_tokenizers(monkeypatch):
