@@ -27,7 +27,15 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import assistant_parts, content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_of,
+    name_or_none,
+    one_or_many,
+)
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
@@ -133,8 +141,9 @@ class _Session:
             self.missing.add("history")  # how the summary is worded in the request is not logged
 
     def _answer(self, item: dict[str, Json], message: dict[str, Json], where: str) -> None:
-        raw = {**message, "tool_calls": message.get("toolCalls")}
-        parts = list(assistant_parts(raw))
+        states = as_dicts(item.get("toolCallStates"))
+        logged = as_list(message.get("toolCalls")) or [state.get("toolCall") for state in states]
+        parts = list(assistant_parts({**message, "tool_calls": logged}))
         thought = as_str(item, "reasoning", "text") or self.thought
         self.thought = ""
         if thought and not any(isinstance(part, Reasoning) for part in parts):
@@ -145,11 +154,14 @@ class _Session:
             context = Context.lacking(self.missing)
             answer = Message("assistant", tuple(parts), where, context=context)
             self.history.append(answer, where, RequestHead(model=model))
-        for state in as_dicts(item.get("toolCallStates")):
-            call_id = name_or_none(state.get("toolCallId"))
+        for state in states:
+            call_id = name_or_none(state.get("toolCallId")) or name_of(
+                as_dict(state.get("toolCall")), "id"
+            )
             if as_str(state.get("status")) in _IDLE or (call_id or "") in self.answered:
                 continue  # it has no result, or a row of its own, which was sent
-            texts = [as_str(one.get("content")) for one in as_dicts(state.get("output"))]
+            output = one_or_many(state.get("output") or [])
+            texts = [as_str(as_dict(one).get("content")) or as_str(one) for one in output]
             if state.get("status") == "canceled" and not texts:
                 continue
             result = ToolResult(
