@@ -11,17 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from builder.secrets.diceware import is_diceware
 from builder.secrets.hits import Hit
+from builder.secrets.passphrases import is_diceware, is_joined, is_phrase
 from builder.secrets.prefilter import LinePrefilter, Lines, necessary
 from builder.secrets.secret_rule import CHOSEN
-from builder.secrets.values import (
-    is_chosen,
-    is_joined,
-    is_phrase,
-    is_stand_in,
-    looks_random,
-)
+from builder.secrets.values import is_chosen, is_stand_in, looks_random
 from builder.secrets.words import DOCUMENTED
 
 MAX_CALL = 8000

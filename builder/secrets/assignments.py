@@ -28,7 +28,6 @@ from builder.secrets.between import (
     is_joined,
     sign_of,
 )
-from builder.secrets.diceware import is_diceware
 from builder.secrets.expressions import is_code, is_variable
 from builder.secrets.hits import Hit
 from builder.secrets.named_values import is_value
@@ -42,6 +41,7 @@ from builder.secrets.names import (
     is_qualified,
     keyword_of,
 )
+from builder.secrets.passphrases import is_diceware
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower, necessary
 from builder.secrets.values import has_drawn_part, is_wordlike
 from builder.secrets.words import PASSWORDS, WHOLE_NAMES

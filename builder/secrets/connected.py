@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from builder.secrets.chosen import looks_chosen
+from builder.secrets.grade import grade
 from builder.secrets.hits import Hit
 from builder.secrets.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower
@@ -190,7 +190,7 @@ def _whole_line(text: str, start: int) -> Iterator[Hit]:
 def _is_password(value: str, before: str, after: str) -> bool:
     """Returns whether a value between these characters looks like a password, not like code."""
     numbers = len(_DIGITS.findall(value))
-    if not numbers or not looks_chosen(value) or _NAME_OF_CODE.search(value):
+    if not numbers or not grade(value).is_password or _NAME_OF_CODE.search(value):
         return False
     if before in "\"'`" and after in (before, "\\"):
         return True
@@ -235,4 +235,4 @@ def _is_connected(match: re.Match[str], text: str, start: int) -> bool:
 def _looks_secret(value: str, keyword: str = "password") -> bool:
     if is_stand_in(value) or _CODE.search(value) or _NAME_OF_CODE.search(value):
         return False
-    return looks_random(value) or (keyword in PASSWORDS and looks_chosen(value))
+    return looks_random(value) or (keyword in PASSWORDS and grade(value).is_password)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from builder.secrets.between import sign_of
-from builder.secrets.values import is_leet, is_titled, is_wordlike
+from builder.secrets.passphrases import is_leet, is_titled
+from builder.secrets.values import is_wordlike
 
 _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")

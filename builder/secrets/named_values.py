@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 
-from builder.secrets.diceware import (
+from builder.secrets.passphrases import (
     is_camel_phrase,
     is_diceware,
     is_foreign,
+    is_joined,
+    is_leet,
     is_marked_phrase,
+    is_numbered,
+    is_phrase,
     is_run_together,
+    is_salted,
     is_simple,
+    is_titled,
 )
 from builder.secrets.values import (
     has_drawn_part,
     has_random_case,
     is_chosen,
     is_drawn,
-    is_joined,
-    is_leet,
-    is_numbered,
-    is_phrase,
-    is_salted,
     is_stand_in,
     is_strong,
-    is_titled,
     is_unpronounceable,
     is_wild,
     is_wordlike,

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
+from builder.secrets.grade import MIN_GENERATED, is_generated
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
-from builder.secrets.values import LOOKED_AT, entropy, is_stand_in, is_wordlike, looks_random
 from builder.secrets.words import NEARBY
 
 REACH = 60
 """Maximum code points between a word and its value."""
 MAX_VALUE = 400
-MIN_VALUE = 16
 MAX_WORDS = 8
 """Maximum number of words between a word for secrets and its value."""
 
@@ -28,7 +26,7 @@ _ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 """Letters and digits as in every generated value, and in few others: what makes the search fast."""
 _ALTERNATES = re.compile(_ALTERNATING)
 _WORDS = Matches(rf"{NEARBY}|key")
-_VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_VALUE - 1},{MAX_VALUE}}}")
+_VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_GENERATED - 1},{MAX_VALUE}}}")
 LINES = LinePrefilter(
     rf"(?i:keys?|{NEARBY})[^A-Za-z0-9+/]"
     rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
@@ -53,10 +51,6 @@ _NOT_BETWEEN = re.compile(
 )
 """What says that the text after it is not the secret."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HEX = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")
-_DIGEST = re.compile("[0-9a-f]+|[0-9A-F]+")
-_RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]")
-"""Forms of ids of calls and messages."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
 """The name of another value: `security-token, Signature=…`."""
 _DRAWING = re.compile(r"[MLHVCSQTAZmlhvcsqtaz\d.,+-]+")
@@ -90,8 +84,6 @@ _NEXT_LINE = re.compile(
 _SEPARATES = re.compile(r"[\s\"'`=:(,|>\u2192]")
 """One of these must be between word and value: otherwise they are one name."""
 _LETTERS = re.compile("[A-Za-z]+")
-_SPLIT = re.compile("[-._/+=~]")
-_SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 
 
 def find_nearby(text: str, lines: Lines) -> Iterator[Hit]:
@@ -155,27 +147,3 @@ def _is_key(text: str, start: int, end: int, between: str) -> bool:
         return _KEY_VARIABLE.fullmatch(between) is not None
     is_prose = _KEY_IN_PROSE.search(text, max(0, start - 80), start) is not None
     return is_prose and _AFTER_KEY.fullmatch(between) is not None
-
-
-def is_generated(value: str) -> bool:
-    """Returns whether the value looks generated beyond doubt: letters and digits alternate."""
-    begin = value[:LOOKED_AT]
-    if is_stand_in(begin) or _RECORD.match(begin) or _UUID.fullmatch(begin):
-        return False
-    if not looks_random(begin) or len(value) < MIN_VALUE or entropy(begin) < 3:
-        return False
-    if _ALTERNATES.search(begin) is None:
-        return False
-    if _HEX.fullmatch(begin):
-        return True
-    if sum(part.isalpha() and part.islower() and len(part) > 2 for part in _SPLIT.split(begin)) > 2:
-        return False
-    words = [word for word in _SEGMENT.findall(begin) if is_wordlike(word)]
-    if len(words) >= 3 or sum(map(len, words)) >= 0.4 * len(begin):
-        return False
-    has_cases = begin != begin.lower() and begin != begin.upper()
-    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(begin))
-    is_long = len(value) >= 20 and changes >= 4
-    return (
-        is_long or (has_cases and changes >= 3) or (changes >= 5 and not _DIGEST.fullmatch(begin))
-    )

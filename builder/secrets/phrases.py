@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from builder.secrets.diceware import share_of_programs
 from builder.secrets.hits import Hit
+from builder.secrets.passphrases import is_phrase, share_of_programs
 from builder.secrets.prefilter import LinePrefilter, Lines
-from builder.secrets.values import is_phrase
 from builder.secrets.words import JOINS, PHRASE_PASSWORDS, STATEMENTS
 
 LEAST = 4

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from builder.secrets.grade import is_generated
 from builder.secrets.hits import Hit
 from builder.secrets.layout import NUMBER
-from builder.secrets.nearby import is_generated
 from builder.secrets.prefilter import ascii_lower, necessary, occurrences
 from builder.secrets.rules import ESCAPE, behind_none_of
 from builder.secrets.values import is_drawn, is_stand_in, looks_random

@@ -49,8 +49,8 @@ from builder.secrets.context_rules import CONTEXT_RULES
 from builder.secrets.dump_rules import DUMP_RULES
 from builder.secrets.escapes import outside_escapes
 from builder.secrets.form_rules import FORM_RULES
+from builder.secrets.grade import is_generated
 from builder.secrets.hits import Hit, Joined, apart, remembering
-from builder.secrets.nearby import is_generated
 from builder.secrets.open_values import is_open
 from builder.secrets.prefilter import (
     LinePrefilter,

@@ -2,7 +2,7 @@
 
 A sentence has a word for passwords or for logging in. The password follows it on the line: after a
 verb or a sign, straight after the word, or after the name of a user. No syntax marks it, so it must
-look like a password by itself (`looks_chosen`).
+look like a password by itself (`builder.secrets.grade`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from builder.secrets.chosen import looks_chosen
-from builder.secrets.diceware import is_simple
+from builder.secrets.grade import grade
 from builder.secrets.hits import Hit
+from builder.secrets.passphrases import is_simple
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
 from builder.secrets.words import (
     ACCOUNTS,
@@ -177,7 +177,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
         if is_pass and not _DIGIT.search(value):
             continue  # and pass kind+how
         is_likely = (
-            looks_chosen(value)
+            grade(value).is_password
             or (is_simple(value) and not needs_quote)
             or (is_login and _MAIL.search(text, end, at) is not None and _MIXED.fullmatch(value))
         )

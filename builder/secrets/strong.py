@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from builder.secrets.chosen import looks_chosen
-from builder.secrets.diceware import is_numbered_phrase, is_simple
+from builder.secrets.grade import grade, is_generated
 from builder.secrets.hits import Hit
-from builder.secrets.nearby import is_generated, is_word
+from builder.secrets.nearby import is_word
+from builder.secrets.passphrases import is_leet, is_numbered_phrase, is_simple, is_titled
 from builder.secrets.prefilter import LinePrefilter, Lines
-from builder.secrets.values import is_drawn, is_leet, is_stand_in, is_titled, is_wordlike
+from builder.secrets.values import has_cases, is_drawn, is_stand_in, is_wordlike
 from builder.secrets.words import AROUND
 
 MAX_LINE = 2000
@@ -146,7 +146,7 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if value.startswith("*"):  # emphasis of Markdown
             bare = value.lstrip("*")
             at, value = at + len(value) - len(bare), bare.rstrip("*.,:;")
-        value = value.rstrip(".,:;" if looks_chosen(value) else ".,:;!?")
+        value = value.rstrip(".,:;" if grade(value).is_password else ".,:;!?")
         if _NOT_BEFORE.search(text, max(start, at - REACH), at) or is_stand_in(value):
             continue
         is_alone = text[start:end].strip() == value  # a line of a certificate, an image, a file
@@ -155,25 +155,21 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield at, at + len(value)
 
 
-def _has_cases(value: str) -> bool:
-    return value != value.lower() and value != value.upper()
-
-
 def _is_chosen(value: str) -> bool:
     """Returns whether people and password managers choose such values, and programs do not."""
     if not 8 <= len(value) <= 40 or not value.isascii():
         return False
     digits = len(_DIGIT.findall(value))
     if is_numbered_phrase(value) or (
-        digits == 1 and _has_cases(value) and _GROUPS.fullmatch(value) is not None
+        digits == 1 and has_cases(value) and _GROUPS.fullmatch(value) is not None
     ):
         return True
-    if digits > 3 and _has_cases(value) and _PAIR.fullmatch(value) and _is_respelt(value):
+    if digits > 3 and has_cases(value) and _PAIR.fullmatch(value) and _is_respelt(value):
         return True
-    if _CODE.search(value) or not looks_chosen(value):
+    if _CODE.search(value) or not grade(value).is_password:
         return False
     has_sign = _SIGN.search(value) is not None
-    if not _has_cases(value):
+    if not has_cases(value):
         return has_sign and digits > 1 and value[0].isalnum()
     is_long = len(value) > 9 and digits > 2 and (is_drawn(value) or _is_respelt(value))
     return has_sign or is_long or (digits > 1 and (is_simple(value, 2) or is_titled(value, 2)))
@@ -190,7 +186,7 @@ def _is_drawn(value: str) -> bool:
     return (
         8 <= len(value) <= 40
         and value.isascii()
-        and _has_cases(value)
+        and has_cases(value)
         and len(set(_ANY_SIGN.findall(value))) >= (2 if len(value) > 11 and digits > 2 else 3)
         and digits > 0
         and _SURELY_CODE.search(value) is None
@@ -202,7 +198,7 @@ def _is_token(value: str) -> bool:
     """Returns whether it was generated from letters and digits, and is no digest."""
     return (
         _GENERATED.fullmatch(value) is not None
-        and (_has_cases(value) or (len(value) > 19 and value.isalnum() and value.islower()))
+        and (has_cases(value) or (len(value) > 19 and value.isalnum() and value.islower()))
         and value.count("/") < 4
         and len(_DIGIT.findall(value)) > 1
         and _DIGEST.fullmatch(value) is None

@@ -17,12 +17,13 @@ from functools import cache
 from itertools import islice
 
 from builder.secrets.assignments import named_secret, names_secret
-from builder.secrets.chosen import looks_chosen
 from builder.secrets.escapes import string_end
 from builder.secrets.expressions import is_variable
+from builder.secrets.grade import grade
 from builder.secrets.hits import Hit
+from builder.secrets.passphrases import is_joined
 from builder.secrets.prefilter import LinePrefilter, Lines, necessary
-from builder.secrets.values import is_joined, is_unpronounceable, looks_random
+from builder.secrets.values import is_unpronounceable
 from builder.secrets.words import KEY_OWNERS, PASSWORDS, TOKENS
 
 MAX_ROWS, MAX_ALIGNED_ROWS = 1000, 100
@@ -178,7 +179,7 @@ def _aligned(text: str, start: int, end: int) -> tuple[list[Hit], int]:
         done = row_end
         for column in columns:
             value = cells[column + extra][0]
-            is_likely = looks_random(value) or looks_chosen(value)
+            is_likely = grade(value).is_secret
             if is_likely and named_secret(names[column], value):
                 hits.append(Hit(*cells[column + extra].span(), "secret", certain=False))
     return hits, done

@@ -7,9 +7,8 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from builder.secrets.diceware import is_diceware
 from builder.secrets.letters import has_drawn_letters
-from builder.secrets.words import SMALL_WORDS
+from builder.secrets.passphrases import is_diceware
 
 LOOKED_AT = 200
 """Code points of a value that are examined: a hostile text may have a long one at every word."""
@@ -59,9 +58,6 @@ _CODE_LIKE = re.compile(
     r"\(\)|\[\d*\]|\{\}|&&|\|\||=>|->|::|\$\{|\{\{|</|/>|\w\([\w.,:]*\)|\w\[\w+\]|<\w+>|\{\w+\}|[!=]=|:\[|,\w+[:=]"
     r"|\)[.;,]|\},|\],|\(\?|\[\^|\w-\w.*\w-\w|\\|\)\)|\}\)|\)\}|\}\}|;\w+[=(]|^[\w$.]+[(=]|&\w+;|%[sd]|\?\w+:|,\w,|\(\w,|^<|>$"
 )
-_LEET = re.compile(
-    r"(?=\D*[A-Z]|.*[!#$%^*~@?_.-])(?:[A-Za-z]{1,8}[013457@$]){2,5}[A-Za-z]{1,8}\W?_?\d{0,4}\W?"
-)
 
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
@@ -88,8 +84,6 @@ _BASE64 = re.compile(
 )
 """Base64 that may begin like a path."""
 
-_JOINT = re.compile("[-._]")
-_PHRASE_WORD = re.compile("[ -]")
 _UNLIKE_CHOSEN = re.compile(
     r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|%[0-9A-Fa-f]{2}|@[\w-]+\.[a-z]{2}"
 )
@@ -100,13 +94,6 @@ _SIGNS = frozenset("!#%^*+&~|;@=,")
 """Of these a drawn value has several, and what begins with a brace or a dot otherwise has none."""
 _FEW = 8
 """Characters beside variables up to which they are only a prefix: `oauth2:${token}`."""
-_TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
-_TITLE_SIGN = re.compile("[-_.+=!~]")
-_NAMED_IN_PROGRAMS = re.compile("secret|cred|token|key|tls|cert|config|pass")
-_WORDS_AND_NUMBER = re.compile(
-    r"[A-Z][a-z]{1,15}(?:[-_.]?[A-Z][a-z]{1,15}){1,4}\d{2,6}|[a-z]{2,16}[A-Z][a-z]{2,15}[-_.]\d{3,6}"
-    r"|[a-z]{3,16}[-_.][A-Z][a-z]{2,15}\d{2,6}|[A-Z][a-z]{3,15}(?:19|20)\d\d[_.!-]"
-)
 
 
 def is_stand_in(value: str) -> bool:
@@ -123,6 +110,11 @@ def is_stand_in(value: str) -> bool:
     is_base64 = found[0].startswith("/") and _BASE64.fullmatch(value)
     is_word = found.start() == 0 and found[0].isalpha() and is_diceware(value)
     return not (is_base64 or is_word)
+
+
+def has_cases(text: str) -> bool:
+    """Returns whether it has letters in upper and in lower case."""
+    return text != text.lower() and text != text.upper()
 
 
 def entropy(text: str) -> float:
@@ -161,9 +153,10 @@ def has_drawn_part(text: str) -> bool:
 
 def is_unpronounceable(value: str) -> bool:
     """Returns whether it has 8 or more characters, in both cases, whose letters form no words."""
-    has_cases = value != value.lower() and value != value.upper()
     begin = value[:LOOKED_AT]
-    return len(value) >= 8 and has_cases and (not is_wordlike(begin) or has_drawn_part(begin))
+    return (
+        len(value) >= 8 and has_cases(value) and (not is_wordlike(begin) or has_drawn_part(begin))
+    )
 
 
 def is_drawn(value: str) -> bool:
@@ -182,83 +175,10 @@ def is_chosen(value: str) -> bool:
     begin = value[:LOOKED_AT]
     return (
         8 <= len(value) <= 64
-        and begin != begin.lower()
-        and begin != begin.upper()
+        and has_cases(begin)
         and any(map(str.isdigit, begin))
         and not _UNLIKE_CHOSEN.search(begin)
         and any(char in "!#$%^*~@?" for char in begin)
-    )
-
-
-def is_phrase(value: str, least: int = 4, small: int = 0) -> bool:
-    """Is it a passphrase of drawn words: no sentence, label or message has so few small words?
-
-    At most `small` of them may be small ones.
-    """
-    if len(value) > LOOKED_AT:
-        return False
-    words = _PHRASE_WORD.split(value)
-    return (
-        least <= len(words) <= 12
-        and all(3 <= len(word) <= 12 and word.isascii() and word.isalpha() for word in words)
-        and (value == value.lower() or all(map(str.istitle, words)))
-        and len(SMALL_WORDS.intersection(value.lower().replace("-", " ").split())) <= small
-    )
-
-
-def is_joined(value: str) -> bool:
-    """Returns whether it is a passphrase of three words or more without spaces between them.
-
-    `drift-rocket-prairie`, also with a number after it. With other signs than hyphens each word is
-    capitalised, as names in programs are not: `Velvet_Dragon.Storm`. Two words suffice if dots
-    separate them from each other and from a number, as in no name: `orchid.yonder.89`.
-    """
-    words = _JOINT.split(value)
-    if words[-1].isdigit():
-        number = words.pop()
-        if "." in value and len(number) > 1 and not {"_", "-"}.intersection(value):
-            return all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 2)
-    is_titled = all(map(str.istitle, words))
-    if not is_titled and ("." in value or "_" in value):
-        return False
-    small = len(words) // 4 if is_titled else 0
-    return all(len(word) > 3 for word in words) and is_phrase(" ".join(words), 3, small)
-
-
-def is_numbered(value: str) -> bool:
-    """Returns whether it is a passphrase of two words or more and a number: `lamp river 2024`."""
-    words = value[:LOOKED_AT].split(" ")
-    return any(map(str.isdigit, words)) and is_phrase(
-        " ".join(word for word in words if not (word.isdigit() and len(word) > 1)), 2
-    )
-
-
-def is_titled(value: str, least: int = 1) -> bool:
-    """Returns whether it is `least` capitalised words or more and a number: `My-Bicycle-90`.
-
-    A sign follows each word; with a `least` of 1 none is needed: `MyBicycle472`,
-    `gingerVelvet-6967`. No name in a program ends in such a number, and names of resources are in
-    lower case.
-    """
-    words = _TITLED.fullmatch(value)
-    if words is not None and len(_TITLE_SIGN.findall(value)) >= least:
-        return True
-    return least == 1 and _WORDS_AND_NUMBER.fullmatch(value) is not None
-
-
-def is_salted(value: str) -> bool:
-    """Returns whether it is words and a random end: `pepper-maple-jwt-hehc6iw5`.
-
-    Names of resources may end so, too; they say what they are: `db-credentials-8h2mgk5c6t`.
-    """
-    *words, salt = _JOINT.split(value[:LOOKED_AT])
-    return (
-        len(words) >= 3
-        and len(salt) >= 8
-        and all(3 <= len(word) <= 12 and word.isalpha() and word.islower() for word in words)
-        and _INNER_DIGIT.search(salt) is not None
-        and salt.isalnum()
-        and _NAMED_IN_PROGRAMS.search(value) is None
     )
 
 
@@ -273,8 +193,7 @@ def is_wild(value: str) -> bool:
     return (
         8 <= len(value) <= 64
         and value.isascii()
-        and begin != begin.lower()
-        and begin != begin.upper()
+        and has_cases(begin)
         and (len(set(signs)) > 2 or (len(set(signs)) > 1 and any(map(str.isdigit, begin))))
         and any(sign in _SYNTAX for sign in signs)
         and _SURELY_CODE.search(begin) is None
@@ -289,14 +208,9 @@ def _is_unlike_code(text: str) -> bool:
     return _MISPLACED.search(text) is not None or (is_open and _RARE.search(text) is not None)
 
 
-def is_leet(value: str) -> bool:
-    """Returns whether digits stand for letters in several places: `P4ssw0rt_93`."""
-    return _LEET.fullmatch(value[:LOOKED_AT]) is not None
-
-
 def has_random_case(value: str) -> bool:
     """Returns whether its last part mixes upper and lower case as no name does: `velvet_ebDb`."""
-    last = _JOINT.split(value[:LOOKED_AT])[-1]
+    last = re.split("[-._]", value[:LOOKED_AT])[-1]
     humps = _HUMP.findall(last)
     is_mixed = len(humps) > 1 and last[:1].islower() and last != last.lower()
     return is_mixed and last.isalpha() and len(last) >= 4 and len(last) < _MEAN_HUMP * len(humps)

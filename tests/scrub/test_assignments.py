@@ -3,8 +3,9 @@
 import pytest
 from support.sensitive.rule_examples import expand
 
+from builder.secrets.passphrases import is_salted
 from builder.secrets.secrets import find_secrets
-from builder.secrets.values import has_random_case, is_salted
+from builder.secrets.values import has_random_case
 
 
 @pytest.mark.parametrize(

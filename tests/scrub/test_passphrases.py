@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.secrets.diceware import is_camel_phrase, is_diceware, is_run_together
+from builder.secrets.passphrases import is_camel_phrase, is_diceware, is_run_together
 from builder.secrets.secrets import find_secrets
 
 WORDS = "marble-thunder-badger-walnut"
