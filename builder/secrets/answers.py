@@ -76,15 +76,19 @@ _ASKS = re.compile(
     rf"(?:{_PRINTS})|(?P<file>{_READS}{_PATH_OF}{_FILE}(?=[\s\"';|&)<>]|$))",
     re.IGNORECASE,
 )
+"""A command that prints a secret, or reads a file of secrets: `vault kv get secret/db`."""
 _ASKING = necessary(_ASKS.pattern, ignore_case=True)
 _MAY_ASK = LinePrefilter(_ASKING)
 _PATH = re.compile(rf"(?:{_PATH_OF}){_FILE}", re.IGNORECASE)
+"""The path of a file of secrets: `/run/secrets/db_password`."""
 _IS_PATH = re.compile(r"[/\\]|^\.\w|\.(?:txt|key|conf|cnf|asc|lst|pass|dat)$")
+"""What a path has, and a word has not: `conf/.pgpass`."""
 _WRITES = re.compile(
     rf"(?:>{{1,2}}[ \t]?|\btee(?:[ \t]-\w)?[ \t]|(?:Add|Update) File:[ ]|(?<=\n)\+\+\+ b/)[\"']?"
     rf"{_PATH_OF}{_FILE}[\"']?(?=[\s;|&<>)]|$)[^\n]{{0,80}}\n(?P<body>(?:(?!\*\*\* )[^\n]{{0,400}}(?:\n|$)){{1,60}})",
     re.IGNORECASE,
 )
+r"""A command that writes a file of secrets, and the lines after it: `cat > .pgpass <<E\nx\n`."""
 _WRITING = necessary(_WRITES.pattern.partition("(?P<body>")[0], ignore_case=True)
 _MAY_WRITE = LinePrefilter(_WRITING)
 _PROMPT = (
@@ -94,29 +98,36 @@ _PROMPT = (
 )
 r"""What a shell prints before a command: `$ `, `me@host:~# `, `PS C:\> `, and `+ ` of `set -x`."""
 _SESSION = re.compile(rf"^(?:{_PROMPT})(?P<command>[^\n]{{2,2000}}\n)", re.MULTILINE)
+r"""A prompt and the command after it: `me@host:~$ gh auth token\n`."""
 _RESULT = re.compile(rf"(?:(?!{_PROMPT})[^\n]*\S[^\n]*(?:\n|$)){{1,20}}")
-"""The lines after a command, up to an empty one or the next prompt."""
+r"""The lines after a command, up to an empty one or the next prompt: `k3J9sPq0\n`."""
 LINES = LinePrefilter(rf"[$%>#+?] [^\n]*(?:{_ASKING}|{_WRITING})")
 _NUMBER = re.compile(r"[ \t]{0,12}(?:\d{1,6}[ \t]?[\t\u2192]|\+(?=\S))?[ \t]{0,40}")
+r"""The number of a line in a viewer, or the sign of a diff: `  12\t`."""
 _OUTPUT = re.compile(r"(?:^|\n)(?:Output|stdout|STDOUT):[ \t]{0,2}\n?")
+r"""What a tool prints before a result: `stdout:\n`."""
 _MEMBER = re.compile(
     r"\\{0,3}\"(?:value|values?\[\]|(?:\w{1,30})?(?:key\d?|password|passwd|token|secret|secretstring|plaintext"
     r"|credential)|data|result|output|stdout|content|text|keyvalue|connection_?string|note)\\{0,3}\"[ \t]{0,4}:"
     r"[ \t]{0,4}\\{0,3}\"(?P<v>[^\"\\\s]{6,4000})(?:\\{1,3}n)?\\{0,3}\"",
     re.IGNORECASE,
 )
+"""A member of a JSON result that holds a secret: `"plaintext": "k3J9sPq0"`."""
 _PAIR = re.compile(
     r"[\w .\[\]/-]{0,40}(?:passw|secret|token|key|value|pass|credential|pin|psk)[\w .\]-]{0,20}?"
     r"(?:[ \t]{0,8}[:=]|[ \t]{2,40}|\t)[ \t]{0,40}[\"']?(?P<v>[^\s\"',]{6,4000})[\"',]{0,2}[ \t]{0,8}",
     re.IGNORECASE,
 )
+"""A name and a value on a line of a result: `Secret key: k3J9sPq0`."""
 _FIELD = re.compile(r"[^\s\"'`]{6,400}")
 _CHOSEN = re.compile(CHOSEN, re.IGNORECASE)
+"""A password as people choose them, anywhere: `Canyon!7river`."""
 _NO_VALUE = re.compile(
     r"[a-z]{2,10}://|[a-z]:\\|\d{4}-\d\d-\d\d|\d{1,3}(?:\.\d{1,3}){3}|[\w.-]+@[\w-]+\.[\w.]+$"
     r"|-{2,}|[\w.-]+\.(?:com|org|net|io|dev|local|internal|json|ya?ml|py|js|ts|md|sh|conf|go|rs)(?:[:/]|$)",
     re.IGNORECASE,
 )
+"""The beginning of an address, a date, a path or a file: `2024-05-01`."""
 
 
 def find_in_call(texts: Sequence[str], answer: str) -> Iterator[tuple[str, Hit]]:

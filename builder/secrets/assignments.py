@@ -66,21 +66,29 @@ MAX_NESTED = 20
 """Names that are examined within one value: a hostile text may repeat one endlessly."""
 
 _AWS_SCOPE = re.compile(r"\w{4,40}(?:/|%2F)\d{8}(?:/|%2F)")
+"""The beginning of the scope of a signature: `AKIAEXAMPLE/20240501/`."""
 _MIXED = re.compile(r"(?=[^\d]{0,200}\d)[^/.:]{8,200}")
+"""A text with a digit that is no path: `velvet32x`."""
 _STATE_BEFORE = re.compile(
     r"(?:^|[_-])(?:update|change|reset|show|hide|has|is|use|usable|requires?|allow|disabled?|forgot|remember"
     r"|generate|without|ask)[_-]?$"
 )
-"""What makes a password the name of a setting about it: `update_password: always`."""
+"""What makes a password the name of a setting about it: `update_`."""
 _WHOSE = re.compile(r"\b(?:new|old|my|our|your|the|admin|root|temp|db) \Z", re.IGNORECASE)
+"""Whose `pass` it is, before that word: `the root `."""
 _IN_PROSE = re.compile(r"(?:\b(?:and|or|the|but|a|of)|,)[ \t]+\Z")
+"""The text before the name of an option in a sentence: `use it with or `."""
 MAX_SECTION = 1000
 """Code points before a setting in which the header of its section may be."""
 _SECTION = re.compile(r"(?<!\w)\[[\w .:/-]{1,60}\]\s*$")
+"""The header of a section of settings: `[client]`."""
 _DOTENV = re.compile(r"(?:\d{1,6}[\t\u2192])?[A-Z][A-Z0-9_]{2,40}=[^\s;,()]*")
+"""A line of a file of variables: `DB_HOST=db1`."""
 _SETTING = re.compile(r"[ +-]{0,8}(?:\d{1,6}[\t\u2192])?(?:[#;].*|[\w .-]{1,60}=[^(]*|\s*)")
+"""A line of a section of settings, a comment or an empty one: `host = db1`."""
 _HAS_DIGIT = re.compile("[0-9]")
 _METHOD = re.compile(r"(?:\.[A-Za-z_]\w{0,40}){1,4}\(")
+"""The call of a method after a name: `.hex(`."""
 _HAS_SIGN = re.compile(r"\d|[!@#$%^&*+=?~]")
 _MEMBER = re.compile(r"\\{0,7}[\"'`][ \t]{0,2}:")
 _IN_FILE = re.compile(r"\w:\d{1,6}:[\w-]{0,40}\Z")

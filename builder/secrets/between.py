@@ -54,7 +54,7 @@ BARS = ("|", "\u2502", "\u2503", "\u2551")
 """Lines between the columns of a table."""
 _BAR = r"[|\u2502\u2503\u2551]"
 IN_ROW = re.compile(rf"(?<!\w){_BAR}[ \t`*]{{0,4}}\Z|{_BAR}[ \t`*]{{1,4}}\Z")
-"""The text before the first cell of a pair, which no alternation of words has."""
+"""The text before the first cell of a pair, which no alternation of words has: `| `."""
 SIGN = (
     rf":=|=>|[!=]?={{1,2}}|<-|(?:\|\||\?\??)=|{_PAIR}|{_INSTEAD}|{_CALLED}|{_DESCRIBED}|:|>(?:{WRAP}(?=[^<>\s]{{6,400}}\s{{0,40}}</))?|[ \t]is\b:?"
     rf"|(?<=[\"']),(?=[ \t]?\\{{0,7}}[\"'])|{_ITEM}"
@@ -84,10 +84,11 @@ NAMED = re.compile(
 NEXT_VALUE = re.compile(
     rf"\\{{0,7}}[\"'`]{WRAP},{WRAP}\\{{0,7}}[\"'`](?P<quoted>[^\"'`\n\\]{{4,4000}})(?=\\{{0,7}}[\"'`])"
 )
-"""The text after a value in a list, with the next value."""
+"""The text after a value in a list, with the next value: `", "k3J9sPq0"`."""
 
 
 _MEMBERS = re.compile(MEMBER)
+"""A member of an object, with what ends it: `type: string,`."""
 _NAMING = re.compile(
     r"(?<![A-Za-z])(?:\w{0,20}[nN]ame|[kK]ey|id)\\{0,7}[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}\\{0,7}[\"']?[\w.-]{0,60}\Z"
 )
@@ -95,20 +96,23 @@ _NAMING = re.compile(
 LINE_BEFORE = re.compile(
     rf"(?:^|\n|\\n|\u2192|[\n ]{NUMBER})[+-]?(?P<indent>[ \t]*)(?:[+-][ \t]*)?[\w.-]{{0,60}}\Z"
 )
-"""The text of a line up to the keyword of a name."""
+"""The text of a line up to the keyword of a name: `  db_`."""
 _LAST_LINE = re.compile(
     rf"(?:.*(?:\n|\\n))(?:[ \t]{{0,8}}{NUMBER})?[+-]?(?P<indent>[ \t]*)", re.DOTALL
 )
+r"""The lines before the last one, and its indentation: `x: 1\n  `."""
 _OPTION = re.compile(
     r"(?:(?P<method>\w{1,40})\(\\{0,7}[\"']|(?<![\w-])|(?<=\\[nrt]))-{1,2}\w[\w-]{0,60}\Z"
 )
+"""An option in a list of arguments, or in the call of a method: `.arg("--password`."""
 _CALLED_NEXT = re.compile(r"(\w{1,40})\(\Z")
 """The method of the second of two calls."""
 _ROW = re.compile(
     r"(?:^|\n|\\[nt]|[\t\u2192 \"'+]|u2192)-[ \t]{1,4}\\{0,7}[\"']?-{1,2}\w[\w-]{0,60}\Z"
 )
-"""An option that is an item of a list in YAML."""
+"""An option that is an item of a list in YAML: `- --password`."""
 _ROW_END = re.compile(r"(?:\\{0,7}[\"'])?[ \t]{0,8}(?:#|\r?\n|\\{1,4}[nr]|[\"']|\Z)")
+"""The end of an item: `" # comment`."""
 
 
 DESCRIBED = "----"

@@ -28,52 +28,65 @@ LINES = LinePrefilter(
 
 _BREAK = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
 _KIND = re.compile(r"kind\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?Secret(?![A-Za-z])")
+"""What says that a manifest is one of secrets: `"kind": "Secret"`."""
 MAX_MANIFEST = 8000
 """Maximum code points before and after `kind: Secret` that belong to the same manifest."""
 _DOCUMENT = re.compile(rf"(?:\A|{_BREAK})[^\S\n]{{0,8}}(?:\d{{1,6}}[\t\u2192])?---")
+r"""The border between two manifests: `\n---`."""
 _DATA = re.compile(
     r"(?<![A-Za-z])(?:string)?data\\{0,7}[\"']?:[ \t]{0,4}(?:\{|(?=[\r\n\\]))", re.IGNORECASE
 )
+"""The name of the section with the values: `stringData: {`."""
 _LINE = r"[ \t]{0,24}(?:\d{1,6}[\t\u2192]|[+-](?=[ \t]))?[ \t]{1,24}"
 _ENTRY = re.compile(
     rf"{_BREAK}{_LINE}\\{{0,7}}[\"']?(?P<k>[\w.-]{{1,120}})\\{{0,7}}[\"']?:[ \t]{{1,4}}(?P<q>\\{{0,7}}[\"'])?"
     r"(?P<v>[^\s\"'\\{}|>][^\n\"'\\]{2,8000}?)(?(q)\\{0,7}[\"'])(?=[ \t]{0,40}(?:,|#|\r|\n|\\{1,4}[nr]|$|\}))"
 )
+r"""A value of the section, in YAML: `\n  password: hunter22\n`."""
 _BEFORE = re.compile(
     rf"(?:\A|{_BREAK})(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?P<sign>[+-])?(?P<indent>[ \t]*(?:- )?)"
     r"\\{0,7}[\"']?\Z"
 )
+r"""The beginning of the line of the section: `\n  `."""
 _NEXT = re.compile(
     rf"(?P<break>{_BREAK})(?:[ \t]{{0,8}}\d{{1,6}}[\t\u2192])?(?P<sign>[+-](?=[ \t]))?"
     r"(?P<indent>[ \t]*)(?=[^\s\\])"
 )
+r"""The beginning of a line below it: `\n    password`."""
 _OPEN_KEY = re.compile(
     r"(?:[\w.-]*[_.-])?(?:user(?:[_-]?name)?|login|host(?:[_-]?name)?|port|database|db(?:[_-]?name)?"
     r"|type|engine|driver|scheme|protocol|email|region|namespace|name|endpoint)",
     re.IGNORECASE,
 )
+"""The name of a value that is no secret: `db_username`."""
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_.@:-]{0,100}")
+"""A plain word in lower case: `app@db.internal`."""
 _MEMBER = re.compile(
     r"[{,]\s{0,40}\\{0,7}\"(?P<k>[\w.-]{1,120})\\{0,7}\":[ \t]{0,4}\\{0,7}\"(?P<v>[^\"\\]{3,8000})\\{0,7}\""
 )
+"""A value of the section, in JSON: `{"password": "hunter22"`."""
 _WORD = re.compile("insert|copy", re.IGNORECASE)
 _INSERT = re.compile(
     r"insert[ \t]{1,4}into[ \t]{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()]{3,2000})\)\s{0,8}values\s{0,8}",
     re.IGNORECASE,
 )
+"""The beginning of a statement with rows: `INSERT INTO users (name, password) VALUES `."""
 _COPY = re.compile(
     r"copy[ \t]{1,4}[\w.\"`\[\]]{1,120}\s{0,4}\((?P<names>[^()]{3,2000})\)\s{1,8}from\s{1,8}stdin[^\n]{0,200}?;",
     re.IGNORECASE,
 )
+"""The beginning of rows between tabs: `COPY users (name, password) FROM stdin;`."""
 _COPIED_ROW = re.compile(
     r"(?P<break>\r?\n|(?:\\{1,4}r)?\\{1,4}n)(?P<cells>(?!\\{1,4}\.|(?i:copy)[ \t])(?:[^\n\\]|\\{1,4}[Nt]){1,4000})"
 )
+r"""A line of such rows: `\nme\thunter22`."""
 _TAB = re.compile(r"\t|\\{1,4}t")
 _ROW = re.compile(r"[\s,]{0,8}\(")
 _CELL = re.compile(
     r"\s{0,40}(?:\\{0,7}'(?P<v>[^'\\\n]{0,400})\\{0,7}'|\\{0,7}\"(?P<w>[^\"\\\n]{0,400})\\{0,7}\""
     r"|[^,'\"()]{0,200}(?:\([^()]{0,200}\))?)\s{0,40}(?P<end>[,)])"
 )
+"""A value in the row of a statement: `'hunter22',`."""
 MAX_ROWS = 200
 """Rows of a statement that are examined."""
 

@@ -40,25 +40,28 @@ _NEXT = re.compile(
     rf"{_NAME_END}(?:(?P<words>{_WORDS})|(?P<to>{_TO})|(?P<gap>{_GAP})|(?P<line>{_BREAK}))"
     rf"{_OPENS}(?P<value>(?=[^0-9]{{0,{MAX_VALUE}}}[0-9]){_VALUE}{{8,{MAX_VALUE}}})(?={_OPENS}(?:[\s|<>,;)\]\\]|$))"
 )
-"""The text after a name."""
+"""The text after a name: ` should be k3J9sPq0`."""
 _CHANGED = re.compile(rf"{_OPENS}[ \t]to[ \t]{_OPENS}(?P<value>{_VALUE}{{8,{MAX_VALUE}}})")
-"""The text after a value that was replaced, with the new one."""
+"""The text after a value that was replaced, with the new one: ` to k3J9sPq0`."""
 REACH = 60
 """Code points after a name within which a password begins."""
 MAX_TOKENS = 12
 _REST = re.compile(rf"(?:[^\n;}}\\]|\\(?![nr])){{0,{REACH}}}")
+"""The part of a line that is searched for a password: ` on ci01 is `."""
 _FENCE = r"(?:\\{0,2}\r?\n[ \t]{0,40}(?:```\w{0,10}(?=\n))?){1,3}(?:[-*>][ \t]{1,3})?[\"'`*]{0,3}"
 _ALONE = re.compile(rf"[\"'`*_)\]:]{{0,4}}[ \t]{{0,4}}{_FENCE}")
-"""The text between a name at the end of its line and the next line."""
+r"""The text between a name at the end of its line and the next line: `:\n`."""
 _SPEAKER = r"(?:\[?\d[\d:. apm-]{3,24}\]?[ \t])?(?:<?@?[\w.-]{2,30}>?:[ \t]{1,2})?"
 _ANNOUNCED = re.compile(rf"[ \t,.(][^\n;{{}}()=<>\"'`]{{0,80}}[:.!?][ \t]{{0,4}}{_FENCE}{_SPEAKER}")
-"""The text between a name in a sentence and the next line."""
+r"""The text between a name in a sentence and the next line: ` for ci01 is:\n`."""
 _TOKEN = re.compile(
     r"(?<=[\s\"'`(=:>/,|*])(?:[^\s\"'`<>,;(){}\[\]|\\%]|%(?![0-9A-Fa-f]{2})){8,64}+(?=[\s\"'`<>,;(){}\[\]|\\%]|$)"
 )
+"""A value without spaces, between such signs: ` Canyon!7river,`."""
 _WILD = re.compile(r"(?<=[\s\"'`(=:>])[^\s\"'`\\]{8,64}+(?=[\s\"'`\\]|$)")
-"""A value with any signs; that of a setting among others ends at the next one."""
+"""A value with any signs; that of a setting among others ends at the next: ` u3X(eAj}TZ `."""
 _NEXT_SETTING = re.compile(r"[;,&][A-Za-z][\w .-]{0,30}=")
+"""The name of the setting after a value: `;User ID=`."""
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
 _DIGITS = re.compile("[0-9]+")
 _CODE = re.compile(
@@ -74,20 +77,20 @@ _NUMBERED = re.compile(
 )
 """Words and a number, which is a password where only that can be: `velvetviolet32`."""
 _ABOUT_SECRETS = re.compile("secret|passw|token|key|cred|auth", re.IGNORECASE)
-"""Parts of the names of variables."""
+"""Parts of the names of variables: `api_token`."""
 _NAME_OF_CODE = re.compile(
     r"0{6}|^test_|[aA0]-[zZfF9]|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|UTF-\d|%[0-9A-Fa-f]{2}|^\w+[*^]\d$"
     r"|^@?[\w.-]*[.@-]\$S?\d|\$\w+\$\d|^#[0-9A-Fa-f]{6,8}$|^X(?:-\w+)+$|^\+|^\d\d?[A-Z][a-z]{2,8}\d{4}$|^v?\d+(?:\.\d+){1,3}[+-]\w"
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
-"""A set in a regular expression, a module, an encoding: nor are they passwords in quotes."""
+"""What is no password in quotes either: a set of characters, a module, `os.environ`."""
 _NOT_BETWEEN = re.compile(
     r"hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|etag|integrity|public"
     r"|revision|version|path|https?:|://|import|arn:|class|regex|pattern|REDACTED|selector|model|!\w"
     r"|\bbugs?\b|came in|introduc|regress|\brevert",
     re.IGNORECASE,
 )
-"""What says that the text after it is not the password."""
+"""What says that the text after it is not the password: `commit `."""
 LINES = LinePrefilter(rf"(?:{NAME})[sS]?[^A-Za-z0-9_]")
 """Finds the lines with such a name."""
 
@@ -96,17 +99,21 @@ _CHANGES = re.compile(
     r"\b(?:set|change|changed|update|updated|rotate|rotated|reset|switch|switched|replace|replaced)\b",
     re.IGNORECASE,
 )
+"""A verb for changes: `rotated`."""
 _SETS = re.compile(
     r"(?:^|[\s;&|\"'`(:])(?:set|setenv|env|config|use|using|export|expected|php_value|put|insert)"
     r"[ \t]{1,4}(?:(?:-{1,2}[\w-]{1,20}|the|my|our|this|new)[ \t]{1,4}){0,2}[\w./:-]{0,60}\Z",
     re.IGNORECASE,
 )
+"""A verb for settings, before a name: ` export `."""
 _LINE_START = re.compile(
     r"(?:^|\n)[ \t]*(?:\d{1,6}[\t\u2192])?[ \t>*\u2022+-]{0,12}[\w .-]{0,60}\Z"
 )
+r"""The beginning of a line up to a name: `\n- admin `."""
 _SETTING_START = re.compile(r"(?:^|\n|\\n)[ \t]*(?:\d{1,6}[\t\u2192])?[ \t+-]{0,12}\Z")
-"""The text before a setting without a sign between its name and its value: `auth_pass …`."""
+r"""The beginning of the line of a setting with only a space before its value: `\n  `."""
 _LINE_END = re.compile(rf"{_OPENS}[ \t]*(?:\r?\n|\Z)")
+r"""The end of a line after a value: `"\n`."""
 
 
 def find_connected(text: str, lines: Lines) -> Iterator[Hit]:

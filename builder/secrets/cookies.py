@@ -21,6 +21,7 @@ from builder.secrets.values import is_stand_in, looks_random
 CONDITION = r"(?i:cookie|jar(?:\.|->)(?:set|put|add|append))"
 """A condition for RE2: the text before a cookie."""
 _WORD = re.compile(r"cookies?\w{0,14}|jar(?=(?:\.|->)(?:set|put|add|append)\()", re.IGNORECASE)
+"""What introduces cookies: `document.cookie`."""
 MAX_NAMES = 50
 """Cookies of one header or dictionary that are examined."""
 MAX_BLOCK = 6000
@@ -36,38 +37,40 @@ _HEADER = re.compile(
     rf"(?P<quote>{_Q})?(?P<cookies>(?:[^\n\"'`\\]|\\(?=[^nr\\\"'`])){{16,6000}})",
     re.IGNORECASE,
 )
-"""The text after `cookie`, with cookies as a browser sends them."""
+"""The text after `cookie`, with cookies as a browser sends them: `: sid=k3J9sPq0Zx7LmT2v`."""
 _COOKIE = re.compile(rf"(?<![\w.$-])(?P<name>{_NAME})=(?P<value>{_VALUE})")
+"""A cookie: `sid=k3J9sPq0Zx7LmT2v`."""
 _CALL = re.compile(
     rf"(?:\(\)\)?)?(?:(?:\.|->|::)\w{{1,20}}!?)?[ ]?\({{1,2}}{WRAP}"
     rf"(?:(?:{_Q}[^\"'`\n\\]{{0,200}}{_Q}|[\w.$>-]{{1,40}}),{WRAP})??(?:\w{{1,10}}[ ]?[=:][ ]?)?"
     rf"{_Q}(?P<name>{_NAME}){_Q}{WRAP}(?:,|=>){WRAP}(?:\w{{1,10}}[ ]?[=:][ ]?)?{_Q}(?P<value>{_VALUE}){_Q}"
 )
-"""A call that takes the name of a cookie and its value."""
+"""A call that takes the name of a cookie and its value: `.set("sid", "k3J9sPq0Zx7LmT2v"`."""
 _ITEM = re.compile(
     rf"(?:\.\w{{1,20}}){{0,2}}\[(?::|{_Q})(?P<name>{_NAME}?){_ANY}\][ ]{{0,4}}=[ ]{{0,4}}{_Q}(?P<value>{_VALUE}){_Q}"
 )
-"""An assignment to an item of a collection of cookies."""
+"""An assignment to an item of a collection of cookies: `["sid"] = "k3J9sPq0Zx7LmT2v"`."""
 _DICT = re.compile(
     rf"{_ANY}(?:\.\w{{1,20}})?[ \t]{{0,4}}(?:(?:[=:(]|=>)[ \t]{{0,4}}){{1,2}}(?:(?P<call>dict\()|%?\{{|array\(|\[)",
     re.IGNORECASE,
 )
-"""The text between `cookies` and the members of a dictionary."""
+"""The text between `cookies` and the members of a dictionary: ` = {`."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MEMBER = re.compile(
     rf"(?:{_Q}(?P<name>{_NAME}){_Q}|(?<![\w.$-])(?P<bare>[\w-]{{1,80}}))[ ]{{0,4}}(?::|=>|=){WRAP}"
     rf"{_Q}(?P<value>{_VALUE}){_Q}"
 )
+"""A member of such a dictionary: `"sid": "k3J9sPq0Zx7LmT2v"`."""
 _SESSION = re.compile(
     r"sess|sid(?![a-z])|auth|token|jwt|remember|login|identity|ticket|clearance|cred",
     re.IGNORECASE,
 )
-"""A part of the name of a cookie that logs someone in."""
+"""A part of the name of a cookie that logs someone in: `auth_id`."""
 _ANALYTICS = re.compile(
     r"_g[ac]|_gid|_gcl|_fb[pc]$|__utm|_hj|_pk_|_dc_|mp_|ajs_|amp_|amplitude|optanon|consent|i18n",
     re.IGNORECASE,
 )
-"""The beginning of the name of one that only counts visitors."""
+"""The beginning of the name of one that only counts visitors: `_ga`."""
 
 _NO_NAMES = ("value", "name", "type", "items", "description", "default", "format")
 _DIGIT = re.compile("[0-9]")

@@ -32,17 +32,21 @@ The six bits of each character are parts of bytes in 0x20-0x7E or of 0x09, 0x0A 
 _START = rf"(?:{_QUAD}){{{MIN_QUADS}}}"
 _LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)[ \t]{0,20}"
 _BEGIN = re.compile(rf"(?<![A-Za-z0-9+/_-]){_START}")
+"""The beginning of base64 of ASCII text: `dGhlIHBhc3N3b3JkIGlzIG9u`."""
 _RUN = re.compile(
     rf"{_START}[A-Za-z0-9+/_-]{{0,{MAX_ENCODED}}}"
     rf"(?:(?<=[A-Za-z0-9+/_-]{{{MIN_WRAPPED}}}){_LINE_END}[A-Za-z0-9+/_-]{{4,200}}(?=[=\s\\\"']|$)){{0,4000}}={{0,2}}"
 )
+"""Base64 of ASCII text, also broken into lines: `dGhlIHBhc3N3b3JkIGlzIG9uIHRoZSB3YWxs`."""
 _HEX_START = rf"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_BYTES}}}"
 _HEX = re.compile(rf"(?<![A-Za-z0-9]){_HEX_START}[0-9A-Fa-f]{{0,{MAX_ENCODED}}}(?![A-Za-z0-9])")
+"""ASCII text as hexadecimal digits: `7468652070617373776f7264`."""
 LINES = LinePrefilter(rf"(?:\A|[^A-Za-z0-9+/_-]){_START}|(?:\A|[^A-Za-z0-9]){_HEX_START}")
 """Finds the lines with encoded text. If a run could start anywhere, RE2 would need more states."""
 _PRINTABLE = re.compile("[\t\n\r\x1b\x20-\x7e\xa0-\U0010ffff]*")
 _TO_STANDARD = str.maketrans("-_", "+/")
 _NO_BASE64 = re.compile(rf"{_LINE_END}|=+$")
+"""What is not part of the encoded text: `==`."""
 
 
 def find_encoded(text: str, lines: Lines, find: Callable[[str], tuple[Hit, ...]]) -> Iterator[Hit]:

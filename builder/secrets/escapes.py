@@ -16,7 +16,9 @@ from builder.secrets.hits import Hit
 _LONGEST = 16
 """Code points around the end of a hit that are searched for a sequence."""
 _TAIL = re.compile(r"(?:\\+[\"'nrt]?|\\+u[0-9A-Fa-f]{0,4})+\Z")
+r"""The part of an escape at the end of a hit: `x\n`."""
 _HEAD = re.compile(r"(?:[\"'nrtbf]|u[0-9A-Fa-f]{4})?(?:\\+[nrt])*")
+"""The rest of an escape at the beginning of a hit: `n`."""
 
 
 def outside_escapes(text: str, hits: Iterable[Hit]) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ _CODE_NAME = re.compile(r"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(r"[:@]?[A-Za-z][A-Za-z:.-]*=")
 """The name of the next attribute: `v-model="newPassword" :rules="…"`."""
 _CODE_AFTER = re.compile(r"(?:\??\.|::|->)?[\w.$?:]{0,60}[(\[]|\??\.[A-Za-z_]| [|+*-] \d")
-"""The rest of a call, of an indexed value or of a sum."""
+"""The rest of a call, of an indexed value or of a sum: `.get(`."""
 _EXPRESSION = re.compile(
     r"!![A-Za-z_$][\w$.]*|return\b.+|![A-Za-z_$][\w$]*\.[A-Za-z_$][\w$.]*|[\w$.]+\?\.[A-Za-z_$].*"
     r"|[\w$.]+(?:\.length\b|[!=]==).*|[a-z]+=\$\w+\.\w+|[\w$]+\.[\w$.]+=[\w$.=]+|[\w$]+\?[\w$]+\.[\w$.]+:.*|[\w$]+:!?\w+\.env\b.*"
@@ -21,12 +21,13 @@ _EXPRESSION = re.compile(
 _BETWEEN = re.compile(
     r"[ ,;:?+=.)}][^\s\"']*[\w$](?:[(=]|\.[A-Za-z]).*|\+[\w$]+[\[(.].*", re.DOTALL
 )
-"""Code between two strings, which then seems to be one."""
+"""Code between two strings, which then seems to be one: `+user.id+x(`."""
 _ESCAPED_LETTER = re.compile(r"\\{1,7}u(?!00[0-7])[0-9a-fA-F]{4}")
+r"""An escape of a letter that is not ASCII: `\u00f1`."""
 _NAME = re.compile(r"[\w-]+")
 _NO_LETTER = re.compile("[^a-z0-9]")
 _LOCALE = re.compile(r"[a-z]{2,3}[_-](?:[A-Z][a-z]{3}[_-])?PW")
-"""A language in Palau."""
+"""A language in Palau: `en_PW`."""
 _FAULT = re.compile(r"invalid|errcode|(?:^|_)err(?:or)?_", re.IGNORECASE)
 """Codes of errors: `ERRCODE_INVALID_PASSWORD`."""
 _PATH = re.compile(r"\w+(?:::\w+)+")
@@ -34,15 +35,20 @@ _NULLABLE = re.compile(r"[A-Z][A-Za-z]*\?")
 _TYPE = re.compile(r"(?:[A-Z][a-z]+){2,}[A-Z]{0,3}\d{0,4}")
 """The type of a member of an interface: `apiKey: SensitiveString2048;`."""
 _OPTIONAL = re.compile(r"[\w$]+(?:\??\.[\w$]+)+\??")
+"""An attribute, also of what may be missing: `form?.password`."""
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}")
+"""The name of a constant: `MAX_LOGIN_TRIES`."""
 _CONDITION = re.compile(r" (?:&&|\|\||\?\?) ")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][\w.]*")
 _LAST_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LOGIN = re.compile("user|login|mail|auth|host|smtp|account", re.IGNORECASE)
+"""What is near a real password: `smtp_user`."""
 _MIXED = re.compile(r"[a-z]+_[A-Z][a-z]{2,}\d{2,}")
-"""No style of names has such parts."""
+"""No style of names has such parts: `velvet_Dragon72`."""
 _NAMED_PASSWORD = re.compile(r"\w+_(?:pwd|pw|pass|passwd|password)")
+"""A variable for a password: `user_pwd`."""
 _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0,7}\d)\w{1,8})?)")
+"""A name with a number of several digits, which no variable has: `river4471`."""
 
 
 def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:

@@ -24,21 +24,27 @@ _AFTER_NAME = r"[sS]?(?:\\{0,7}[\"'])?[ \t]{0,4}(?:=>|[:=])?[ \t]{0,4}(?:\\{0,7}
 CONDITION = necessary(rf"{_AFTER_NAME}(?:{_PLACE})")
 """A condition for RE2: the text after a name."""
 _NAMED_PLACE = re.compile(rf"{_AFTER_NAME}(?P<place>{_PLACE})")
+"""The text after a name and a place in a format: `=%s`."""
 _PLACES = re.compile(
     r"%%|%(?:\d\$)?[-+ #0]{0,3}\d{0,3}(?:\.\d{1,3})?[hl]{0,2}[A-Za-z@]|\{[^{}\s]{0,20}\}"
 )
+"""A place in a format: `{name}`."""
 _NUMBER = re.compile(r"%(\d)\$|\{(\d)\}")
 
 _TEXT = r"\\{0,7}(?:\"(?P<double>[^\"\n\\]{0,400})\\{0,7}\"|'(?P<single>[^'\n\\]{0,400})\\{0,7}')"
 _CODE_START = re.compile(rf"{WRAP}(?:,|%[ ]?[(\[]|\.format\()")
+"""The text between a format and its arguments in code: `.format(`."""
 _CODE_ARGUMENT = re.compile(
     rf"{WRAP}(?:\w{{0,2}}{_TEXT}|[^,()\[\]\"'\n]{{1,100}}(?:[(\[][^()\[\]\n]{{0,100}}[)\]])?[^,()\[\]\"'\n]{{0,40}}){WRAP}(?P<end>,|[)\]]|%)?"
 )
+"""An argument in code, and the sign after it: `"hunter22",`."""
 _SHELL_GAP = r"(?:[ \t]|\\{1,4}(?:\r?\n|n))"
 _SHELL_START = re.compile(rf"{_SHELL_GAP}(?![ \t]{{0,20}}[|;&<>#%])")
+"""The text between a format and its arguments in a shell: ` hunter22`."""
 _SHELL_ARGUMENT = re.compile(
     rf"{_SHELL_GAP}{{0,20}}(?:{_TEXT}|(?P<bare>[^\s\"'`;|&<>()\\]{{1,200}}))(?=[\s;|&<>)\\\"']|\Z)"
 )
+"""An argument in a shell: ` 'hunter22' `."""
 
 
 def argument(text: str, start: int, end: int) -> Hit | None:

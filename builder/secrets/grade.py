@@ -68,7 +68,7 @@ _NAME = re.compile(
     r"[A-Za-z][a-z]{0,20}(?:\d{0,3}[A-Z][a-z]{0,20}){1,6}\d{0,3}"
     r"|[a-z0-9]+(?:_[a-z0-9]+)+(?<!\d{3})|[a-z]+(?:-[a-z]+)*-?v?\d[\d.]*(?:-[a-z0-9.]+)*|[%@&]?[A-Z0-9]+(?:_[A-Z0-9]+)+"
 )
-"""Names of classes, functions, packages with a version, and variables."""
+"""Names of classes, functions, packages with a version, and variables: `LayoutLMv3Model`."""
 _NO_PASSWORD = re.compile(
     r"^(?-i:[A-Z][A-Za-z]*\?$)|^_\w+\.|^[a-z]+(?:\*[a-z]+){3,8}\*?$|^(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]"
     r"|^[a-z]+:|://|@[\w-]+\.[a-z]|^[\w.-]+\.(?:com|net|org|io|de|dev|local|py|js|ts|md|sh|json|ya?ml|txt|conf|cfg|env|go|rs"
@@ -79,7 +79,7 @@ _NO_PASSWORD = re.compile(
     r"|\d#section|&\w+=|:\d{1,4}(?:\.\d{1,6})+|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\.(?-i:[a-z][A-Za-z]*)$|[\s\"'`\\<>|;,()\[\]{}/]|\$(?:[{(]|(?-i:[A-Z_]{2}))|^\d[\d.:TZ+-]*$",
     re.IGNORECASE,
 )
-"""What a password in a sentence does not contain, or is not."""
+"""What a password in a sentence does not contain, or is not: `https://h`, `utils.py`."""
 _SIGNED = re.compile(
     r"(?=.*[!%^*~?+])[A-Za-z]{3,15}(?:[!#$%^*&~?+@._-]{1,2}[A-Za-z]{3,15}){1,5}\d{0,4}[!#$%^*&~?]{0,2}"
     r"|[A-Za-z]{3,15}(?:[!#$%^*&~][A-Za-z]{3,15}){2,4}\d{0,4}[!#$%^*&~?]?"
@@ -87,14 +87,17 @@ _SIGNED = re.compile(
 )
 """A password of words with signs between or after them: `Puzzle!engine#Planet`."""
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+"""A UUID: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`."""
 _RECORD = re.compile(r"(?:call|toolu|tooluse|msg|req|run|resp|chatcmpl|fc|rs|item|thread)[_-]")
 """The beginning of an id of a call or a message: `toolu_…`."""
 _HEX = re.compile(r"[0-9a-f]{32,}|[0-9A-F]{32,}")
+"""A key in hexadecimal digits: `0f1e2d3c4b5a69788796a5b4c3d2e1f0`."""
 _DIGEST = re.compile("[0-9a-f]+|[0-9A-F]+")
 _ALTERNATES = re.compile("[0-9][A-Za-z]+[0-9]")
 _SPLIT = re.compile("[-._/+=~]")
 _SEGMENT = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
+"""Letters that may be a word: `Token`."""
 MIN_GENERATED = 16
 """Code points of a value that is generated beyond doubt."""
 
@@ -144,7 +147,7 @@ def _password(value: str) -> Grade | None:
 def is_generated(value: str) -> bool:
     """Returns whether the value looks generated beyond doubt: letters and digits alternate."""
     begin = value[:LOOKED_AT]
-    if is_stand_in(begin) or _RECORD.match(begin) or _UUID.fullmatch(begin):
+    if is_stand_in(begin) or _RECORD.match(begin) or UUID.fullmatch(begin):
         return False
     if not looks_random(begin) or len(value) < MIN_GENERATED or entropy(begin) < 3:
         return False

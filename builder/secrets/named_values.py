@@ -40,10 +40,11 @@ _NUMBERED_WORD = re.compile(
 )
 """No dot, or a word and a number after it that is no attribute: `sommer.Velvet32`."""
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_.]*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+"""A name in a program, also with attributes: `config.db.password`."""
 _REGEX = re.compile(r"\(\?|\[[^]]+\][{*+]|\w-\w[^]]*\]|[A-Z]{26}")
-"""A regular expression or an alphabet."""
+"""A regular expression or an alphabet: `[a-z]{8}`."""
 _SPACE = re.compile("(?<![0-9])%20(?![a-z]?\\d)", re.IGNORECASE)
-"""An encoded space between words."""
+"""An encoded space between words: `my%20password`."""
 _WORDS_AND_NUMBER = re.compile(
     r"(?P<words>[a-z]{3,12}(?:[._-][a-z]{3,12}){1,4}[._-]?\d{2,4})(?:[._-](?:jwt|secret|key|token))?"
 )
@@ -51,7 +52,7 @@ _WORDS_AND_NUMBER = re.compile(
 _NAMED_IN_PROGRAMS = re.compile(
     "secret|cred|token|key|tls|cert|config|pass|prod|stag|test|app|svc|service"
 )
-"""Parts of the names of resources, which end in numbers, too."""
+"""Parts of the names of resources, which end in numbers, too: `app-svc-01`."""
 _INDEXED = re.compile(r"\w+\[.*")
 _HEADER = re.compile("x(?:-[a-z0-9]+)+")
 """The name of a header, which follows `authorization` in lists of names."""
@@ -62,7 +63,7 @@ COUNTED = "0123456789" * 2
 _THREE_WORDS = re.compile(r"[a-z]{5,9}(?:\.[a-z]{5,9}){2}")
 """What may be a passphrase, if it is no path in a program: `granite.tundra.whisper`."""
 _ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+):\d{2,5}")
-"""A host and a port."""
+"""A host and a port: `db.internal:5432`."""
 
 _LIKELY = (is_strong, is_chosen, is_drawn, is_salted, is_leet)
 

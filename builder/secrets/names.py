@@ -14,23 +14,24 @@ from builder.secrets.rules import by_first
 from builder.secrets.words import KEY_OWNERS, PASSWORD_OWNERS, PASSWORDS, TOKENS, WHOLE_NAMES
 
 _INSIDE = re.compile(rf"(?:^|[^a-z])(?:{PASSWORD_OWNERS})$", re.IGNORECASE)
-"""Prefixes with which `pass` and `pw` name a password: `remotepass`, `rootpw`."""
+"""What makes `pass` and `pw` name a password, before them: `root`."""
 _KEY_BEFORE = re.compile(rf"(?:{KEY_OWNERS})[_-]?$")
-"""Also environment variables name secrets with `key`, except those of `_NO_KEY_BEFORE`."""
+"""What makes `key` name a secret, before it: `api_`. So do variables (`_NO_KEY_BEFORE`)."""
 KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{KEY_OWNERS})[ .]$", re.IGNORECASE)
-"""As in `API key: …` and `pagerduty.api.key=…`."""
+"""What makes `key` name a secret, with a space or a dot between: `API `."""
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
 _NO_KEY_BEFORE = re.compile(
     r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
     r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER|REQUIRED|VALID|ALLOWED|KNOWN|SUPPORTED|OPTIONAL"
     r"|IGNORED|EXTRA|EXPECTED|RESERVED)_$"
 )
+"""What makes `KEY` in a variable name something else: `PRIMARY_`."""
 _NOT_SECRET_BEFORE = re.compile(
     r"(?:page|next|forward|backward|starting|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
     r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|output|first|image|start|(?<!back)(?<!front)end)"
     r"[_-]?$"
 )
-"""Tokens that are not secrets: those of pagination and of language models."""
+"""What makes a token that of pagination or of a language model: `next_page_`."""
 KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
 SUFFIX = (
@@ -40,7 +41,9 @@ SUFFIX = (
 )
 """What may follow the keyword in a name: `api_key_prod`, `SecretString`."""
 _NAME_SUFFIX = re.compile(rf"(?<=[a-zA-Z])(?:{SUFFIX})$")
+"""What may follow the keyword of a name: `api_key_prod`."""
 KEYWORD = re.compile(by_first(map(re.escape, sorted(KEYWORDS, key=len, reverse=True))))
+"""The last word of the name of a secret: `password`."""
 NAME = "|".join((
     necessary("|".join((*PASSWORDS, *TOKENS, f"(?:{KEY_OWNERS})[_ .-]?key")), ignore_case=True),
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from builder.secrets.grade import MIN_GENERATED, is_generated
+from builder.secrets.grade import MIN_GENERATED, UUID, is_generated
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
 from builder.secrets.words import NEARBY
@@ -27,6 +27,7 @@ _ALTERNATING = "[0-9][A-Za-z]+[0-9]"
 _ALTERNATES = re.compile(_ALTERNATING)
 _WORDS = Matches(rf"{NEARBY}|key")
 _VALUE = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{_RUN}{{{MIN_GENERATED - 1},{MAX_VALUE}}}")
+"""A long run of characters: `k3J9sPq0Zx7LmT2v`."""
 LINES = LinePrefilter(
     rf"(?i:keys?|{NEARBY})[^A-Za-z0-9+/]"
     rf"[^\n]*(?:\n[^\n]*){{0,2}}{_ALTERNATING}"
@@ -41,7 +42,7 @@ _NOT_BEFORE = re.compile(
     r"|hot|arrow|return|verification|dkim|invalidate|(?-i:Client))[ _-]?$",
     re.IGNORECASE,
 )
-"""What makes a key or token one that is not secret."""
+"""What makes a key or token one that is not secret, before it: `primary_`."""
 _NOT_BETWEEN = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|Id\b|etag|file"
     r"|integrity|public|revision|version|path|ur[il]|https?:|://|href|import|arn:|size|count|length"
@@ -49,31 +50,34 @@ _NOT_BETWEEN = re.compile(
     r"|\bbugs?\b|\bfix|came in|introduc|regress|\brevert|\bsince\b",
     re.IGNORECASE,
 )
-"""What says that the text after it is not the secret."""
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+"""What says that the text after it is not the secret: `sha256 `."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
 """The name of another value: `security-token, Signature=…`."""
 _DRAWING = re.compile(r"[MLHVCSQTAZmlhvcsqtaz\d.,+-]+")
-"""A part of a path in SVG."""
+"""A part of a path in SVG: `M10.5,3L7`."""
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}(?:\+\w+)?")
+"""The name of a constant: `MAX_TOKENS_TOTAL`."""
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}")
 """That of an OpenPGP key, as `gpg` prints it."""
 _DIRECT = re.compile(
     r"[^\w\n]{1,12}"
     r"|(?:[ \t](?:we|I|you|they)[ \t][a-z]{2,12})?[ \t]{1,2}(?:is|to|was)[ \t:]{1,3}[^\w\n]{0,3}"
 )
-"""Text between a word and a value that belong together without doubt."""
+"""Text between a word and a value that belong together without doubt: ` is `."""
 _KEY_IN_PROSE = re.compile(
     r"(?:\b(?:my|our|your|their|his|her|this|the|new|old|invalid|mein|unser|mi|mon|meu|min|mijn)"
     r"[ \t](?:[\w-]{1,20}[ \t]){0,3}"
     r"|[(*][ \t]{0,4})$",
     re.IGNORECASE,
 )
+"""The text before "key" if a sentence is about one: `here is my Stripe `."""
 _AFTER_KEY = re.compile(
     r"[*_`\"')\]]{0,4}(?:s\b)?(?:[ \t]for[ \t][\w .-]{1,30})?"
     r"(?:[ \t](?:is|ist|est|es|was|to|that|we|use|used)\b){0,4}[ \t]{0,2}[:,\"'*`( \t-]{0,6}"
 )
+"""The text between "key" and a value in a sentence: ` for staging is: `."""
 _KEY_VARIABLE = re.compile(r"[ \t]{0,4}(?:: ?[\w&]{1,20} )?:?=[ \t]{0,4}(?:@|b|\[\]byte\()?[\"'`]")
+"""The text between a variable and a string: ` := []byte("`."""
 _BYTES = re.compile(r" ?= ?b[\"']")
 _NEXT_LINE = re.compile(
     r"(?:(?:[^\w\n]{0,12}(?:decode|please|is|below|here|value|for you|for me)?){0,2}[^\w\n]{0,12}\n"
@@ -81,6 +85,7 @@ _NEXT_LINE = re.compile(
     r"(?:(?:[ \t]{0,8}\d{1,6}[\t\u2192])?(?:```\w{0,8})?\n)?"
     r"[ \t]{0,8}(?:\d{1,6}[\t\u2192])?[ \t]{0,8}"
 )
+r"""The text between a word and a value alone on the next line: ` below:\n`."""
 _SEPARATES = re.compile(r"[\s\"'`=:(,|>\u2192]")
 """One of these must be between word and value: otherwise they are one name."""
 _LETTERS = re.compile("[A-Za-z]+")
@@ -128,7 +133,7 @@ def _after(text: str, start: int, end: int) -> Iterator[Hit]:
         return
     if is_generated(value) or (
         is_strong
-        and _UUID.fullmatch(value)
+        and UUID.fullmatch(value)
         and _ALTERNATES.search(value)
         and _DIRECT.fullmatch(between)
     ):

@@ -41,6 +41,7 @@ _RESOURCE = (
 _OPEN = re.compile(
     "|".join((_RESOURCE, _VERSION, _RECIPIENT, _PUBLIC_KEY, _PUBLISHABLE, _CACHE_ENTRY, _LABEL))
 )
+"""Any of the forms above: `vpc-0a1b2c3d`."""
 
 
 def is_open(value: str) -> bool:

@@ -21,30 +21,40 @@ _HUMP = re.compile("[A-Z]?[a-z]+")
 _JOINT = re.compile("[-._]")
 _INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _DICEWARE = re.compile(r"([a-z]{4,9}(?:([-_.])[a-z]{4,9})(?:\2[a-z]{4,9}){2,6})[0-9]{0,4}")
+"""Four words or more in lower case with one sign: `marble-thunder-badger-walnut`."""
 _MARKED = re.compile(
     "(?=.*[0-9])[A-Z]?[a-z]{3,9}[0-9]{0,4}(?:[-_.][A-Z]?[a-z]{3,9}[0-9]{0,4}){3,6}"
 )
+"""Four words or more, one with a number: `bicycle27.Island.elm.oar`."""
 _CAMEL = re.compile("(?:[a-z]{4,12}|[A-Z][a-z]{3,11})(?:[A-Z][a-z]{3,11}){1,6}")
+"""Two words or more in camelCase: `CobaltGardenPirate`."""
 _RUN_TOGETHER = re.compile(
     "[A-Z][a-z]{15,29}|(?=[A-Za-z]{16,40}$)[A-Za-z][a-z]{4,19}[A-Z][a-z]{4,19}"
 )
+"""Long letters with one capital or two: `autumnwizardSaffron`."""
 _SIMPLE = re.compile(
     r"(?:[A-Z]?[a-z]{3,12}(?:[A-Z][a-z]{2,11}|[-_.][a-z]{3,12}){1,4}[-_.]?\d{2,6}"
     r"|[A-Z]?[a-z]{4,12}\d{4,6})(?:[!?.-]|[A-Za-z])?"
 )
+"""Words and a number: `plutoWillow291`."""
 _NUMBERED = re.compile(
     r"[.!]?(?:[A-Z]?[a-z]{3,12}[-_.!]?){2,6}[-_.]?[0-9]{2,8}(?:[-_.!][0-9]{2,8})?[!?*#$%&+@]?"
 )
+"""Words, signs and a number in any order of capitals: `PebbleOnyx51_2694`."""
 _TITLED = re.compile(r"[A-Z](?:[A-Za-z]?[a-z]{1,15}[-_.+=!~]){1,5}\d{1,6}")
+"""Capitalised words, each with a sign, and a number: `My-Bicycle-90`."""
 _TITLE_SIGN = re.compile("[-_.+=!~]")
 _WORDS_AND_NUMBER = re.compile(
     r"[A-Z][a-z]{1,15}(?:[-_.]?[A-Z][a-z]{1,15}){1,4}\d{2,6}|[a-z]{2,16}[A-Z][a-z]{2,15}[-_.]\d{3,6}"
     r"|[a-z]{3,16}[-_.][A-Z][a-z]{2,15}\d{2,6}|[A-Z][a-z]{3,15}(?:19|20)\d\d[_.!-]"
 )
+"""Words in two cases and a number: `gingerVelvet-6967`."""
 _LEET = re.compile(
     r"(?=\D*[A-Z]|.*[!#$%^*~@?_.-])(?:[A-Za-z]{1,8}[013457@$]){2,5}[A-Za-z]{1,8}\W?_?\d{0,4}\W?"
 )
+"""Letters with digits in their places: `P4ssw0rt_93`."""
 _OF_RESOURCE = re.compile("secret|cred|token|key|tls|cert|config|pass")
+"""Parts of the names of resources: `db-credentials`."""
 
 
 def _shaped(value: str, shape: re.Pattern[str], most: int) -> list[str]:

@@ -15,15 +15,19 @@ MAX_PEM = 20_000
 """Maximum code points of a private key, with everything a viewer put between its lines."""
 
 _BEGIN = re.compile(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+"""The first line of a key: `-----BEGIN RSA PRIVATE KEY-----`."""
 _END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+"""The last line of a key: `-----END PRIVATE KEY-----`."""
 _MARK = re.compile(r"-----(?:BEGIN|(?P<end>END))[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+"""Either line: `-----END OPENSSH PRIVATE KEY-----`."""
 _BODY = re.compile(r"(?:[A-Za-z0-9+/=:,\s-]|\\{1,4}[nr])*")
+"""The lines between: `MIIEpAIBAAKC`."""
 _SHOWN = r"[+-]?(?:[ \t]{0,8}?(?:[\t\u2192]|t\\{1,4})\d{1,6}[ ]{0,8}|[ \t]{0,8})"
 _BREAK = r"(?:\n\r?|n\\{1,4}(?:r\\{1,4})?)"
 _TAIL = re.compile(
     rf"{_SHOWN}(?:{_BREAK}[ \t]{{0,8}}[A-Za-z0-9+/=]{{4,80}}(?!\\){_SHOWN}){{1,400}}"
 )
-"""The lines of a key before its end, backwards, with what a viewer put before each (`_SHOWN`)."""
+"""The lines of a key, backwards, with what a viewer put before each: `\nCKABApIEIM`."""
 _RUN = re.compile(r"[A-Za-z0-9+/=]{20,}")
 LINES = LinePrefilter(f"{necessary(_BEGIN.pattern)}|{necessary(_END.pattern)}")
 """Finds the lines that begin or end a key."""

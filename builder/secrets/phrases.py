@@ -23,16 +23,18 @@ _PHRASE = rf"[a-z]{{3,10}}(?: [a-z]{{3,10}}){{{LEAST - 1}}}"
 LINES = LinePrefilter(rf"(?i:{PHRASE_PASSWORDS})[^\n]*[ \t\"'`*]{_PHRASE}")
 """Finds the lines with such a word and so many words after it."""
 _WORD = re.compile(PHRASE_PASSWORDS, re.IGNORECASE | re.ASCII)
+"""A word for passwords before a phrase: `passphrase`."""
 _INTRODUCED = re.compile(
     rf"\w{{0,2}}(?:[^\n;{{}}()=<>]{{0,{REACH}}}?"
     r"(?P<sign>:|[ \t]?=|[ \t](?:is|was|ist|lautet|es|est|\u00e9|\u00e8))"
     r"|(?<=phrase))[ \t]{1,2}(?P<quote>\\{0,7}[\"'`*]{1,3})?"
     rf"(?P<words>{_PHRASE}(?: [a-z]{{3,10}}){{0,20}})"
 )
-"""The text from such a word to the end of the words in lower case."""
+"""The text from such a word to the end of the words: ` is river lamp stone oak`."""
 _END = re.compile(r"[ \t]{0,4}(?:[\"'`*\\(\r\n]|$)|[.,;)!](?:\s|$)")
+"""What ends a phrase: `, `."""
 _VERBS = re.compile(r"\b\w+(?:ed|ing|ly|tion|able|ible|ment|ness|ful)\b")
-"""Endings of verbs, adverbs and nouns of sentences."""
+"""Endings of verbs, adverbs and nouns of sentences: `changing`."""
 
 
 def find_phrases(text: str, lines: Lines) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ _SPACED = re.compile(
     "[\u00ab\u2039\u201c\u201e][ \u00a0\u202f]([^\\s\u00ab\u00bb\u2039\u203a\u201c-\u201f]{4,200})"
     "[ \u00a0\u202f][\u00bb\u203a\u201d\u201c]"
 )
-"""« x »: a value without spaces."""
+"""A value without spaces in marks with spaces: `« hunter22 »`."""
 _SINGLE = re.compile("[\u2018\u201a]([^\\s\u2018-\u201b]{4,200})[\u2018\u2019]")
 """A value without spaces in single marks, of which one is also the apostrophe."""
 _ASCII = {

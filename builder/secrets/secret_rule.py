@@ -82,7 +82,7 @@ _ISSUED = re.compile(
     r"(?!(?:api|key|live|mob|pat|sat|sdk|secret|ext|sts|v1\.0)[_.-])[A-Za-z$][\w.$-]{2,40}[_.-]|AIza|dapi",
     re.IGNORECASE,
 )
-"""Beginnings that only tokens have: what follows them is a secret in other lengths as well."""
+"""Beginnings that only tokens have, in other lengths as well: `glpat-`."""
 _OTHER_LENGTH = r"(?P<body>[A-Za-z0-9_-]{20,300})"
 
 

@@ -174,7 +174,7 @@ def _as_written(text: str, marks: _Marks) -> Iterator[Hit]:
 _OPEN_BEFORE = re.compile(
     r"(?:(?:ENC\[AES256_GCM,data|,iv|,tag):[/+]{0,4}|checksum/[\w.-]{1,40}:[ \t]{1,4}[\"']?)\Z"
 )
-"""The text before a part of a value that sops has encrypted, and before a checksum in Helm."""
+"""The text before what sops has encrypted, and before a checksum in Helm: `checksum/config: `."""
 _SEALED = re.compile(r"Ag[A-D][A-Za-z0-9+/]{100}")
 """A value that Sealed Secrets has encrypted with the key of a cluster (RSA of 4,096 bits)."""
 _WRAPPED = re.compile(
@@ -182,8 +182,9 @@ _WRAPPED = re.compile(
     r"(?=[\s\"',]|\\|$)",
     re.ASCII,
 )
-"""The next line, if a token that was too long for one line goes on there."""
+r"""The next line, where a token too long for one line goes on: `\nk3J9sPq0Zx7LmT2vQ8wE4`."""
 _AWS_SECRET = re.compile(r"(?:(?<![A-Za-z0-9+/=])|(?<=\\[nrt]))[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+"""A secret key of AWS: `k3J9sPq0Zx7LmT2vQ8wE4rTyk3J9sPq0Zx7LmT2v`."""
 
 
 def _aws_secrets(text: str, start: int, end: int) -> Iterator[Hit]:
@@ -225,7 +226,7 @@ _ID = re.compile(
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:[._/-][\w.-]{0,20})?"
     r"|[\w-]{0,20}\d{4}-\d\d-\d\d[\w.-]*"
 )
-"""Forms of ids that agents and providers write, and names of session files with a date."""
+"""An id as agents and providers write it, or the name of a session with a date: `toolu_01ab`."""
 _ID_BEFORE = re.compile(
     r"(?:\b(?:ids?|calls?|spans?|runs?|sessions?|messages?|traces?|threads?|observations?|requests?"
     r"|responses?|records?|entr(?:y|ies)|items?|events?|chats?|conversations?|steps?|turns?|parents?"
@@ -233,6 +234,7 @@ _ID_BEFORE = re.compile(
     r"|[\w.-]{12,},)[ :=#]{1,3}['\"`(]{0,2}$",
     re.IGNORECASE,
 )
+"""The text before an id: `session id: `."""
 _TOKEN_STARTS = tuple(
     literal
     for rule in TOKEN_RULES
@@ -241,6 +243,7 @@ _TOKEN_STARTS = tuple(
     if len(literal) > 2
 )
 _TOKEN_START = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _TOKEN_STARTS))})")
+"""The beginning of a token: `AKIA`."""
 
 
 def mask_pieces(text: str) -> str:

@@ -37,21 +37,29 @@ _WEAK = f"user(?:name)?|ssh|use|account|connect|{TAKES}|{MACHINES}|{_ADDRESS}"
 _CONTRASENA = "contrase"
 _WORDS = Matches(rf"{SENTENCE_PASSWORDS}|{LOGINS}|{SENTENCE_KEYS}|{_WEAK}|{ACCOUNTS}|{_CONTRASENA}")
 _COMPOUND = re.compile(COMPOUNDS)
+"""Words that languages write together with others: `passwort` in `Einmalpasswort`."""
 _LOGIN_WORD = re.compile(rf"{LOGINS}|{_WEAK}|{ACCOUNTS}", re.IGNORECASE)
+"""A word after which a user precedes the password: `credentials`."""
 _KEY_WORD = re.compile(SENTENCE_KEYS, re.IGNORECASE)
+"""A word after which only a value in backticks with a digit counts: `api key`."""
 _WEAK_WORD = re.compile(_WEAK, re.IGNORECASE)
+"""A word after which only `me / …` counts: `router`."""
 _VERB = re.compile(TAKES, re.IGNORECASE)
+"""A verb after which `me / …` counts if the sentence speaks of a machine: `accepts`."""
 _MACHINE = re.compile(rf"{MACHINES}|{_ADDRESS}", re.IGNORECASE)
+"""A machine that has accounts of its own: `10.0.0.7`."""
 _OF_MACHINES = re.compile(
     rf"(?<![A-Za-z])(?:{MACHINES}|{REACHED})\d{{0,4}}(?![A-Za-z]|[ \t]?\()"
     rf"|{_ADDRESS}|[\w-]{{2,40}}\.[\w.-]{{1,60}}\.?[a-z]{{2}}",
     re.IGNORECASE,
 )
-"""A machine, its address, or how to reach one."""
+"""A machine, its address, or how to reach one: `ssh`, `build.example.org`."""
 _ACCOUNT = re.compile(
     rf"(?<![\w.@+-])(?:{ACCOUNTS}|{MORE_ACCOUNTS})[\"'`*)]{{0,3}}[ \t]/[ \t]", re.IGNORECASE
 )
+"""A user of a machine, before a password: `admin / `."""
 _IS_ACCOUNT = re.compile(ACCOUNTS, re.IGNORECASE)
+"""The name of a user that machines have: `root`."""
 _OPENS = r"[ \t\"'`*\[|]"
 _BETWEEN = r"[^\n;{}()=<>]"
 _WORD_END = r"[^A-Za-z0-9_\n;{}()=<>-]"
@@ -70,6 +78,7 @@ LINES = LinePrefilter(
 
 _REST = re.compile(rf"{_BETWEEN}{{0,{REACH}}}")
 _TOKEN = re.compile(rf"(?<={_OPENS})(?!\*)[^\s\"'`|]{{8,80}}")
+"""A text that may be a password: ` Canyon!7river`."""
 _QUOTES = r"[ \t]{0,2}(?:\\{0,7}[\"'`*(\[]){0,3}$"
 _LINK = re.compile(
     r"(?:(?<![a-z])(?:is|it's|its|was|be|to|as|type|typed|enter|use|try|says|ist|lautet|est|es|\u00e8|\u00e9|jest|je"
@@ -78,14 +87,15 @@ _LINK = re.compile(
     rf"|:|->|=>|\u2192|\u2014|-):?{_QUOTES}",
     re.IGNORECASE,
 )
-"""A verb or a sign before the password."""
+"""A verb or a sign before the password: ` is now "`."""
 _STRAIGHT = re.compile(rf"[ \t]{{1,2}}(?:\\{{0,7}}[\"'`*(\[]){{0,3}}$|{_QUOTES}")
+"""Only a space or quotation marks: ` "`."""
 _INTRODUCED = re.compile(
     r"(?:with|and|using|use|the|my|our|new|old|typed|enter|wrong|right|,|\d|/|;"
     r"|(?:user(?:name)?|login)[ \t:]{1,3}[\w.@-]{2,40})[ \t]{1,2}$",
     re.IGNORECASE,
 )
-"""The text before a word that the password follows straight: "with password …"."""
+"""The text before a word that the password follows straight: `log in with `."""
 _USER_NAME = (
     r"(?:^|[ \t])[\"'`*(]{0,3}(?!(?:use|used|along|together|in|on|up|out|back)[ \t])"
     r"[\w.@+\\-]{2,60}[\"'`*)]{0,3}"
@@ -94,35 +104,40 @@ _USER = re.compile(
     rf"{_USER_NAME}(?:[ \t]?[/:][ \t]?|[ \t](?:{_AND})[ \t]){_QUOTES}",
     re.IGNORECASE,
 )
+"""The name of a user before the password: ` me and `."""
 _USER_SLASH = re.compile(rf"{_USER_NAME}[ \t]/[ \t]{_QUOTES}")
-"""The name of a user before the password."""
+"""The name of a user and a slash before the password: ` me / `."""
 _SLASH = re.compile(r"[\"'`*)]{0,3}[ \t]/[ \t]{1,2}(?:\\{0,7}[\"'`*(\[]){0,3}")
+"""The text between an account and its password: `" / `."""
 _USER_OF_MACHINE = re.compile(rf"{_USER_NAME}[ \t][/:][ \t]{_QUOTES}")
+"""The name of a user before the password, after a verb: ` me : `."""
 _PAIR = re.compile(r"[\w.@+-]{2,60}[:/](?=\S{8})")
-"""The name of a user before the password, without spaces: `me:…`."""
+"""The name of a user before the password, without spaces: `me:Canyon!7river`."""
 _SIGNED_PAIR = re.compile(r"[\w.@+-]{2,60}/(?=[^\s/]{8})(?=\S{0,60}\d)(?=\S{0,60}[!#$%^*@~])")
-"""The name of a user before a password with a digit and a sign, which is no path: `me/…`."""
+"""The name of a user before a password with a digit and a sign, no path: `me/Canyon!7river`."""
 _MAIL = re.compile(r"[\w.+-]{1,60}@[\w-]{1,60}\.[\w.-]{2,60}[\"'`*)]{0,3}[ \t]{1,2}/[ \t]\S{0,3}\Z")
-"""The address of a user straight before the password."""
+"""The address of a user straight before the password: `me@example.org / `."""
 _MIXED = re.compile(r"(?=.*\d.*\d)(?=.*[A-Za-z])[A-Za-z0-9]{8,64}")
+"""Letters and two digits or more: `river4471`."""
 _NOT_AFTER = re.compile(
     r"[ _-](?:polic|rule|strength|hash|format|length|manager|store|field|input|prompt|reset|generat"
     r"|hint|history|expir|check|valid|encod|encrypt|auth|rotat|min|max|column|screen|page"
     r"|types?\b(?![ \t][`'\"]))",
     re.IGNORECASE,
 )
-"""A noun that makes a password the attribute of another thing."""
+"""A noun that makes a password the attribute of another thing: ` policy`."""
 _DIGIT = re.compile("[0-9]")
 _NOUN_END = re.compile(r"[\"'`*)\]]{0,3}[ \t]{0,2}(?:[=\u2014-]|:(?!\w+:)|->|=>|(?:is|was)\b)")
-"""The text after `pass` if it means a password."""
+"""The text after `pass` if it means a password: `: `."""
 _QUALIFIED = re.compile(
     r"\b(?:the|my|our|your|this|that|new|old)[ \t][\w.-]{1,20}[ \t]$", re.IGNORECASE
 )
-"""The text before it: "the db pass"."""
+"""The text before it: `the db `."""
 _COMMIT = re.compile("[0-9a-f]{40}")
 """The hash of a commit, which nobody chooses as a password."""
 _LINE_END = re.compile(r"\\{1,8}[nrt]")
 _URL = re.compile(r"://|^/|^[\w.-]{1,60}/[\w./-]{1,60}$")
+"""An address or a path: `src/main`."""
 
 
 def find_in_sentences(text: str, lines: Lines) -> Iterator[Hit]:

@@ -44,15 +44,18 @@ _WORD = re.compile(
     rf"(?:(?<![A-Za-z])(?:{AROUND})|(?<=[a-z])(?-i:{_NAMES}))(?![A-Za-z])",
     re.IGNORECASE | re.ASCII,
 )
+"""A word for secrets, for what they open, or for logging in: `sudo`."""
 _SHAPED = re.compile(_SHAPE)
+"""What every such value contains: `3J9`."""
 
 _RUN_OF_SIGNS = re.compile(r"[^\s\"'`|,;<>()\[\]{}\\]{8,}")
+"""Characters without those that end a value: `Canyon!7river`."""
 _ENDS_CODE, _BEGINS_CODE = frozenset(";<>)[]{}\\"), frozenset("><([{\\")
 """What stands before and after parts of code, of binary data and of escaped text."""
 _ESCAPED = re.compile(r"\\{1,4}[nr](?![A-Za-z0-9])|\\{1,4}[\"']")
-"""The end of a line or a quotation mark in an escaped text, which may follow a value."""
+r"""The end of a line or a quotation mark in an escaped text, which may follow a value: `\n`."""
 _NAME = re.compile(r"(?:[\w.-]{1,80}[=:](?=\S{8})){1,3}")
-"""Names of a value, with no space after them."""
+"""Names of a value, with no space after them: `PASS=Canyon!7river`."""
 _NOT_BEFORE = re.compile(
     r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|(?-i:Id\b)"
     r"|etag|integrity|public|pubkey|\bh1:|nonce|cursor|signature|obfuscation|next|page"
@@ -61,27 +64,31 @@ _NOT_BEFORE = re.compile(
     r"|kid|jti)\w{0,8}[^\w\n]{1,6}$",
     re.IGNORECASE,
 )
-"""What says that the value after it is none."""
+"""What says that the value after it is none: `commit `."""
 _CODE = re.compile(
     r"[=/\\:]|(?<![a-z]{3})[&*]|[&*](?![a-z]{3})(?!$)|(?<![0-9])[*+]$|->|\.\.|\+\+|^[@#^~+$%-]"
     r"|@[\w-]+\.|@\d|\w\.\w+\.\w|^\w+\.\w+$|%[sd]|%[0-9A-F]{2}"
     r"|^[a-z.]+#|^[\w.]+#\d+$|^pkcs\d|^(?-i:[A-Z0-9]+)_|^(?:token|secret|key|pass|user|test)[_-]",
     re.IGNORECASE,
 )
-"""Parts of code, addresses, packages with a version, options, and names."""
+"""Parts of code, addresses, packages with a version, options, and names: `lodash@4`."""
 _SURELY_CODE = re.compile(r"//|->|::|\.\.|%[sd]|%[0-9A-F]{2}|^[-$/@]|/\w+/")
+"""Parts of code that no drawn value has: `std::vec`."""
 _SIGN = re.compile(r"[!#$%^~@?&*]")
 _ANY_SIGN = re.compile("[^A-Za-z0-9]")
 _DIGIT = re.compile("[0-9]")
 _PAIR = re.compile("[A-Za-z0-9]+[-_.](?=[A-Za-z]*[0-9])[A-Za-z0-9]+")
-"""Two parts, of which the second has a number."""
+"""Two parts, of which the second has a number: `An0uk_th1mbl3`."""
 _INNER_DIGIT = re.compile("(?<=[A-Za-z])[013457](?=[A-Za-z])")
+"""A digit that stands for a letter: `c4t`."""
 _RUN = re.compile("[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-"""Letters that may be words."""
+"""Letters that may be words: `Token`."""
 _GROUPS = re.compile("[A-Za-z0-9]{6}(?:-[A-Za-z0-9]{6}){2,3}")
 """What Apple's password manager makes: `fegfo9-jywkaj-devTyg`."""
 _GENERATED = re.compile("[A-Za-z0-9+/_~=-]{16,100}")
+"""Characters of a generated value: `k3J9sPq0Zx7LmT2v`."""
 _DIGEST = re.compile("(?:0x)?[0-9a-fA-F]+|(?:sha|md)[0-9]{1,3}[-=].+")
+"""A digest: `sha256-k3J9sPq0`."""
 
 
 def find_strong(text: str, lines: Lines) -> Iterator[Hit]:

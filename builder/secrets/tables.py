@@ -47,7 +47,7 @@ _HEADER = re.compile(r"[\w .|,;\t\"'-]+")
 _ALIGNED = re.compile(
     rf"(?:^|\n|  )[\w .-]{{0,42}}{_NAMES}(?:  |[ \t\r]*\n)", re.IGNORECASE | re.ASCII
 )
-"""A name of a secret with two spaces or an edge of the line around it: `host  db_password`."""
+"""The name of a secret between two spaces or edges of its line: `host  db_password  port`."""
 _ALIGNED_CELL = re.compile(r"[^\s](?:[^\s]| (?! ))*")
 _ALIGNED_NAME = re.compile(r"[A-Za-z][\w .]{1,40}")
 _NUMBER = re.compile(

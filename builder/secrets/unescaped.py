@@ -19,7 +19,7 @@ _ESCAPE = re.compile(
     rf"(?<!\\)\\{{1,4}}u(?:(?P<high>[dD][89abAB][0-9a-fA-F]{{2}}){_LOW}"
     r"|(?P<one>(?![dD][89a-fA-F]|00[0-9])[0-9a-fA-F]{4}))"
 )
-"""An escape of a character that is not ASCII or a control character, or a surrogate pair."""
+r"""An escape of a character beyond ASCII, or of a surrogate pair: `\u00f1`."""
 
 _READ = QUOTES | frozenset("\u2502\u2503\u2551")
 """Quotation marks, and lines between the columns of a table."""

@@ -39,6 +39,7 @@ _INNER_DIGIT = re.compile(r"[A-Za-z]\d{1,4}[A-Za-z]")
 _WORDS = re.compile(
     r"(?:[A-Za-z]{2,}\d{0,3}|\d{1,4}|[a-z]\d+)(?:[^A-Za-z0-9]+(?:[A-Za-z]{1,}\d{0,3}|\d{1,4}))*\}?"
 )
+"""Words and numbers with signs between them: `release-2024.1`."""
 _NO_SEPARATORS = str.maketrans("", "", "_-+/=")
 _LONG_RUN = re.compile(r"[A-Za-z]{12,}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
@@ -46,11 +47,12 @@ _ANY_SIGN = re.compile(r"[^\w\s.'\"`/-]")
 _SURELY_CODE = re.compile(
     r"[aA0]-[zZfF9]|\(\?|\?[!=:P]|\(0,|[+:]\(|;(?:let|var|if|for|return|const)?$|[+]\d+\*\w|\]\);|^\(\w+\)$|\)\(|`"
 )
-"""Regular expressions and minified scripts."""
+"""Regular expressions and minified scripts: `[a-z]`."""
 _MISPLACED = re.compile(
     r"[A-Za-z0-9][!@#][A-Za-z0-9({[]|[)}\]][@#][A-Za-z0-9]|[({[][@#^]|[@#^][)}\]]"
     r"|[A-Za-z0-9]\?[A-Za-z0-9]+$"
 )
+"""Signs where code has none: `a!b`."""
 _RARE = re.compile(r"[@#^%~$*?]|[A-Za-z0-9]!")
 _SYNTAX = frozenset("()[]{}<>;,|&")
 _LETTER_RUN = re.compile("[A-Za-z]{4,}")
@@ -58,6 +60,7 @@ _CODE_LIKE = re.compile(
     r"\(\)|\[\d*\]|\{\}|&&|\|\||=>|->|::|\$\{|\{\{|</|/>|\w\([\w.,:]*\)|\w\[\w+\]|<\w+>|\{\w+\}|[!=]=|:\[|,\w+[:=]"
     r"|\)[.;,]|\},|\],|\(\?|\[\^|\w-\w.*\w-\w|\\|\)\)|\}\)|\)\}|\}\}|;\w+[=(]|^[\w$.]+[(=]|&\w+;|%[sd]|\?\w+:|,\w,|\(\w,|^<|>$"
 )
+"""Brackets, operators and tags: `f(x)`."""
 
 _STAND_IN = re.compile(
     r"^(?:\$[{(]|\$[\w:.]+(?:-|->.*)?$|\$\w+/|\$\w+\[|=\{\{|__\w+__$|0x(?:[0-9a-f]{1,16}|[0-9a-f]{40})$|\[%"
@@ -78,18 +81,21 @@ _STAND_IN = re.compile(
     r"|\*{3}|x{4}|[\u2022\u25cf\u2217]{3}|=%(?-i:[sd])|\.{3}|…|example|placeholder|change[_-]?(?:me|this)|redacted|not[_-]?a[_-]?real",
     re.IGNORECASE,
 )
+"""A variable, a type, a path, an example in documentation: `your_password`."""
 
 _BASE64 = re.compile(
     r"(?=(?:[^A-Z]*[A-Z]){4})(?=(?:[^a-z]*[a-z]){4})(?=(?:\D*\d){3})[A-Za-z0-9+/]{24,4000}={0,2}"
 )
-"""Base64 that may begin like a path."""
+"""Base64 that may begin like a path: `/k3J9sPq0Zx7LmT2vQ8wE4rTy`."""
 
 _UNLIKE_CHOSEN = re.compile(
     r"[\s\"'`<>(){}\[\],;|=/\\]|\$[A-Za-z_{]|%[sd(]|%[0-9A-Fa-f]{2}|@[\w-]+\.[a-z]{2}"
 )
+"""What chosen passwords do not contain: quotation marks, brackets, `${HOME}`."""
 _SEED = re.compile("(?:[a-z]{3,8} ){11,23}[a-z]{3,8}")
-"""A seed phrase of a wallet: it may begin with a word such as "enter"."""
+"""A seed phrase of a wallet: `enter oak elm fir ash yew tea rye hay oat nut fig`."""
 _INTERPOLATED = re.compile(r"\$\{[^{}]{1,80}\}|\{\{[^{}]{1,80}\}\}")
+"""A variable in a text: `${token}`."""
 _SIGNS = frozenset("!#%^*+&~|;@=,")
 """Of these a drawn value has several, and what begins with a brace or a dot otherwise has none."""
 _FEW = 8
