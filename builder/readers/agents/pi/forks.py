@@ -1,4 +1,7 @@
-"""Rules of Oh My Pi and OpenClaw, which descend from Pi. Source: docs/formats/pi-forks.md."""
+"""Rules of Oh My Pi, OpenClaw and Letta Code's store, which descend from Pi.
+
+Source: docs/formats/pi-forks.md, docs/formats/letta-code.md.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,12 @@ def is_unlike_log(entry: Mapping[str, Json]) -> bool:
         return entry.get("customType") == "prewalk-plan"
     kept = as_dict(entry.get("preserveData")) if entry.get("type") == "compaction" else {}
     return any(key == "openaiRemoteCompaction" or "snapcompact" in key for key in kept)
+
+
+def snapshot_id(entry: Mapping[str, Json]) -> str | None:
+    """Returns the id of a message of Letta Code's store, which is written again when it changes."""
+    name = as_str(as_dict(entry.get("message")).get("id")) if entry.get("type") == "message" else ""
+    return name if name.startswith("letta-msg-") else None
 
 
 def is_mirror(entry: Mapping[str, Json]) -> bool:

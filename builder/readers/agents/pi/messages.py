@@ -203,6 +203,8 @@ def _from_extension(message: Entry) -> Message:
 
 
 def _compaction_summary(holder: Entry) -> Message:
+    if sent := _contents(as_dict(holder.get("message")).get("content")):
+        return Message("user", as_harness(sent))  # of Letta Code's store
     heading = "The conversation history before this point was compacted into the following summary:"
     summary = as_str(holder.get("summary"))
     return Message("user", (Text(f"{heading}\n\n<summary>\n{summary}\n</summary>", harness=True),))

@@ -49,7 +49,15 @@ from builder.readers.agents.pi.messages import (
     patch_message,
 )
 from builder.readers.agents.pi.overtaken import in_order
-from builder.readers.agents.pi.stretches import Entry, Node, PathStretch, edited, find_stretches
+from builder.readers.agents.pi.stretches import (
+    Entry,
+    Node,
+    PathStretch,
+    edited,
+    find_stretches,
+    kept,
+    to_root,
+)
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
@@ -130,6 +138,7 @@ class _Session:
     copied   digests of the answers that the file of the parent session has
     prompt   that of a sub-agent, if its beginning has it
     injects  ids of entries after rules that the log does not show
+    snapshots  by the id of a message that may be written again: its last entry
     """
 
     def __init__(self, name: str, scope: str) -> None:
@@ -146,7 +155,7 @@ class _Session:
         self.copied: Collection[bytes] = ()
         self.prompt: str | None = None
         self.injects: set[str] = set()
-        self.answered = False
+        self.answered, self.snapshots = False, dict[str, str]()
         self.branches = 0
         self.has_emitted, self.moved = False, frozenset[str]()
 
@@ -170,6 +179,12 @@ class _Session:
         self.prompt = forks.init_prompt(entry) or self.prompt
         node = Node(name, parent, where, entry)
         self.answered = self.answered or node.answers
+        if snapshot := forks.snapshot_id(entry):
+            if old := self.snapshots.get(snapshot):
+                self.nodes[old] = replace(self.nodes[old], entry={"type": "label"})
+                self.ignored["repeated_entry"] += old not in self.emitted
+                self.emitted.add(old)
+            self.snapshots[snapshot] = name
         self.nodes[name] = node
         self.places.append(node)
         kind = as_str(entry.get("type"))
@@ -202,7 +217,7 @@ class _Session:
 
     def _path(self, leaf: str, *, abandoned: bool = False) -> Iterator[Conversation]:
         """Yields the segments with new entries of the path to a leaf; `abandoned`: not current."""
-        logged, whole = self._to_root(leaf)
+        logged, whole = to_root(self.nodes, leaf)
         path, self.moved = in_order(logged)  # prompts behind what did not see them
         self.moved |= {node.id for node in path if forks.is_unlike_log(node.entry)}
         starts = (at for at, node in enumerate(path) if at and forks.begins_context(node.entry))
@@ -210,7 +225,7 @@ class _Session:
         for start, end in pairwise([0, *starts, len(path)]):
             segment = path[start:end]
             if start:
-                segment = [segment[0], *self._kept(path[:start], segment[0]), *segment[1:]]
+                segment = [segment[0], *kept(path[:start], segment[0], self.places), *segment[1:]]
             problems: list[Problem] = []
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
@@ -220,29 +235,6 @@ class _Session:
                 name = self.id if number == 1 else f"{self.id}#{number}"
                 named = None if abandoned else name
                 yield from self._stretch(named, stretch, problems, is_cut=is_cut)
-
-    def _to_root(self, leaf: str) -> tuple[list[Node], bool]:
-        """Returns the path from the root to the entry, and whether the root has no parent."""
-        path: dict[str, Node] = {}
-        name: str | None = leaf
-        while name is not None and name in self.nodes and name not in path:
-            path[name] = self.nodes[name]
-            name = path[name].parent
-        return [*path.values()][::-1], name is None
-
-    def _kept(self, before: Sequence[Node], compaction: Node) -> list[Node]:
-        """Returns the entries before a compaction that stayed in the context with its summary."""
-        first = compaction.entry.get("firstKeptEntryId")
-        index = compaction.entry.get("firstKeptEntryIndex")
-        if first is None and isinstance(index, int) and 0 <= index < len(self.places):
-            place = self.places[index]
-            first = place.id if place else None
-        at = next((at for at, node in enumerate(before) if node.id == first), len(before))
-        return [
-            node
-            for node in before[at:]
-            if node.entry.get("type") != "compaction" and node.role != "system"
-        ]
 
     def _stretch(
         self,
