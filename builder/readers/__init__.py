@@ -119,14 +119,14 @@ def readers() -> dict[str, Reader]:
     Raises UsageError if an installed reader cannot be imported, is not a `Reader`, or has the name
     of another one.
     """
-    found: dict[str, Reader] = {}
+    known: dict[str, Reader] = {}
     for origin, candidate in _candidates():
         if not isinstance(candidate, Reader):
             raise UsageError(f"reader {origin}: is not a builder.readers.Reader")
-        if candidate.name in found:
+        if candidate.name in known:
             raise UsageError(f"reader {origin}: the name {candidate.name!r} is taken")
-        found[candidate.name] = candidate
-    return dict(sorted(found.items()))
+        known[candidate.name] = candidate
+    return dict(sorted(known.items()))
 
 
 def _candidates() -> Iterator[tuple[str, object]]:
@@ -191,10 +191,10 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
 
 def is_newer(version: str | None, checked: str | None) -> bool:
     """Returns whether a version is newer than another; False if either has no number."""
-    found, known = (_NUMBERS.match(text or "") for text in (version, checked))
-    if found is None or known is None:
+    logged, known = (_NUMBERS.match(text or "") for text in (version, checked))
+    if logged is None or known is None:
         return False
-    return [*map(int, found[0].split("."))] > [*map(int, known[0].split("."))]
+    return [*map(int, logged[0].split("."))] > [*map(int, known[0].split("."))]
 
 
 def _has_invalid_number(source: Source, conversation: Conversation) -> bool:
@@ -221,8 +221,8 @@ def recognise(source: Source) -> dict[str, str]:
     several make it ambiguous; none leaves it unrecognised. A document that nobody claims as a whole
     is looked at as the list of records inside it (`Source.unwrap`).
     """
-    found = _all_claims(source)
-    return found or (_all_claims(source) if source.unwrap() else {})
+    claims = _all_claims(source)
+    return claims or (_all_claims(source) if source.unwrap() else {})
 
 
 def _all_claims(source: Source) -> dict[str, str]:

@@ -45,11 +45,11 @@ class Home:
             lambda match: glob.escape(env.get(match[1], "")) or match[2], self.pattern
         ).replace(APPDATA, glob.escape(_appdata(env)), 1)
         pattern = re.sub(r"^~(?=/|$)", lambda _: glob.escape(_expanded("~")), pattern)
-        found = map(Path, sorted(glob.glob(pattern)))
+        paths = map(Path, sorted(glob.glob(pattern)))
         if self.listed is None:
-            yield from found
+            yield from paths
         else:
-            listed = {place for match in found for place in self.listed(match)}
+            listed = {place for match in paths for place in self.listed(match)}
             yield from sorted(place for place in listed if place.exists())
 
 

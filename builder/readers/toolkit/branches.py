@@ -163,11 +163,11 @@ def in_order(messages: Mapping[str, tuple[Message, ...]]) -> dict[str, ChatNode]
     """
     nodes: dict[str, ChatNode] = {}
     last: str | None = None
-    for name, found in messages.items():
-        is_version = last is not None and _is_text(found) and _is_text(nodes[last].messages)
+    for name, own in messages.items():
+        is_version = last is not None and _is_text(own) and _is_text(nodes[last].messages)
         parent = nodes[last].parent if is_version and last is not None else last
-        nodes[name] = ChatNode(parent, found)
-        last = name if found else last
+        nodes[name] = ChatNode(parent, own)
+        last = name if own else last
     return nodes
 
 

@@ -100,7 +100,7 @@ def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
     messages = tuple(messages)
     ids = Counter(call.id for message in messages for call in calls(message))
     before = ""
-    found = []
+    keyed = []
     for message, digest in zip(messages, digests(messages), strict=True):
         parts: list[Part] = []
         thought = len(thoughts(message))
@@ -111,6 +111,6 @@ def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
                 parts.append(replace(part, key=unique or place))
             else:
                 parts.append(part)
-        found.append(replace(message, parts=tuple(parts)) if calls(message) else message)
+        keyed.append(replace(message, parts=tuple(parts)) if calls(message) else message)
         before = digest.hex()
-    return tuple(found)
+    return tuple(keyed)

@@ -144,12 +144,12 @@ def chat_message(message: dict[str, Json]) -> Message:
     role = as_str(message.get("role"))
     if role == "assistant":
         model = name_or_none(message.get("model"))
-        found = Message(role, assistant_parts(message), model=model)
+        read = Message(role, assistant_parts(message), model=model)
     elif role in ("tool", "function"):
-        found = Message("tool", (tool_result(message),))
+        read = Message("tool", (tool_result(message),))
     else:
-        found = Message(role[:40], content(message.get("content")))
-    return noted([found], message)[0]
+        read = Message(role[:40], content(message.get("content")))
+    return noted([read], message)[0]
 
 
 def tool_result(message: dict[str, Json]) -> ToolResult:

@@ -81,9 +81,9 @@ class Marks:
             known = _Digested(session)
         else:
             self._last.remove(known)
-        found = known.extended(messages)
-        self._last.appendleft(found)
-        return [*found.marks]
+        digested = known.extended(messages)
+        self._last.appendleft(digested)
+        return [*digested.marks]
 
 
 class _Digested:
@@ -103,15 +103,15 @@ class _Digested:
 
     def extended(self, messages: Iterable[Message]) -> _Digested:
         """Returns the digests of messages of which these are a prefix."""
-        found = _Digested(self.session)
-        found.messages = tuple(messages)
-        found.marks = [*self.marks]
-        found._running = self._running.copy()
-        for message in found.messages[len(self.messages) :]:
+        digested = _Digested(self.session)
+        digested.messages = tuple(messages)
+        digested.marks = [*self.marks]
+        digested._running = self._running.copy()
+        for message in digested.messages[len(self.messages) :]:
             text = repr((message.role, *_comparable(message)))
-            found._running.update(text.encode("utf-8", "surrogatepass"))
-            found.marks.append(found._running.digest())
-        return found
+            digested._running.update(text.encode("utf-8", "surrogatepass"))
+            digested.marks.append(digested._running.digest())
+        return digested
 
 
 def _is_alike(one: Message, other: Message) -> bool:
@@ -248,16 +248,16 @@ def without_billing(messages: Iterable[Message]) -> tuple[Message, ...]:
     Anthropic's server removes it from the beginning of the system text. Source: ggml-org/llama.cpp
     pull request 20623, anthropics/claude-code issue 68900.
     """
-    found: list[Message] = []
+    kept: list[Message] = []
     for message in messages:
         texts = [part.text for part in message.parts if isinstance(part, Text)]
         if message.role == "system" and any(text.startswith(_BILLING) for text in texts):
             unbilled = map(_unbilled, message.parts)
             parts = tuple(part for part in unbilled if part is not None)
-            found += [replace(message, parts=parts)] if parts else []
+            kept += [replace(message, parts=parts)] if parts else []
         else:
-            found.append(message)
-    return tuple(found)
+            kept.append(message)
+    return tuple(kept)
 
 
 def _unbilled(part: Part) -> Part | None:

@@ -243,9 +243,9 @@ def _messages(
     numbers: Mapping[int, int],
 ) -> tuple[list[Message], Sequence[HistoryEntry]]:
     """Returns a stretch: answers before the position `begins`, and those in `past`, are repeats."""
-    found: list[Message] = []
+    sent: list[Message] = []
     if request is not None and request.system:
-        found.append(Message("system", (Text(request.system),)))
+        sent.append(Message("system", (Text(request.system),)))
     for at, entry in enumerate(entries):
         message = _with_places(entry, numbers[id(entry)])
         if _is_answer(entry):
@@ -253,8 +253,8 @@ def _messages(
                 message = replace(message, untrained=REPEAT)
             if message.context is None:
                 message = replace(message, context=_context(entry.request))
-        found.append(message)
-    return found, entries
+        sent.append(message)
+    return sent, entries
 
 
 def _context(request: RequestHead | None) -> Context:

@@ -67,7 +67,7 @@ class KnownKeys:
     def unknown_in(self, value: Json) -> list[str]:
         """Returns the unknown keys with text in a record, one for each object that has it."""
         known, free = self.known, self.free
-        found: list[str] = []
+        unknown_keys: list[str] = []
         pending: list[Json] = [value]
         while pending:
             item = pending.pop()
@@ -79,7 +79,7 @@ class KnownKeys:
             inner = item
             if not item.keys() <= known:
                 unknown = [key for key in item if self._is_unknown(key)]
-                found += (key for key in unknown if has_words(item[key]))
+                unknown_keys += (key for key in unknown if has_words(item[key]))
                 inner = {key: item[key] for key in item if key not in unknown}
             for key, one in inner.items():
                 if type(one) is str:
@@ -90,7 +90,7 @@ class KnownKeys:
                         pending.append(one)
                 elif type(one) is dict and (key not in free or not self.inside.isdisjoint(one)):
                     pending += [*one.values()] if key in self.maps else [one]
-        return found if found and not self._is_left_out(value) else []
+        return unknown_keys if unknown_keys and not self._is_left_out(value) else []
 
     def _is_unknown(self, key: str) -> bool:
         return key not in self.known and not key.startswith(self.beginnings)
@@ -224,7 +224,7 @@ def watch(source: Source, keys: KnownKeys | None, *, is_split: bool) -> KeyWatch
     """Has the records of a source and its members looked at; None if no keys are declared."""
     if keys is None:
         return None
-    found = KeyWatch(keys, is_split=is_split)
+    key_watch = KeyWatch(keys, is_split=is_split)
     for one in (source, *source.members):
-        one.watch = found
-    return found
+        one.watch = key_watch
+    return key_watch

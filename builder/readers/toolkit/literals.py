@@ -46,7 +46,7 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
         return [loads(text)]
     except JsonFault:
         pass  # several values, or Python's spelling
-    found: list[Json] = []
+    values: list[Json] = []
     literals = 0
     at = past_space(text, 0)
     while at < len(text):
@@ -55,23 +55,23 @@ def values(text: str, changes: Counter[str]) -> list[Json]:
             value = loads(text[at:end])  # JSON wins where both parse
         except JsonFault:
             literals += 1
-        found.append(value)
+        values.append(value)
         at = past_space(text, end)
         if text[at : at + 1] == ",":
             at = past_space(text, at + 1)
-    if not found:
+    if not values:
         raise JsonFault("bad_json", "no value")
     if literals:
         changes["python_literal"] += literals
-    return found
+    return values
 
 
 def value(text: str, changes: Counter[str]) -> Json:
     """Returns the only value of a text. Raises JsonFault; see `values`."""
-    found = values(text, changes)
-    if len(found) > 1:
-        raise JsonFault("bad_json", f"{len(found)} values in one text")
-    return found[0]
+    only = values(text, changes)
+    if len(only) > 1:
+        raise JsonFault("bad_json", f"{len(only)} values in one text")
+    return only[0]
 
 
 def column(cell: Json, changes: Counter[str]) -> Json:
@@ -109,33 +109,33 @@ def scan(text: str, at: int = 0, depth: int = 0) -> tuple[Json, int]:
 
 
 def _dict(text: str, at: int, depth: int) -> tuple[Json, int]:
-    found: dict[str, Json] = {}
+    members: dict[str, Json] = {}
     at = past_space(text, at)
     while text[at : at + 1] != "}":
         key, at = scan(text, at, depth)
         if not isinstance(key, str):
             raise JsonFault("bad_json", "a key that is not a string")
         at = _expect(text, at, ":")
-        found[key], at = scan(text, at, depth)
+        members[key], at = scan(text, at, depth)
         at = past_space(text, at)
         if text[at : at + 1] != "}":
             at = _expect(text, at, ",")
-    return found, at + 1
+    return members, at + 1
 
 
 def _items(text: str, at: int, close: str, depth: int) -> tuple[list[Json], int, bool]:
     """Returns the items, the position after them, and whether parentheses make them a tuple."""
-    found: list[Json] = []
+    items: list[Json] = []
     comma = False
     at = past_space(text, at)
     while text[at : at + 1] != close:
         item, at = scan(text, at, depth)
-        found.append(item)
+        items.append(item)
         at = past_space(text, at)
         if text[at : at + 1] != close:
             at = _expect(text, at, ",")
             comma = True
-    return found, at + 1, comma or not found
+    return items, at + 1, comma or not items
 
 
 def _number(match: re.Match[str]) -> Json:
@@ -179,5 +179,5 @@ def _expect(text: str, at: int, char: str) -> int:
 
 
 def _fault(text: str, at: int) -> JsonFault:
-    found = repr(text[at]) if at < len(text) else "the end"
-    return JsonFault("bad_json", f"unexpected {found} at character {at}")
+    actual = repr(text[at]) if at < len(text) else "the end"
+    return JsonFault("bad_json", f"unexpected {actual} at character {at}")

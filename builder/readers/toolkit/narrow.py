@@ -65,13 +65,13 @@ def name_of(value: dict[str, Json], *keys: str) -> str | None:
 
 def model_of(value: dict[str, Json], *keys: str) -> str | None:
     """Returns the name of a model, of the first of the fields; None if a router chose the model."""
-    found = name_of(value, *keys)
-    return None if (found or "").removeprefix("copilot/") in _ROUTERS else found
+    model = name_of(value, *keys)
+    return None if (model or "").removeprefix("copilot/") in _ROUTERS else model
 
 
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """Returns the first of the named fields that is present and not null, else None."""
-    return next((found for key in keys if (found := value.get(key)) is not None), None)
+    return next((field for key in keys if (field := value.get(key)) is not None), None)
 
 
 def _below(value: Json, path: tuple[str, ...]) -> Json:

@@ -32,12 +32,12 @@ def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json
     `known` has precedence, then the first place that has a value. Leaves out None, "" and empty
     lists and objects; returns None if nothing remains.
     """
-    found = dict(known)
+    outcome = dict(known)
     for key in OUTCOME_KEYS:
         for place in places:
-            if not has_content(found.get(key)) and key in place:
-                found[key] = place[key]
-    return {key: value for key, value in sorted(found.items()) if has_content(value)} or None
+            if not has_content(outcome.get(key)) and key in place:
+                outcome[key] = place[key]
+    return {key: value for key, value in sorted(outcome.items()) if has_content(value)} or None
 
 
 def outcome_beside(row: Json) -> dict[str, Json] | None:

@@ -18,7 +18,7 @@ def fields(data: object) -> ProtoMessage:
     """Returns the fields of a message. Raises ValueError for what is no message."""
     if not isinstance(data, bytes):
         raise ValueError("no bytes")
-    found: ProtoMessage = {}
+    fields_by_number: ProtoMessage = {}
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -38,8 +38,8 @@ def fields(data: object) -> ProtoMessage:
                 raise ValueError("ends inside a value")
         if not key >> 3:
             raise ValueError("a field without a number")
-        found.setdefault(key >> 3, []).append(value)
-    return found
+        fields_by_number.setdefault(key >> 3, []).append(value)
+    return fields_by_number
 
 
 def varints(data: object) -> list[int]:
@@ -48,12 +48,12 @@ def varints(data: object) -> list[int]:
         return [data]
     if not isinstance(data, bytes):
         raise ValueError("no bytes")
-    found = []
+    numbers = []
     at = 0
     while at < len(data):
         value, at = _varint(data, at)
-        found.append(value)
-    return found
+        numbers.append(value)
+    return numbers
 
 
 def last(message: ProtoMessage, number: int) -> int | bytes | None:

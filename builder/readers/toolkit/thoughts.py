@@ -44,10 +44,10 @@ def thought_in_text(text: str) -> tuple[str, str] | None:
         return None
     before, start, thought = head.partition(_OPEN)
     if start:
-        found = None if before.strip() else thought
+        inside = None if before.strip() else thought
     else:
-        found = head if _CLOSE not in rest and _OPEN not in rest and _ends(head, rest) else None
-    return None if found is None else (found.strip("\n"), rest.lstrip("\n"))
+        inside = head if _CLOSE not in rest and _OPEN not in rest and _ends(head, rest) else None
+    return None if inside is None else (inside.strip("\n"), rest.lstrip("\n"))
 
 
 def _ends(head: str, rest: str) -> bool:
@@ -131,4 +131,4 @@ def _text(value: Json) -> str:
         return ("\n\n" if texts else "").join(map(_text, value))
     if not isinstance(value, dict):
         return ""
-    return next((found for key in _TEXTS if (found := _text(value.get(key)))), "")
+    return next((text for key in _TEXTS if (text := _text(value.get(key)))), "")

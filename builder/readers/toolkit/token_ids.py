@@ -26,8 +26,8 @@ def ids_beside(*places: Json) -> TokenIds | None:
     objects = [as_dict(place) for place in places]
 
     def first(names: tuple[str, ...]) -> Json:
-        found = (place[name] for place in objects for name in names if place.get(name))
-        return next(found, None)
+        values = (place[name] for place in objects for name in names if place.get(name))
+        return next(values, None)
 
     return recorded_ids(first(_ANSWERS), first(_PROMPTS))
 

@@ -172,7 +172,7 @@ def unknown_in(item: Json, known: Collection[str] = MESSAGE_KEYS) -> tuple[str, 
 
 def _unknown_inside(message: Mapping[str, Json]) -> tuple[str, ...]:
     """Returns the unknown keys of the parts and calls of a message, as `content.NAME`."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for name in _LISTS:
         items = message.get(name)
         for part in items if isinstance(items, list) else ():
@@ -180,8 +180,8 @@ def _unknown_inside(message: Mapping[str, Json]) -> tuple[str, ...]:
             for value in (part, function):
                 if isinstance(value, dict) and not value.keys() <= PART_KEYS:
                     keys = unknown_names(value, PART_KEYS)
-                    found.update((f"{name}.{key}", None) for key in keys)
-    return tuple(found)
+                    names.update((f"{name}.{key}", None) for key in keys)
+    return tuple(names)
 
 
 def unknown_names(value: Mapping[str, Json], known: Collection[str]) -> tuple[str, ...]:

@@ -69,18 +69,18 @@ def read_parts(content: Json) -> list[Part]:
 
     Joins texts next to texts with citations: the API splits one text where its sources change.
     """
-    found: list[Part | list[str]] = []  # texts as lists of pieces
+    parts: list[Part | list[str]] = []  # texts as lists of pieces
     cited = False
     for block in blocks(content):
         part = read_part(block)
         cites = bool(block.get("citations"))
-        last = found[-1] if found else None
+        last = parts[-1] if parts else None
         if isinstance(part, Text) and isinstance(last, list) and (cited or cites):
             last.append(part.text)
         elif part is not None:
-            found.append([part.text] if isinstance(part, Text) else part)
+            parts.append([part.text] if isinstance(part, Text) else part)
         cited = cites
-    return [Text("".join(part)) if isinstance(part, list) else part for part in found]
+    return [Text("".join(part)) if isinstance(part, list) else part for part in parts]
 
 
 def read_part(block: Block) -> Part | None:

@@ -29,11 +29,11 @@ def history(body: dict[str, Json]) -> History:
     A last message of the assistant is the beginning of the answer: a paused turn, or text of the
     client (prefill). It is not an answer itself.
     """
-    found = read_body(body)
-    if found.messages and found.messages[-1].role == "assistant":
-        begun = replace(found.messages[-1], untrained="prefilled")
-        return replace(found, messages=(*found.messages[:-1], begun))
-    return found
+    read = read_body(body)
+    if read.messages and read.messages[-1].role == "assistant":
+        begun = replace(read.messages[-1], untrained="prefilled")
+        return replace(read, messages=(*read.messages[:-1], begun))
+    return read
 
 
 def read_body(body: dict[str, Json]) -> History:

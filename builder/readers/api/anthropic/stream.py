@@ -41,10 +41,10 @@ def whole_message(events: Iterable[Json]) -> dict[str, Json]:
         message["stop_reason"] = None
     ended = bool(message.get("stop_reason"))
     whole = message.get("stop_reason") in ("end_turn", "tool_use", "stop_sequence")
-    found: list[Json] = [
+    content: list[Json] = [
         open_blocks[at].logged(ended=ended, whole=whole) for at in sorted(open_blocks)
     ]
-    return {**message, "content": found or as_list(message.get("content"))}
+    return {**message, "content": content or as_list(message.get("content"))}
 
 
 class _Block:

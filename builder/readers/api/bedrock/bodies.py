@@ -64,10 +64,10 @@ def history(body: dict[str, Json]) -> History:
         messages.append(Message("system", parts))
     blocks: list[dict[str, Json]] = []
     for message in as_dicts(body.get("messages")):
-        found = _blocks(message.get("content"))
-        blocks += found
+        content_blocks = _blocks(message.get("content"))
+        blocks += content_blocks
         thoughts = thoughts_of_keys(message) if message.get("role") == "assistant" else []
-        messages += noted(_messages(as_str(message.get("role")), found, thoughts), message)
+        messages += noted(_messages(as_str(message.get("role")), content_blocks, thoughts), message)
     problems: tuple[Problem, ...] = ()
     if any(not _CHANGES_TOOLS.isdisjoint(block) for block in blocks):
         detail = "tools are added or removed in the conversation"
@@ -165,15 +165,15 @@ def _call(use: dict[str, Json]) -> Part:
 def _result(result: dict[str, Json]) -> Part:
     if result.get("type") not in (None, "tool_result"):
         return Unparsed(dumps(result), "server_tool")
-    found: list[Content] = []
+    content: list[Content] = []
     for block in map(_set, _blocks(result.get("content"))):
         part = _part(block)
         if isinstance(part, Content):
-            found.append(part)
+            content.append(part)
         elif block and "text" not in block and "cachePoint" not in block:
-            found.append(Data(block.get("json", block)))
+            content.append(Data(block.get("json", block)))
     return ToolResult(
-        tuple(found),
+        tuple(content),
         call_id=name_or_none(result.get("toolUseId")),
         is_error=result.get("status") == "error",
     )

@@ -75,7 +75,7 @@ def _events(data: bytes) -> Iterator[Json]:
 
 def _headers(data: bytes) -> dict[str, str]:
     """Returns the headers whose values are strings."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     at = 0
     while at < len(data):
         name = data[at + 1 : at + 1 + data[at]].decode("utf-8", "replace")
@@ -85,13 +85,13 @@ def _headers(data: bytes) -> dict[str, str]:
         if kind in (6, _STRING):
             size = _number(data[at : at + 2])
             if kind == _STRING:
-                found[name] = data[at + 2 : at + 2 + size].decode("utf-8", "replace")
+                headers[name] = data[at + 2 : at + 2 + size].decode("utf-8", "replace")
             at += 2 + size
         elif kind in _SIZES:
             at += _SIZES[kind]
         else:
             break
-    return found
+    return headers
 
 
 def _event(names: dict[str, str], payload: Json) -> Json:

@@ -16,8 +16,8 @@ def api_reader(name: str, is_row: Callable[[Json], bool], summary: str) -> Reade
 
     def recognise(source: Source) -> str | None:
         """Claims sources whose first exchange or row of a known API belongs to this API."""
-        found, reason = first_api(source)
-        return reason if found == name else None
+        api, reason = first_api(source)
+        return reason if api == name else None
 
     def read(source: Source) -> Iterator[Event]:
         """Yields the source's conversations and the events of its other records."""

@@ -81,8 +81,8 @@ def _unwrapped(body: Json) -> Json | bytes:
         return body
     if body and body.keys() <= _WRAPPER_KEYS and ("mimeType" in body or "size" in body):
         return None if body.get("size") else ""  # a HAR file without this body
-    found = _wrapped(body)
-    return body if found is None else found
+    inner = _wrapped(body)
+    return body if inner is None else inner
 
 
 def _packed_pieces(pieces: list[str]) -> bytes | None:
@@ -172,19 +172,19 @@ def events(text: str) -> tuple[Json, ...]:
     show whether the answer is complete. A recorder may have dropped the blank lines between events.
     Source: the server-sent events section of the HTML standard.
     """
-    found: list[Json] = []
+    values: list[Json] = []
     data: list[str] = []
     fields = _FIELD.match(text.lstrip()) is not None
     for line in (*_LINE_END.split(text), ""):
         name, colon, value = line.partition(":")
         if not fields:
-            found += _values([line])
+            values += _values([line])
         elif name == "data" and colon:
             data.append(value.removeprefix(" "))
         elif not line and data:
-            found += _values(data)
+            values += _values(data)
             data = []
-    return tuple(found)
+    return tuple(values)
 
 
 def _values(lines: list[str]) -> list[Json]:

@@ -237,8 +237,8 @@ def read_captures(source: Source, own: str) -> Iterator[Event]:
             yield item
             continue
         if (form := _form(item.value)) is not None:
-            found = with_outcome(_read_row(form, item), item.value)
-            yield from count_columns(found, as_dict(item.value), _COLUMNS)
+            row_events = with_outcome(_read_row(form, item), item.value)
+            yield from count_columns(row_events, as_dict(item.value), _COLUMNS)
             continue
         opened = open_exchange(item)
         if isinstance(opened, Exchange):

@@ -295,11 +295,11 @@ class RequestChain:
             given = self.responses[at][1] if at in self.responses else None
             if message.role == "assistant" and not thoughts(message):
                 ids = (call.id for call in calls(message) if call.id is not None)
-                found = thoughts(given.message) if given is not None else ()
-                found = found or next((remembered[one] for one in ids if one in remembered), ())
-                if found:
+                lost = thoughts(given.message) if given is not None else ()
+                lost = lost or next((remembered[one] for one in ids if one in remembered), ())
+                if lost:
                     changes["reasoning_restored"] += 1
-                    message = replace(message, parts=(*found, *message.parts))  # noqa: PLW2901 - completed
+                    message = replace(message, parts=(*lost, *message.parts))  # noqa: PLW2901 - completed
             if given is not None:
                 message = given.named(message)  # noqa: PLW2901 - completed
             code = message.untrained

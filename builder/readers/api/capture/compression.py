@@ -76,20 +76,20 @@ def _deflate(data: bytes) -> tuple[int, str]:
 def _with_zlib(data: bytes, bits: int, name: str) -> bytes:
     unpack = zlib.decompressobj(bits)
     try:
-        found = unpack.decompress(data, MAX_UNPACKED)
+        unpacked = unpack.decompress(data, MAX_UNPACKED)
     except zlib.error as error:
         raise JsonFault("bad_body", f"{name}: {error}") from None
-    return _whole(found, name, ended=unpack.eof, is_more=bool(unpack.unconsumed_tail))
+    return _whole(unpacked, name, ended=unpack.eof, is_more=bool(unpack.unconsumed_tail))
 
 
 def _with_zstd(data: bytes) -> bytes:
     unpack = zstd.ZstdDecompressor()
     try:
-        found = unpack.decompress(data, MAX_UNPACKED + 1)
+        unpacked = unpack.decompress(data, MAX_UNPACKED + 1)
     except zstd.ZstdError as error:
         raise JsonFault("bad_body", f"zstd: {error}") from None
-    is_more = len(found) > MAX_UNPACKED
-    return _whole(found, "zstd", ended=unpack.eof, is_more=is_more)
+    is_more = len(unpacked) > MAX_UNPACKED
+    return _whole(unpacked, "zstd", ended=unpack.eof, is_more=is_more)
 
 
 def _with_brotli(data: bytes) -> bytes:
@@ -100,16 +100,16 @@ def _with_brotli(data: bytes) -> bytes:
         raise JsonFault("bad_body", detail) from None
     unpack = brotli.Decompressor()
     try:
-        found = bytes(unpack.process(data, output_buffer_limit=MAX_UNPACKED))
+        unpacked = bytes(unpack.process(data, output_buffer_limit=MAX_UNPACKED))
     except brotli.error as error:
         raise JsonFault("bad_body", f"br: {error}") from None
     is_more = not unpack.is_finished() and not unpack.can_accept_more_data()
-    return _whole(found, "br", ended=unpack.is_finished(), is_more=is_more)
+    return _whole(unpacked, "br", ended=unpack.is_finished(), is_more=is_more)
 
 
-def _whole(found: bytes, name: str, *, ended: bool, is_more: bool) -> bytes:
+def _whole(unpacked: bytes, name: str, *, ended: bool, is_more: bool) -> bytes:
     if is_more:
         raise JsonFault("too_large", f"unpacks to more than {MAX_UNPACKED} bytes")
     if not ended:
         raise JsonFault("bad_body", f"{name}: the stream ends before its end marker")
-    return found
+    return unpacked

@@ -163,21 +163,21 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
 
 def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
     """Returns the exchange of a gateway's log record. Raises JsonFault for an undecodable body."""
-    found = gateway_record(value)
-    if found is None:
+    record = gateway_record(value)
+    if record is None:
         return None
-    sent = read_body(found.request).value
+    sent = read_body(record.request).value
     request = sent if isinstance(sent, dict) and sent else None
-    if request is not None and found.model is not None:
-        request = {**request, "model": found.model}
+    if request is not None and record.model is not None:
+        request = {**request, "model": record.model}
     return Exchange(
         where,
-        found.url,
-        found.status,
+        record.url,
+        record.status,
         request,
-        *_answer(found.response),
-        log=found.log,
-        api=found.api,
+        *_answer(record.response),
+        log=record.log,
+        api=record.api,
     )
 
 
@@ -280,8 +280,8 @@ def _event(item: Json) -> Json:
     data = as_dict(item).get("data")
     if isinstance(data, dict):
         return data
-    found = events(f"data: {data}\n\n") if isinstance(data, str) else ()
-    return found[0] if found else item
+    values = events(f"data: {data}\n\n") if isinstance(data, str) else ()
+    return values[0] if values else item
 
 
 def _batch_key(value: dict[str, Json]) -> str | None:

@@ -71,15 +71,18 @@ def records(source: Source) -> Iterator[Record | Problem | Ignored]:
 def _attached(source: Source, record: Record) -> Record:
     """Returns an entry of a HAR file with the bodies that Playwright keeps in files beside it."""
     value = as_dict(record.value)
-    found: dict[str, Json] = {}
+    attached: dict[str, Json] = {}
     for side, key in (("request", "postData"), ("response", "content")):
         body = as_dict(value, side, key)
         name = body.get("_file")
         if isinstance(name, str) and "text" not in body:
             text = {"text": _file_text(source, name), "encoding": "base64"}
             kept = {one: item for one, item in body.items() if one != "_file"}
-            found[side] = {**as_dict(value[side]), key: {**kept, **text} if text["text"] else kept}
-    return replace(record, value={**value, **found}) if found else record
+            attached[side] = {
+                **as_dict(value[side]),
+                key: {**kept, **text} if text["text"] else kept,
+            }
+    return replace(record, value={**value, **attached}) if attached else record
 
 
 def _file_text(source: Source, name: str) -> str:
@@ -147,5 +150,5 @@ def _stream_lines(source: Source) -> Iterator[Record | Problem | Ignored]:
             yield item
             continue
         number, line, _ = item
-        found = events(line.decode("utf-8", "replace"))
-        yield source.seen(f"line {number}", found[0]) if found else Ignored("stream_field")
+        values = events(line.decode("utf-8", "replace"))
+        yield source.seen(f"line {number}", values[0]) if values else Ignored("stream_field")

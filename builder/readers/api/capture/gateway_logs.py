@@ -58,10 +58,10 @@ def gateway_records(document: dict[str, Json]) -> list[Json] | None:
         {as_str(cell.get("field")): cell.get("value") for cell in as_dicts(row)}
         for row in as_list(document.get("results"))
     ]
-    for found in (document.get("events"), document.get("logEvents"), rows, document.get("data")):
-        first = as_dicts(as_list(found)[:5])
+    for records in (document.get("events"), document.get("logEvents"), rows, document.get("data")):
+        first = as_dicts(as_list(records)[:5])
         if any(_text_of(item) or litellm_records.fields(item) for item in first):
-            return as_list(found)
+            return as_list(records)
     return None
 
 
@@ -100,19 +100,19 @@ def _invocation(value: dict[str, Json]) -> GatewayRecord | None:
 
 
 def _litellm(value: dict[str, Json]) -> GatewayRecord | None:
-    found = litellm_records.fields(value)
-    if found is None:
+    fields = litellm_records.fields(value)
+    if fields is None:
         return None
-    kind = as_str(found.get("call_type"))
+    kind = as_str(fields.get("call_type"))
     # Other calls (embeddings, images) have a path and no bodies.
     known = litellm_records.is_chat(kind)
-    request = litellm_records.request(found) if known else None
+    request = litellm_records.request(fields) if known else None
     return GatewayRecord(
         log=litellm_records.LITELLM,
         request=request,
-        response=litellm_records.response(found) if known else None,
+        response=litellm_records.response(fields) if known else None,
         url="" if known else f"/{kind}",
-        status=500 if found.get("status") == "failure" else None,
-        api=litellm_records.api(found, request or {}),
-        model=name_or_none(found.get("model")),
+        status=500 if fields.get("status") == "failure" else None,
+        api=litellm_records.api(fields, request or {}),
+        model=name_or_none(fields.get("model")),
     )

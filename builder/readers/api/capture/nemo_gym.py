@@ -22,12 +22,12 @@ def with_thoughts(row: dict[str, Json]) -> dict[str, Json]:
     model = as_str(response.get("model")) or as_str(request.get("model"))
     if model.rpartition("/")[2].startswith(_SUMMARISED):
         return row
-    found = dict(row)
+    changed = dict(row)
     if isinstance(request.get("input"), list):
-        found[REQUEST] = {**request, "input": [*map(_item, as_list(request["input"]))]}
+        changed[REQUEST] = {**request, "input": [*map(_item, as_list(request["input"]))]}
     if isinstance(response.get("output"), list):
-        found["response"] = {**response, "output": [*map(_item, as_list(response["output"]))]}
-    return found
+        changed["response"] = {**response, "output": [*map(_item, as_list(response["output"]))]}
+    return changed
 
 
 def _item(value: Json) -> Json:

@@ -57,7 +57,7 @@ def read_list(source: Source, read: Callable[[list[Json]], History]) -> Iterator
     if not messages:
         return
     history, records = read(messages), len(messages)
-    found = row_conversation("file", "file", history, records=records, complete=False)
-    if isinstance(found, Conversation):
-        found = replace(found, problems=(*gaps, *found.problems))
-    yield found
+    conversation = row_conversation("file", "file", history, records=records, complete=False)
+    if isinstance(conversation, Conversation):
+        conversation = replace(conversation, problems=(*gaps, *conversation.problems))
+    yield conversation

@@ -45,8 +45,8 @@ def is_generate_row(value: Json) -> bool:
     """
     if not isinstance(value, dict) or request_dialect(value) != GEMINI:
         return False
-    found = as_list(value.get("contents"))
-    return bool(found) and as_dict(found[-1]).get("role") == "model"
+    contents = as_list(value.get("contents"))
+    return bool(contents) and as_dict(contents[-1]).get("role") == "model"
 
 
 def history(body: dict[str, Json]) -> History:
@@ -58,9 +58,9 @@ def history(body: dict[str, Json]) -> History:
     messages: list[Message] = []
     system = _field(body, "systemInstruction", "system_instruction")
     if system is not None:
-        found = content_messages(_content(system), keys)
+        system_messages = content_messages(_content(system), keys)
         # Its role, if it has one, has no meaning (docs/formats/gemini-api.md "Request").
-        messages += [replace(message, role="system") for message in found]
+        messages += [replace(message, role="system") for message in system_messages]
     for item in contents(body):
         messages += map(_joined, content_messages(item, keys))
     problems: tuple[Problem, ...] = ()
@@ -88,8 +88,8 @@ def _content(value: Json) -> Json:
 def _field(body: dict[str, Json], *names: str) -> Json:
     """Returns the first of the fields that is set, in the body or its `config`."""
     places = (body, as_dict(body.get("config")))
-    found = (place[name] for place in places for name in names if place.get(name) is not None)
-    return next(found, None)
+    values = (place[name] for place in places for name in names if place.get(name) is not None)
+    return next(values, None)
 
 
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
@@ -133,8 +133,8 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
         return ()
     first = as_dict((exchange.events or (exchange.response,))[0])
     if is_interaction(first):
-        found = interactions.answers(exchange)
-        return [replace(answer, message=_joined(answer.message)) for answer in found]
+        answered = interactions.answers(exchange)
+        return [replace(answer, message=_joined(answer.message)) for answer in answered]
     chunks = exchange.events if exchange.events is not None else (exchange.response or {},)
     body = whole_response(chunks)
     named = _MODEL.search(path_of(exchange.url))
@@ -143,10 +143,10 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
 
 
 def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
-    found = content_messages({"role": "model", "parts": candidate.get("parts")}, CallKeys(""))
+    messages = content_messages({"role": "model", "parts": candidate.get("parts")}, CallKeys(""))
     kept = tuple(
         unknown_part("functionResponse") if isinstance(part, ToolResult) else part
-        for message in found
+        for message in messages
         for part in message.parts
     )
     if candidate.get("grounded"):

@@ -70,17 +70,17 @@ def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
 
     Media after a tool result belong to the result.
     """
-    found: list[Part] = []
+    read: list[Part] = []
     for item in parts:
         part = _part(wire_part(item), keys)
-        last = found[-1] if found else None
+        last = read[-1] if read else None
         if isinstance(part, str):
-            found.append(unknown_part(part))
+            read.append(unknown_part(part))
         elif isinstance(part, Media) and isinstance(last, ToolResult):
-            found[-1] = replace(last, content=(*last.content, part))
+            read[-1] = replace(last, content=(*last.content, part))
         elif part is not None:
-            found.append(part)
-    return found
+            read.append(part)
+    return read
 
 
 def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:

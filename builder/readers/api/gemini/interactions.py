@@ -181,7 +181,7 @@ def _step(output: dict[str, Json]) -> dict[str, Json]:
 
 def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
     """Returns the interaction assembled from events; its status is None if they are incomplete."""
-    found: dict[int, _Open] = {}
+    steps: dict[int, _Open] = {}
     whole: dict[str, Json] = {}
     broken = False
     for item in events:
@@ -193,11 +193,11 @@ def whole_interaction(events: Iterable[Json]) -> dict[str, Json]:
             whole |= as_dict(event.get("interaction"))
         place = as_int(event.get("index"))
         if kind.endswith(".start") and not kind.startswith("interaction."):
-            found[place] = _Open(_step(as_dict(event.get("step") or event.get("content"))))
+            steps[place] = _Open(_step(as_dict(event.get("step") or event.get("content"))))
         elif kind.endswith(".delta"):
-            found.setdefault(place, _Open({})).add(as_dict(event.get("delta")))
+            steps.setdefault(place, _Open({})).add(as_dict(event.get("delta")))
     if not as_list(whole.get("steps")) and not as_list(whole.get("outputs")):
-        whole["steps"] = [found[place].whole() for place in sorted(found)]
+        whole["steps"] = [steps[place].whole() for place in sorted(steps)]
     return {**whole, "status": None if broken else whole.get("status")}
 
 

@@ -39,8 +39,8 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_record(value: Json) -> bool:
-    found = gateway_record(value) if isinstance(value, dict) else None
-    return found is not None and found.log == NAME
+    record = gateway_record(value) if isinstance(value, dict) else None
+    return record is not None and record.log == NAME
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -72,8 +72,8 @@ def _history(api: Api, body: dict[str, Json]) -> History:
 
 def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     """Parses the answers by the form of the response, which is OpenAI's for most APIs."""
-    found = replace(exchange, request=None, log=None, api=None, url="").dialect
-    name = found if found in APIS else exchange.api
+    dialect = replace(exchange, request=None, log=None, api=None, url="").dialect
+    name = dialect if dialect in APIS else exchange.api
     answers = APIS[name].answers(exchange) if name in APIS else ()
     if not is_cut(_bodies(exchange)):
         return answers

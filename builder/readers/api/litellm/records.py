@@ -58,10 +58,10 @@ def fields(value: dict[str, Json]) -> dict[str, Json] | None:
     if isinstance(value.get("kwargs"), dict):
         value = {**as_dict(value["kwargs"]), "response": value.get("response_obj")}
     inner = value.get("standard_logging_object")
-    found = inner if isinstance(inner, dict) and inner else value
-    if not isinstance(found.get("call_type"), str) or _SIGNS.isdisjoint(found):
+    payload = inner if isinstance(inner, dict) and inner else value
+    if not isinstance(payload.get("call_type"), str) or _SIGNS.isdisjoint(payload):
         return None
-    return found
+    return payload
 
 
 def is_chat(kind: str) -> bool:
@@ -69,31 +69,31 @@ def is_chat(kind: str) -> bool:
     return kind in _CALL_TYPES or kind in _PASSED
 
 
-def api(found: dict[str, Json], request: dict[str, Json]) -> str | None:
+def api(payload: dict[str, Json], request: dict[str, Json]) -> str | None:
     """Returns the API of a record's request; None if only its body shows it.
 
     A row of a chat completion contains the body as the client sent it, perhaps in Anthropic's form.
     The model's name is ignored, since it may be of any provider.
     """
-    named = _CALL_TYPES.get(as_str(found.get("call_type")))
-    if named == OPENAI_CHAT and not json_in_text(found.get("messages")):
+    named = _CALL_TYPES.get(as_str(payload.get("call_type")))
+    if named == OPENAI_CHAT and not json_in_text(payload.get("messages")):
         body = {key: value for key, value in request.items() if key != "model"}
         return ANTHROPIC if request_dialect(body) == ANTHROPIC else named
     return named
 
 
-def request(found: dict[str, Json]) -> dict[str, Json]:
+def request(payload: dict[str, Json]) -> dict[str, Json]:
     """Returns the request that the proxy received, with the record's own messages and settings.
 
     Returns {} without messages. In a row `messages` is {} if only the proxy's request has them.
     """
-    kind = as_str(found.get("call_type"))
-    sent = as_dict(json_in_text(found.get("proxy_server_request")))
+    kind = as_str(payload.get("call_type"))
+    sent = as_dict(json_in_text(payload.get("proxy_server_request")))
     if not sent:  # older rows keep it as text in their metadata
-        metadata = as_dict(json_in_text(found.get("metadata")))
+        metadata = as_dict(json_in_text(payload.get("metadata")))
         sent = as_dict(json_in_text(metadata.get("proxy_server_request")))
     body = dict(as_dict(json_in_text(sent.get("body"))) or sent)
-    messages = json_in_text(found.get("messages"))
+    messages = json_in_text(payload.get("messages"))
     if kind in _PASSED and (passed := _passed_body(messages)):
         return passed
     key = _MESSAGE_KEYS.get(_CALL_TYPES.get(kind, ""), "messages")
@@ -106,7 +106,7 @@ def request(found: dict[str, Json]) -> dict[str, Json]:
     elif messages and isinstance(messages, str) and key != "messages":
         body[key] = messages
     for settings in ("optional_params", "model_parameters"):
-        given = as_dict(json_in_text(found.get(settings)))
+        given = as_dict(json_in_text(payload.get(settings)))
         for name in _PARAMETERS:  # in the form of the chosen provider
             if body.get(name) is None and given.get(name) is not None:
                 body[name] = given[name]
@@ -119,13 +119,13 @@ def _passed_body(messages: Json) -> dict[str, Json]:
     return as_dict(json_in_text(only.get("content")))
 
 
-def response(found: dict[str, Json]) -> Json:
+def response(payload: dict[str, Json]) -> Json:
     """Returns the answer in OpenAI's form, or in the provider's own form or as text."""
-    value = json_in_text(found.get("response"))
+    value = json_in_text(payload.get("response"))
     if isinstance(value, dict) and set(value) == {"response"}:  # passed through
         value = json_in_text(value["response"])
     for name in _STREAMED:
-        value = value or found.get(name)
+        value = value or payload.get(name)
     return value or None
 
 

@@ -75,8 +75,10 @@ def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
     if not any(isinstance(value, list) for value in lists):
         info = as_dict(json_in_text(body.get("info")))
-        found = (json_in_text(place) for place in (body.get("tool_defs"), info.get("oai_tools")))
-        return next((tuple(value) for value in found if isinstance(value, list)), None)
+        definitions = (
+            json_in_text(place) for place in (body.get("tool_defs"), info.get("oai_tools"))
+        )
+        return next((tuple(value) for value in definitions if isinstance(value, list)), None)
     return tuple(tool for value in lists for tool in as_list(value))
 
 
@@ -187,26 +189,26 @@ def _calls(item: dict[str, Json]) -> list[Json]:
 
     Snowflake fills the unused kind, and the unused `function_call`, with empty strings.
     """
-    found: list[Json] = []
+    wrapped: list[Json] = []
     for entry in as_list(json_in_text(item.get("tool_calls"))):
         call = dict(as_dict(json_in_text(entry)))
         if not call:
-            found.append(entry)
+            wrapped.append(entry)
             continue
         if name_or_none(as_dict(call.get("function")).get("name")):
             call.pop("custom", None)
         elif name_or_none(call.get("name")) and "custom" not in call:
             call["function"] = {"name": call["name"], "arguments": call.get("arguments")}
-        found.append(call)
-    return found
+        wrapped.append(call)
+    return wrapped
 
 
 def _result(item: dict[str, Json]) -> ToolResult:
     value = item.get("content")
     result = tool_result({**item, "content": None})
     untyped = any(isinstance(part, dict) and "type" not in part for part in as_list(value))
-    found = (Data(value),) if untyped else content(value)
-    return replace(result, content=found)
+    parts = (Data(value),) if untyped else content(value)
+    return replace(result, content=parts)
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def _unpacked(row: dict[str, Json]) -> dict[str, Json]:
     Chat logs (LMSYS, WildChat) have messages of role and content in `conversation`, runs of
     OpenHands (SWE-rebench) in `trajectory`.
     """
-    found = {key: json_in_text(row[key]) for key in _LISTS if isinstance(row.get(key), str)}
-    if changed := {key: value for key, value in found.items() if isinstance(value, list)}:
+    unpacked = {key: json_in_text(row[key]) for key in _LISTS if isinstance(row.get(key), str)}
+    if changed := {key: value for key, value in unpacked.items() if isinstance(value, list)}:
         row = {**row, **changed}
     key = next((key for key in _CHATS if key in row), None)
     if "messages" not in row and key is not None:
@@ -122,8 +122,8 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
 
     The other output, and an answer labelled as worse, is rejected (`dispreferred`).
     """
-    for found in _outputs(where, _unpacked(row)):
-        yield dispreferred(found, records=found.records) if is_worse(row) else found
+    for output in _outputs(where, _unpacked(row)):
+        yield dispreferred(output, records=output.records) if is_worse(row) else output
 
 
 def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Problem]:
@@ -155,8 +155,8 @@ def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Proble
     yield _conversation(where, where, body, as_list(row.get("preferred_output")))
     other = as_list(row.get("non_preferred_output"))
     if other:
-        found = _conversation(f"{where} not preferred", where, body, other)
-        yield dispreferred(found, records=0)
+        worse = _conversation(f"{where} not preferred", where, body, other)
+        yield dispreferred(worse, records=0)
 
 
 def _repeated(prompt: list[Json], output: list[Json]) -> int:
@@ -178,13 +178,13 @@ def _context(message: dict[str, Json]) -> Json:
     return {**message, "weight": 0} if message.get("role") == "assistant" else message
 
 
-def dispreferred(found: Conversation | Problem, *, records: int) -> Conversation | Problem:
+def dispreferred(output: Conversation | Problem, *, records: int) -> Conversation | Problem:
     """Returns a conversation as one that its author marks as the worse one."""
-    if isinstance(found, Problem):
-        return replace(found, records=records)
+    if isinstance(output, Problem):
+        return replace(output, records=records)
     detail = "the output that was not preferred"
-    problem = Problem("dispreferred", found.record, detail, records=0)
-    return replace(found, records=records, problems=(*found.problems, problem))
+    problem = Problem("dispreferred", output.record, detail, records=0)
+    return replace(output, records=records, problems=(*output.problems, problem))
 
 
 def _conversation(

@@ -64,9 +64,9 @@ def _tools(body: dict[str, Json], later: list[Json]) -> tuple[Json, ...] | None:
     """Returns the definitions of a request, and those given to the model later."""
     if not isinstance(body.get("tools"), list) and not later:
         return None
-    found = list(definitions(body.get("tools")))
-    names = [as_dict(tool).get("name") for tool in found]
-    return (*found, *(tool for tool in later if as_dict(tool).get("name") not in names))
+    tools = list(definitions(body.get("tools")))
+    names = [as_dict(tool).get("name") for tool in tools]
+    return (*tools, *(tool for tool in later if as_dict(tool).get("name") not in names))
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
@@ -117,8 +117,8 @@ class _Kept(Generic[Value]):
         self._weight = 0
 
     def get(self, name: str) -> Value | None:
-        found = self._values.get(name)
-        return found[0] if found is not None else None
+        stored = self._values.get(name)
+        return stored[0] if stored is not None else None
 
     def put(self, name: str, value: Value, weight: int) -> None:
         self._weight += weight - self._values.pop(name, (value, 0))[1]
@@ -177,13 +177,13 @@ class Links:
             request["instructions"] = response["instructions"]
             request.setdefault("tools", response.get("tools"))
         output = _whole(as_list(response.get("output")))
-        found = replace(exchange, request=request)
+        completed = replace(exchange, request=request)
         if turns := _server_turns(output):
             sent_alone = dict(request)
             request["input"] = [*as_list(request["input"]), *output[:turns]]
             rest: dict[str, Json] = {**response, "output": output[turns:]}
-            found = replace(found, response=rest, events=None, sent=sent_alone)
-        answered = answers(found)
+            completed = replace(completed, response=rest, events=None, sent=sent_alone)
+        answered = answers(completed)
         if answered:
             added = [*own, *output]
             self._remember(added)
@@ -192,7 +192,7 @@ class Links:
                 self._steps.put(name, step, _weight(added))
         if response_id and not any(answer.usable for answer in answered):
             self._waiting.put(response_id, sent, _weight(sent))
-        return found
+        return completed
 
     def _begin(self, exchange: Exchange, response: dict[str, Json]) -> None:
         """Remembers a new conversation, perhaps with its first items."""

@@ -222,10 +222,10 @@ def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
 
 def _call_id(item: Item) -> str | None:
     """Returns the id that a call and its output share; for local shell calls the item's id."""
-    found = name_or_none(item.get("call_id"))
-    if found is None and item_type(item).startswith("local_shell_call"):
+    call_id = name_or_none(item.get("call_id"))
+    if call_id is None and item_type(item).startswith("local_shell_call"):
         return name_or_none(item.get("id"))
-    return found
+    return call_id
 
 
 def _server(kind: str) -> Unparsed:

@@ -86,9 +86,9 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
         has_objects = any(isinstance(decoded(item), dict) for item in value)
         return _from_list(value, notes) if has_objects else _from_json(raw, value)
     for read in (_from_response, _from_choices, _from_generations, _from_message):
-        found = read(value, notes)
-        if found is not None:
-            return found
+        outcome = read(value, notes)
+        if outcome is not None:
+            return outcome
     return _from_wrapper(raw, value, notes, depth)
 
 
@@ -209,8 +209,8 @@ def _from_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
                 message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
                 if not message and isinstance(choice.get("text"), str):
                     message = {"content": choice["text"]}
-                found = _from_message({**message, "role": "assistant"}, notes) if message else None
-                answers += _with_fault(found, _fault(choice))
+                answer = _from_message({**message, "role": "assistant"}, notes) if message else None
+                answers += _with_fault(answer, _fault(choice))
             return Outcome(tuple(answers), id=name_of(value, "id"))
     return None
 
@@ -230,11 +230,11 @@ def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | Non
     answers: list[ApiAnswer] = []
     for generation in map(as_dict, first if isinstance(first, list) else batches):
         if isinstance(generation.get("message"), dict):
-            found = _from_message(as_dict(generation["message"]), notes)
+            answer = _from_message(as_dict(generation["message"]), notes)
         else:
             text = as_str(generation.get("text"))
-            found = _answer([Text(text)] if text else [])
-        answers += _with_fault(found, _fault(as_dict(generation.get("generation_info"))))
+            answer = _answer([Text(text)] if text else [])
+        answers += _with_fault(answer, _fault(as_dict(generation.get("generation_info"))))
     return Outcome(tuple(answers))
 
 
@@ -268,8 +268,8 @@ def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
 
 def _message_in(value: dict[str, Json], key: str) -> dict[str, Json] | None:
     inner = as_dict(value.get(key))
-    found = "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
-    return inner if found else None
+    is_inner = "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
+    return inner if is_inner else None
 
 
 def calls_by_columns(calls: Json, names: Json) -> list[Part]:

@@ -61,20 +61,20 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     items = value if isinstance(value, list) else [value]
     if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
         items = items[0]
-    found: list[Message] = []
+    messages: list[Message] = []
     for item in items:
         for message in _read(decoded(item), notes):
-            last = found[-1] if found else None
+            last = messages[-1] if messages else None
             if last is not None and message.turn is not None and message.turn == last.turn:
-                found[-1] = replace(last, parts=(*last.parts, *message.parts))
+                messages[-1] = replace(last, parts=(*last.parts, *message.parts))
             else:
-                found.append(_as_result(message, found, notes))
-    if len(found) == 1 and _is_flat(found[0]):
+                messages.append(_as_result(message, messages, notes))
+    if len(messages) == 1 and _is_flat(messages[0]):
         notes.unreadable.append("flattened")
         return []
     return [
         message if message.turn is None else replace(message, turn=None)
-        for message in found
+        for message in messages
         if message.parts
     ]
 

@@ -111,13 +111,13 @@ def _content_of(item: Json) -> Json:
 
 def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns the tool definitions of a body; None if it has no such field."""
-    found: list[Json] = []
+    tools: list[Json] = []
     known = False
     for key in _TOOLS:
         if body.get(key) is not None:
             known = True
-            found += definitions(body[key])
-    return tuple(found) if known else None
+            tools += definitions(body[key])
+    return tuple(tools) if known else None
 
 
 def definitions(value: Json) -> list[Json]:

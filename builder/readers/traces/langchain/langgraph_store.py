@@ -127,11 +127,11 @@ class CheckpointReader:
         if not self.writes or (thread is not None and not self.has_writes_of_threads):
             return 0
         if thread is not None:
-            found = self.connection.execute(_OWN_WRITES, thread)
+            writes = self.connection.execute(_OWN_WRITES, thread)
         else:
             query = _OTHER_WRITES if self.has_writes_of_threads else "SELECT count(*) FROM writes"
-            found = self.connection.execute(query)
-        (count,) = found.fetchone()
+            writes = self.connection.execute(query)
+        (count,) = writes.fetchone()
         return int(count)
 
     def _thread(self, rows: list[_Checkpoint]) -> Iterator[Event]:
@@ -193,11 +193,11 @@ class CheckpointReader:
         If a state has only a version of the channel, the messages that the previous step wrote into
         it are added to those of the previous state, `before`.
         """
-        found = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
+        stored = self.connection.execute(_STATE, (*row.thread, row.id)).fetchone()
         self.source.count_records()
-        if found is None:  # a corrupt index
+        if stored is None:  # a corrupt index
             return Problem("unreadable", row.where, "the row of the checkpoint was not found")
-        kind, blob = found
+        kind, blob = stored
         state = _unpacked(kind, blob, row.where)
         if isinstance(state, Problem):
             return state
@@ -227,16 +227,16 @@ class CheckpointReader:
         if not self.has_writes_of_threads:
             return []
         key = (*row.thread, step)
-        found: list[Fields] = []
+        messages: list[Fields] = []
         rows = self.connection.execute(self.written, key).fetchall()
         for kind, value in rows:
             written = _unpacked(kind, value, f"{row.where} writes")
             if isinstance(written, Problem):
                 return written
             items = written if isinstance(written, list) else [written]
-            found += [as_fields(item) for item in items]
+            messages += [as_fields(item) for item in items]
         self.replayed[key] = len(rows)
-        return found
+        return messages
 
 
 def _unpacked(kind: object, blob: object, where: str) -> Json | Problem:

@@ -43,12 +43,12 @@ def messages_in(value: Json, depth: int = 0) -> list[Json] | None:
     if not isinstance(value, dict) or depth > _MAX_CONTAINERS or is_message(value):
         return None
     for key in _LISTS:
-        if key in value and (found := messages_in(value[key], _MAX_CONTAINERS)) is not None:
-            return found
+        if key in value and (messages := messages_in(value[key], _MAX_CONTAINERS)) is not None:
+            return messages
     for key in _CONTAINERS:
         inner = value.get(key)
-        if isinstance(inner, dict) and (found := messages_in(inner, depth + 1)) is not None:
-            return found
+        if isinstance(inner, dict) and (messages := messages_in(inner, depth + 1)) is not None:
+            return messages
     return None
 
 

@@ -109,16 +109,16 @@ def joined_chunks(items: list[Json]) -> list[dict[str, Json]]:
 
     Chunks of one message are consecutive and have the same id (or none).
     """
-    found: list[dict[str, Json]] = []
+    joined: list[dict[str, Json]] = []
     for item in items:
         fields = as_fields(item)
-        last = found[-1] if found else {}
+        last = joined[-1] if joined else {}
         chunk = as_str(fields.get("type")).endswith("Chunk")
         if chunk and last.get("type") == fields.get("type") and last.get("id") == fields.get("id"):
-            found[-1] = _merged(last, fields)
+            joined[-1] = _merged(last, fields)
         else:
-            found.append(fields)
-    return found
+            joined.append(fields)
+    return joined
 
 
 def _merged(one: dict[str, Json], other: dict[str, Json]) -> dict[str, Json]:
@@ -145,16 +145,16 @@ def _merged_content(one: Json, other: Json) -> Json:
     """Joins texts, and blocks of the same index and type."""
     if isinstance(one, str) and isinstance(other, str):
         return one + other
-    found = _listed(one)
+    parts = _listed(one)
     for item in _listed(other):
-        last, block = as_dict(found[-1]) if found else {}, as_dict(item)
+        last, block = as_dict(parts[-1]) if parts else {}, as_dict(item)
         same = "index" in block and all(last.get(key) == block.get(key) for key in _SAME)
         key = next((key for key in _PIECES if isinstance(block.get(key), str)), None)
         if same and key is not None:
-            found[-1] = {**last, key: as_str(last.get(key)) + as_str(block[key])}
+            parts[-1] = {**last, key: as_str(last.get(key)) + as_str(block[key])}
         else:
-            found.append(item)
-    return found
+            parts.append(item)
+    return parts
 
 
 def _listed(content: Json) -> list[Json]:
@@ -168,8 +168,8 @@ def lc_message(fields: dict[str, Json]) -> Message | None:
     if kind == "remove":
         return None
     extra = unknown_names(as_dict(fields.get("additional_kwargs")), _KEYS)
-    found = noted([_message(fields, kind)], fields, _KEYS)[0]
-    return replace(found, unknown=(*found.unknown, *extra)) if extra else found
+    message = noted([_message(fields, kind)], fields, _KEYS)[0]
+    return replace(message, unknown=(*message.unknown, *extra)) if extra else message
 
 
 def _message(fields: dict[str, Json], kind: str) -> Message:
@@ -225,15 +225,15 @@ def _without_call_chunks(content: Json) -> Json:
 
 def _chunked(fields: dict[str, Json]) -> list[ToolCall]:
     """Returns the calls of a streamed message, joined from their pieces by index."""
-    found: dict[str, ToolCall] = {}
+    calls: dict[str, ToolCall] = {}
     key = ""
     for item in as_list(fields.get("tool_call_chunks")):
         piece = as_dict(item)
         index = piece.get("index")
         if index is not None or piece.get("id"):  # otherwise it continues the previous call
             key = repr(index if index is not None else piece.get("id"))
-        before = found.get(key, ToolCall("", ""))
+        before = calls.get(key, ToolCall("", ""))
         name = before.name + as_str(piece.get("name"))
         arguments = as_str(before.arguments) + as_str(piece.get("args"))
-        found[key] = ToolCall(name, arguments, before.id or name_of(piece, "id"))
-    return [call for call in found.values() if call.name]
+        calls[key] = ToolCall(name, arguments, before.id or name_of(piece, "id"))
+    return [call for call in calls.values() if call.name]

@@ -100,11 +100,11 @@ class _Reader:
         return kind, int.from_bytes(self.take(width), "big")
 
     def _map(self, size: int, depth: int) -> Json:
-        found: dict[str, Json] = {}
+        items: dict[str, Json] = {}
         for _ in range(size):
             key = self.value(depth + 1)
-            found[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
-        return found
+            items[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
+        return items
 
     def _extension(self, size: int, depth: int) -> Json:
         """Returns an object: its arguments and the name of its class, or its only argument.

@@ -37,10 +37,10 @@ _OTHERS = frozenset({"user", "assistant", "tool_result"})
 
 def recognise(source: Source) -> str | None:
     """Claims LangChain messages, single or in lists, states or databases."""
-    found = tables(source)
-    if found.get("checkpoints", frozenset()) >= COLUMNS:
+    columns = tables(source)
+    if columns.get("checkpoints", frozenset()) >= COLUMNS:
         return "table checkpoints of LangGraph"
-    if found.get("message_store", frozenset()) >= _HISTORY_COLUMNS:
+    if columns.get("message_store", frozenset()) >= _HISTORY_COLUMNS:
         return "table message_store of a LangChain chat history"
     kinds = {as_str(value.get("type")) for value in source.peek.objects}
     for value in source.peek.records[:_PEEKED]:
@@ -64,17 +64,17 @@ def item_sizes(source: Source) -> Sequence[int]:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source, and the outcome of its other records."""
-    found = tables(source)
+    columns = tables(source)
     if source.peek.kind == "sqlite":
-        yield from guarded(source, _database(source, found))
+        yield from guarded(source, _database(source, columns))
         return
     yield from collected(source.records(), _Collector(), (dict, list, str))
 
 
-def _database(source: Source, found: dict[str, frozenset[str]]) -> Iterator[Event]:
+def _database(source: Source, columns: dict[str, frozenset[str]]) -> Iterator[Event]:
     with open_sqlite(source) as connection:
-        if "checkpoints" in found:
-            yield from CheckpointReader(source, connection, found).read()
+        if "checkpoints" in columns:
+            yield from CheckpointReader(source, connection, columns).read()
         else:
             yield from _histories(source, connection)
 
@@ -126,8 +126,8 @@ class _Collector:
             row = value if isinstance(value, dict) else {}
             name = unique_name((name_of(row, *_NAMES) or record.where)[:200], self.names)
             yield from conversations(listed, name, record.where, 1, tools=tools_of(row))
-        elif isinstance(value, dict) and (found := _of_session(value)) is not None:
-            self._collect(f"session {found[0][:200]}", record.where, found[1])
+        elif isinstance(value, dict) and (session := _of_session(value)) is not None:
+            self._collect(f"session {session[0][:200]}", record.where, session[1])
         elif isinstance(value, dict):
             yield Problem("unknown_shape", record.where, "an object without LangChain messages")
         else:

@@ -180,16 +180,16 @@ class _Collector(TraceBuffer):
         if not isinstance(event, Conversation) or not event.messages:
             return event
         runs = list(self.runs.get(self.origins.get(event.record.rpartition(" to ")[2], ""), ()))
-        found: list[ToolResult] = []
+        completed: list[ToolResult] = []
         for call in calls(event.messages[-1]):
             run = next((run for run in runs if run.fits(call) and run.result.content), None)
             if run is not None:
                 runs.remove(run)
-                found.append(replace(run.result, call_id=call.id))
-        if not found:
+                completed.append(replace(run.result, call_id=call.id))
+        if not completed:
             return event
-        changes = {**event.changes, "results_from_tool_spans": len(found)}
-        messages = (*event.messages, Message("tool", tuple(found)))
+        changes = {**event.changes, "results_from_tool_spans": len(completed)}
+        messages = (*event.messages, Message("tool", tuple(completed)))
         return replace(event, messages=messages, changes=changes)
 
 

@@ -65,7 +65,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
     """Yields the conversations of a session: one, or one for each of its branches."""
     table = _quoted(session_table(source) or "")
     query = f"SELECT id, message_data FROM {table}"  # noqa: S608 - a quoted name
-    found: dict[Json, _Row] = {}
+    rows_by_id: dict[Json, _Row] = {}
     lost: list[Problem] = []
     hidden = 0
     for row in rows(connection, f"{query} WHERE session_id = ? ORDER BY id", session):
@@ -75,7 +75,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         if isinstance(item, dict) and _ENCRYPTED in item:
             hidden += 1
         elif isinstance(item, dict):
-            found[row.get("id")] = where, item
+            rows_by_id[row.get("id")] = where, item
         else:
             detail = "an item that is not an object"
             lost.append(item if isinstance(item, Problem) else Problem("not_object", where, detail))
@@ -84,13 +84,13 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         detail = "items that the application encrypted"
         lost.append(Problem("encrypted_context", f"session {session[:200]}", detail, hidden))
         yield lost[-1]
-    branches = _branches(source, connection, session, found)
+    branches = _branches(source, connection, session, rows_by_id)
     counted: set[Json] = set()
     targets: set[str] = set()
     names: Counter[str] = Counter()
     for name, ids in branches:
-        items = [found[one] for one in ids if one in found]
-        new = {one for one in ids if one in found} - counted
+        items = [rows_by_id[one] for one in ids if one in rows_by_id]
+        new = {one for one in ids if one in rows_by_id} - counted
         counted |= new
         messages = tuple(mark_repeats(_messages(items), targets))
         if not messages:
@@ -106,17 +106,17 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
             records=len(new),
             problems=missing_records(lost),
         )
-    if left := len(found) - len(counted):
+    if left := len(rows_by_id) - len(counted):
         yield Ignored("not_in_conversation", left)
 
 
 def _branches(
-    source: Source, connection: sqlite3.Connection, session: str, found: dict[Json, _Row]
+    source: Source, connection: sqlite3.Connection, session: str, rows_by_id: dict[Json, _Row]
 ) -> list[tuple[str, list[Json]]]:
     """Returns (name, ids of items in order) of each branch, the latest first."""
     table = next((name for name, has in tables(source).items() if has >= _BRANCHES), None)
     if table is None:
-        return [("", list(found))]
+        return [("", list(rows_by_id))]
     query = (
         f"SELECT branch_id, message_id FROM {_quoted(table)} WHERE session_id = ?"  # noqa: S608
         " ORDER BY branch_id, sequence_number"
@@ -124,10 +124,12 @@ def _branches(
     branches: dict[str, list[Json]] = {}
     for row in rows(connection, query, session):
         branches.setdefault(str(row.get("branch_id")), []).append(row.get("message_id"))
-    order = {one: at for at, one in enumerate(found)}
+    order = {one: at for at, one in enumerate(rows_by_id)}
     latest = sorted(branches, key=lambda name: -max(order.get(one, -1) for one in branches[name]))
     several = len(branches) > 1
-    return [(name if several else "", branches[name]) for name in latest] or [("", list(found))]
+    return [(name if several else "", branches[name]) for name in latest] or [
+        ("", list(rows_by_id))
+    ]
 
 
 def _messages(items: Sequence[_Row]) -> Iterator[Message]:

@@ -65,8 +65,8 @@ def _messages(fields: dict[str, Json], role: str) -> list[Message]:
     if role == "assistant":
         parts = _assistant(fields, parts)
     results, rest = chat_messages.results_apart(parts)
-    found = [Message("tool", results)] if results else []
-    return [*found, Message(role, rest)] if rest or not results else found
+    messages = [Message("tool", results)] if results else []
+    return [*messages, Message(role, rest)] if rest or not results else messages
 
 
 def _result_message(fields: dict[str, Json], content: Json) -> Message:
@@ -163,8 +163,8 @@ def result_content(value: Json) -> tuple[Content, ...]:
         return (Text(value),)
     items = [as_dict(item) for item in as_list(value)]
     if items and all("type" in item or set(item) == {"text"} for item in items):
-        found = [part for item in items for part in _part(item)]
-        kept = tuple(part for part in found if isinstance(part, Content))
-        if len(kept) == len(found):
+        content = [part for item in items for part in _part(item)]
+        kept = tuple(part for part in content if isinstance(part, Content))
+        if len(kept) == len(content):
             return kept
     return (Data(value),)

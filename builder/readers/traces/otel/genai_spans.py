@@ -195,10 +195,10 @@ def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | 
     """Returns the messages of first-generation events, one in each; None if there are none."""
     sent: list[Message] = []
     outputs: list[tuple[int, Json]] = []
-    found = silent = False
+    has_messages = silent = False
     for name, body in events:
         role = _ROLES_OF_EVENTS.get(name)
-        found = found or role is not None or name == _CHOICE
+        has_messages = has_messages or role is not None or name == _CHOICE
         silent = silent or (role is not None and not _has_content(body))
         if role is not None:
             own = name_or_none(body.get("role"))
@@ -209,7 +209,7 @@ def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | 
     outputs.sort(key=lambda item: item[0])
     several = len({index for index, _ in outputs}) > 1
     parts = Logged(sent, [item for _, item in outputs], several, silent=silent)
-    return parts if found else None
+    return parts if has_messages else None
 
 
 def _has_content(body: dict[str, Json]) -> bool:

@@ -62,9 +62,9 @@ def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
     if isinstance(own, list):
         return tuple(definitions(own))
     for fields in (attrs, as_dict(decoded(attrs.get("invocation_params")))):
-        found = tools_of({"tools": decoded(fields.get("tools"))})
-        if found is not None:
-            return found
+        tools = tools_of({"tools": decoded(fields.get("tools"))})
+        if tools is not None:
+            return tools
     return None
 
 
@@ -136,7 +136,7 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
     Expectations are labels. Source: mlflow entities/assessment.py; rows of datasets contain the
     same objects.
     """
-    found: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
+    assessments: dict[str, dict[str, Json]] = {key: {} for key in _ASSESSED}
     for item in as_dicts(decoded(info.get("assessments"))):
         name = as_str(item.get("assessment_name")) or as_str(item.get("name"))
         values: dict[str, Json] = {
@@ -147,8 +147,8 @@ def _outcome(info: dict[str, Json]) -> dict[str, Json] | None:
         }
         for key, value in values.items():
             if name and value is not None:
-                found[key].setdefault(name, value)
-    return logged_outcome(**found)
+                assessments[key].setdefault(name, value)
+    return logged_outcome(**assessments)
 
 
 def _model(attrs: dict[str, Json]) -> str | None:

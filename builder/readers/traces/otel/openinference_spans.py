@@ -54,19 +54,19 @@ def _one(attrs: dict[str, Json], path: str) -> Json:
 
 
 def _entries(attrs: dict[str, Json], path: str) -> list[Json]:
-    found = branch(attrs, path, _LEAVES)
-    if isinstance(found, str):  # a column of a table
-        found = branch({path: decoded(found)}, path, _LEAVES)
-    return listed(found)
+    tree = branch(attrs, path, _LEAVES)
+    if isinstance(tree, str):  # a column of a table
+        tree = branch({path: decoded(tree)}, path, _LEAVES)
+    return listed(tree)
 
 
 def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
-    found: list[Json] = []
+    tools: list[Json] = []
     for entry in _entries(attrs, "llm.tools"):
         tool = as_dict(entry, "tool") or as_dict(entry)
-        found.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
-    if found:
-        return tuple(found)
+        tools.append(decoded(tool["json_schema"]) if "json_schema" in tool else tool)
+    if tools:
+        return tuple(tools)
     return tools_of(as_dict(decoded(_one(attrs, "llm.invocation_parameters"))))
 
 

@@ -156,10 +156,10 @@ def _answer(
 
 
 def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span) -> list[Problem]:
-    found = []
+    problems = []
     if span.dropped:
         detail = f"{span.dropped} attributes were dropped by a limit"
-        found.append(Problem("truncated", span.where, detail, records=0))
+        problems.append(Problem("truncated", span.where, detail, records=0))
     texts = [
         part.text
         for message in (*sent, *(answer.message for answer in answers))
@@ -167,5 +167,5 @@ def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span)
         if isinstance(part, Text | Reasoning)
     ]
     if any(mark in text for text in texts for mark in _REDACTED):
-        found.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
-    return found
+        problems.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
+    return problems

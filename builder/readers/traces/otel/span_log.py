@@ -92,8 +92,8 @@ def span_reader(
 def reading_of(span: Span) -> SpanReading | None:
     """Reads a span by the most reliable of its conventions that has content."""
     read = (_READERS[name](span) for name in span.dialects)
-    found = [reading for reading in read if reading is not None]
-    return next((one for one in found if one.history is not None), next(iter(found), None))
+    readings = [reading for reading in read if reading is not None]
+    return next((one for one in readings if one.history is not None), next(iter(readings), None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,14 +101,14 @@ class ToolRuns:
         """Returns the known results of the calls in a conversation's last message."""
         made = (call for message in messages for call in calls(message))
         self._called.update(_key(trace, call.id) for call in made if call.id)
-        found: dict[_CallKey, ToolResult] = {}
+        results: dict[_CallKey, ToolResult] = {}
         for call in calls(messages[-1]):
             key = _key(trace, call.id or "")
             result = self._results.get(key)
             if result is not None and result.name in (None, call.name):
-                found[key] = result
-        self._used.update(found)
-        return tuple(found.values())
+                results[key] = result
+        self._used.update(results)
+        return tuple(results.values())
 
     def events(self, traces: Container[str]) -> Iterator[Event]:
         """Yields an event for each run, once all requests are known; `traces` are their traces.

@@ -79,16 +79,16 @@ def dotted(name: str, value: Json) -> dict[str, Json]:
 
     Objects below the third level stay values.
     """
-    found: dict[str, Json] = {name: value}
+    tree: dict[str, Json] = {name: value}
     for _ in range(3):
         below: dict[str, Json] = {}
-        for start, item in found.items():
+        for start, item in tree.items():
             if isinstance(item, dict):
                 below.update((f"{start}.{key}", inner) for key, inner in item.items())
             else:
                 below[start] = item
-        found = below
-    return found
+        tree = below
+    return tree
 
 
 # -- names that are paths ------------------------------------------------------------------------
@@ -141,10 +141,10 @@ def _insert(
 
 def _child(node: dict[str, _Node], step: str) -> dict[str, _Node]:
     """Returns the object at a segment; replaces a value whose name is a prefix of other names."""
-    found = node.get(step)
-    if not isinstance(found, dict):
-        found = node[step] = {}
-    return found
+    child = node.get(step)
+    if not isinstance(child, dict):
+        child = node[step] = {}
+    return child
 
 
 def _to_json(node: _Node) -> Json:
@@ -156,13 +156,13 @@ def _to_json(node: _Node) -> Json:
 
 
 def _in_order(items: dict[int, Json]) -> list[Json]:
-    found: list[Json] = []
+    ordered: list[Json] = []
     due = 0
     for number in sorted(items):
-        found += [None] if number > due else []
-        found.append(items[number])
+        ordered += [None] if number > due else []
+        ordered.append(items[number])
         due = number + 1
-    return found
+    return ordered
 
 
 def listed(value: Json) -> list[Json]:

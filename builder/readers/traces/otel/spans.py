@@ -110,8 +110,8 @@ def first_dialect(source: Source) -> str | None:
     order = [name for name, _ in _PREFIXES]
     items = islice(_peeked(source), PEEK_SPANS)
     read = (_read_item(value, log) for _, value, log in items)
-    found = {name for _, inner, events, _ in read for name in _dialects(inner, events)[:1]}
-    return min(found, key=order.index, default=None)
+    dialects = {name for _, inner, events, _ in read for name in _dialects(inner, events)[:1]}
+    return min(dialects, key=order.index, default=None)
 
 
 def _peeked(source: Source) -> Iterator[_Item]:
@@ -149,10 +149,10 @@ def open_spans(source: Source) -> Iterator[Span | Problem | Ignored]:
         elif not isinstance(item.value, dict):
             yield not_object(item, "a record that is ")
         else:
-            found = [_span(item.where, *one) for one in _items(item.value)]
-            source.count_records(max(len(found) - 1, 0))
-            yield from found
-            if not found:
+            spans = [_span(item.where, *one) for one in _items(item.value)]
+            source.count_records(max(len(spans) - 1, 0))
+            yield from spans
+            if not spans:
                 yield Ignored("no_spans")
 
 
@@ -286,7 +286,7 @@ def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> 
     name, inner, events, log = _read_item(value, log)
     where = place if number is None else f"{place} [{number}]"
     keys = ("context", "spanContext", "_spanContext")
-    context = next((found for key in keys if (found := as_dict(value.get(key)))), {})
+    context = next((nested for key in keys if (nested := as_dict(value.get(key)))), {})
     own = first_of(value, "spanId", "span_id", "context.span_id", "spanID", "SpanId")
     own = identifier(own or first_of(context, "span_id", "spanId") or (not log and value.get("id")))
     trace = first_of(value, "traceId", "trace_id", "context.trace_id", "traceID", "TraceId")

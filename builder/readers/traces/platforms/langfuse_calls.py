@@ -111,13 +111,13 @@ def _flat_messages(attributes: dict[str, Json]) -> list[dict[str, Json] | None]:
     Instrumentations that log a Python repr as input (Agno) also log these attributes. A number that
     is left out is None: an answer with calls only, which such an instrumentation does not log.
     """
-    found: list[dict[str, Json] | None] = []
+    messages: list[dict[str, Json] | None] = []
     for entry in listed(branch(attributes, "llm.input_messages", _LEAVES)):
         message = as_dict(entry, "message")
         entries = map(as_dict, listed(message.get("tool_calls")))
         made = [call for item in entries if (call := as_dict(item.get("tool_call")))]
-        found.append({**message, "tool_calls": list(made)} if message else None)
-    return found
+        messages.append({**message, "tool_calls": list(made)} if message else None)
+    return messages
 
 
 def _tools(
@@ -148,7 +148,7 @@ def _tools(
         [attributes[key] for key in numbered],
         first_of(row, "toolDefinitions", "tool_definitions"),
     ):
-        if found := definitions(offer):
-            return tuple(found)
+        if tools := definitions(offer):
+            return tuple(tools)
     none = request.tools if request.tools is not None else outcome.tools
     return tools_of(parameters) or none

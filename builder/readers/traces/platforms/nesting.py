@@ -33,13 +33,13 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
             for around in _around(step, by_id):
                 inner.setdefault(around.id or "", []).append(step)
     # By the place of a step.
-    found = {step.where: step.code if step.call is None else step.call for step in steps}
+    resolved = {step.where: step.code if step.call is None else step.call for step in steps}
     for step in reversed(steps):  # inner steps before the steps around them
         within = [one for one in inner.get(step.id or "", ()) if one.id not in inner]
         if within:
-            _choose(step, within, found)
+            _choose(step, within, resolved)
     for step in steps:
-        yield step, found[step.where]
+        yield step, resolved[step.where]
 
 
 def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
@@ -54,31 +54,31 @@ def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
         around = by_id.get(around.parent or "")
 
 
-def _choose(step: Step, within: Sequence[Step], found: dict[str, ModelCall | str]) -> None:
-    """Chooses between a step and the innermost calls inside it, and updates `found`."""
-    outer = found[step.where]
+def _choose(step: Step, within: Sequence[Step], resolved: dict[str, ModelCall | str]) -> None:
+    """Chooses between a step and the innermost calls inside it, and updates `resolved`."""
+    outer = resolved[step.where]
     if not isinstance(outer, ModelCall) and step.output is None:
         return
-    calls_inside = ((one.where, found[one.where]) for one in within)
+    calls_inside = ((one.where, resolved[one.where]) for one in within)
     inside = [(where, call) for where, call in calls_inside if isinstance(call, ModelCall)]
     if not isinstance(outer, ModelCall):
         if len(inside) == 1 and not inside[0][1].outcome.answers:
             where, call = inside[0]
-            found[where] = replace(call, outcome=_logged_around(step) or call.outcome)
+            resolved[where] = replace(call, outcome=_logged_around(step) or call.outcome)
         return
     logged = [(where, call) for where, call in inside if call.messages or call.outcome.answers]
     if not logged:
-        found.update((where, "inner_step") for where, _ in inside)
+        resolved.update((where, "inner_step") for where, _ in inside)
     elif len(logged) == 1:
         where, call = logged[0]
-        found[where] = _merged(outer, call)
-        found[step.where] = "wrapper"
+        resolved[where] = _merged(outer, call)
+        resolved[step.where] = "wrapper"
     elif _names(outer) <= {name for _, call in logged for name in _names(call)}:
-        found[step.where] = "wrapper"
+        resolved[step.where] = "wrapper"
     else:
         detail = "its calls are in none of the steps inside it"
         problem = Problem("partial_history", step.where, detail, records=0)
-        found[step.where] = replace(outer, problems=(*outer.problems, problem))
+        resolved[step.where] = replace(outer, problems=(*outer.problems, problem))
 
 
 def _merged(outer: ModelCall, inner: ModelCall) -> ModelCall:

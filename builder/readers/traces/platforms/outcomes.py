@@ -44,8 +44,8 @@ class TraceFacts:
 
     def outcome_with(self, error: str) -> Mapping[str, Json] | None:
         """Returns the outcome of a conversation in this trace; None if nothing was logged."""
-        found = {**self.outcome, "error": error} if error else self.outcome
-        return dict(sorted(found.items())) or None
+        outcome = {**self.outcome, "error": error} if error else self.outcome
+        return dict(sorted(outcome.items())) or None
 
     def _put(self, key: str, name: str, value: Json) -> None:
         if value is None or value == "":

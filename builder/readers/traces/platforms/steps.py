@@ -102,8 +102,8 @@ class Traces:
         before = self._known.get(("", call.previous)) if call.previous else None
         if before is None and new[0].role == "tool":
             results = [part for part in new[0].parts if isinstance(part, ToolResult)]
-            found = (self._known.get((trace_id, part.call_id or "")) for part in results)
-            before = next((history for history in found if history), None)
+            known = (self._known.get((trace_id, part.call_id or "")) for part in results)
+            before = next((history for history in known if history), None)
         if before is None:
             return call.messages
         return (*before, *(one for one in call.messages if one in new or one not in before))
@@ -189,15 +189,15 @@ def _before_bare_answers(resolved: Sequence[tuple[Step, ModelCall | str]]) -> se
     Some agent instrumentations log each block of an answer as a step, and the request only in the
     first, whose answer is then a turn without its calls.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     last: dict[str | None, str] = {}
     for step, call in resolved:
         if isinstance(call, str):
             continue
         if not call.messages and call.outcome.answers and step.parent in last:
-            found.add(last[step.parent])
+            names.add(last[step.parent])
         last[step.parent] = step.where
-    return found
+    return names
 
 
 def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:

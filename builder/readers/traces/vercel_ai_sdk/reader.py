@@ -99,9 +99,9 @@ def _by_time(items: list[Json]) -> list[Json]:
     for key in _TIMES:
         times = [as_dict(item).get(key) for item in items]
         for kind in (str, int):
-            found = [time for time in times if isinstance(time, kind)]
-            if len(found) == len(items):
-                order = sorted(range(len(items)), key=lambda number: (found[number], number))
+            comparable = [time for time in times if isinstance(time, kind)]
+            if len(comparable) == len(items):
+                order = sorted(range(len(items)), key=lambda number: (comparable[number], number))
                 return [items[number] for number in order]
     return items
 

@@ -128,13 +128,13 @@ def _messages(item: dict[str, Json], number: int, notes: PartNotes) -> list[Mess
         pieces = [part for one in parts for part in _content_of_part(as_dict(one), notes)]
         return [Message(role[:40], tuple(pieces))] if pieces else []
     name = as_str(item.get("id"))[:200] or str(number)
-    found: list[Message] = []
+    messages: list[Message] = []
     for count, step in enumerate(_steps(_last_states(parts))):
-        found += _step(step, f"{name} {count}", notes)
-    if found and not any(isinstance(part, Reasoning) for one in found for part in one.parts):
-        found[0] = replace(found[0], parts=(*thoughts_of_keys(item), *found[0].parts))
+        messages += _step(step, f"{name} {count}", notes)
+    if messages and not any(isinstance(part, Reasoning) for one in messages for part in one.parts):
+        messages[0] = replace(messages[0], parts=(*thoughts_of_keys(item), *messages[0].parts))
     model = _message_model(item)
-    return [replace(one, model=model) if one.role == "assistant" else one for one in found]
+    return [replace(one, model=model) if one.role == "assistant" else one for one in messages]
 
 
 def _old_parts(item: dict[str, Json]) -> list[Json]:
@@ -142,14 +142,14 @@ def _old_parts(item: dict[str, Json]) -> list[Json]:
     body = decoded(item.get("content")) if not isinstance(item.get("content"), str) else None
     if isinstance(body, list):
         return body
-    found: list[Json] = []
+    listed: list[Json] = []
     if thought := as_str(item.get("reasoning")):
-        found.append({"type": "reasoning", "text": thought})
+        listed.append({"type": "reasoning", "text": thought})
     old = as_list(item.get("toolInvocations"))
-    found += [{"type": "tool-invocation", "toolInvocation": one} for one in old]
+    listed += [{"type": "tool-invocation", "toolInvocation": one} for one in old]
     if text := as_str(item.get("content")):
-        found.append({"type": "text", "text": text})
-    return found
+        listed.append({"type": "text", "text": text})
+    return listed
 
 
 def _tool(part: dict[str, Json]) -> dict[str, Json] | None:
