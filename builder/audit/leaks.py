@@ -49,18 +49,21 @@ class Leaks:
     def __init__(self) -> None:
         self.secrets = FindingNotes()
         self.personal = FindingNotes()
+        self.meta_secrets = FindingNotes()
+        self.meta_personal = FindingNotes()
         self.replaced = FindingNotes()
 
     def add(self, row: AuditRow) -> None:
         """Examines a sample and its line of meta/."""
         named = list(row.texts())
         known = set[str]()
-        if row.without_secrets:
-            self._look_for_others(row, named)
-        else:
-            known = self._look(row, named)
-        self._look(row, [(f"meta.{key}", "", getattr(row.meta, key) or "") for key in _META])
-        self._look(row, [("meta.models", "", name or "") for name in row.meta.every_model[1:]])
+        if not row.without_secrets:
+            known = self._look(row, named, self.secrets)
+        self._look_for_others(row, named, self.personal)
+        meta = [(f"meta.{key}", "", getattr(row.meta, key) or "") for key in _META]
+        meta += [("meta.models", "", name or "") for name in row.meta.every_model[1:]]
+        self._look(row, meta, self.meta_secrets)
+        self._look_for_others(row, meta, self.meta_personal)
         for secret in () if row.without_secrets else scanned_secrets([text for *_, text in named]):
             if not any(secret in item or item in secret for item in known):
                 self.secrets.add("scanned_secret", row, "", f"{len(secret)} characters")
@@ -69,29 +72,34 @@ class Leaks:
         """Adds the findings of the samples that follow."""
         self.secrets.merge(later.secrets)
         self.personal.merge(later.personal)
+        self.meta_secrets.merge(later.meta_secrets)
+        self.meta_personal.merge(later.meta_personal)
         self.replaced.merge(later.replaced)
 
-    def _look(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> set[str]:
-        """Notes the findings in each (part, name, text); returns the secrets for comparison."""
+    def _look(
+        self, row: AuditRow, named: Sequence[tuple[str, str, str]], notes: FindingNotes
+    ) -> set[str]:
+        """Notes the secrets in each (part, name, text); returns them for comparison."""
         known: set[str] = set()
         searched = zip(named, secrets_in([text for _, _, text in named]), strict=True)
         for (part, name, text), secrets in searched:
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
-                self.secrets.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
+                notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if name and not secrets and named_secret(name, text):
                 known.add(text)
                 detail = f"{len(text)} characters under {name[:40]!r}"
-                self.secrets.add("secret", row, part, detail)
-        self._look_for_others(row, named)
+                notes.add("secret", row, part, detail)
         return known
 
-    def _look_for_others(self, row: AuditRow, named: Sequence[tuple[str, str, str]]) -> None:
+    def _look_for_others(
+        self, row: AuditRow, named: Sequence[tuple[str, str, str]], notes: FindingNotes
+    ) -> None:
         """Notes personal data and placeholders in each (part, name, text)."""
         searched = zip(named, personal_in([text for _, _, text in named]), strict=True)
         for (part, _, text), personal in searched:
             for hit in personal:
-                self.personal.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
+                notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))
             if MARK in text and (count := len(_PLACEHOLDER.findall(text))):
                 self.replaced.add("redacted", row, part, "", count)
 
@@ -104,14 +112,30 @@ class Leaks:
 
     def findings(self) -> Iterator[AuditFinding]:
         """Yields a finding for each kind."""
-        for code in self.secrets.codes():
+        for code in sorted({*self.secrets.codes(), *self.meta_secrets.codes()}):
             message = _SECRETS.get(code, f"keys of the form {code.replace('_', ' ')}")
-            yield self.secrets.finding("secrets", code, message)
+            yield _finding("secrets", code, message, self.secrets, self.meta_secrets)
         for code in self.replaced.codes():
             message = "placeholders in place of secrets"
             yield self.replaced.finding("secrets", code, message, GateAction.change)
-        for code in self.personal.codes():
-            yield self.personal.finding("personal_data", code, _PERSONAL[code])
+        for code in sorted({*self.personal.codes(), *self.meta_personal.codes()}):
+            message = _PERSONAL[code]
+            yield _finding("personal_data", code, message, self.personal, self.meta_personal)
+
+
+def _finding(
+    audit: str, code: str, message: str, notes: FindingNotes, in_meta: FindingNotes
+) -> AuditFinding:
+    """Returns the finding for a code.
+
+    Its count is that of the samples, with or without meta/: the message has that of meta/.
+    """
+    if code not in in_meta:
+        return notes.finding(audit, code, message)
+    found = in_meta.finding(audit, code, f"{message}, in meta/")
+    if code not in notes:
+        return found
+    return notes.finding(audit, code, f"{message}, and {found.count:,} more in meta/")
 
 
 def masked(text: str, start: int, end: int) -> str:

@@ -191,7 +191,7 @@ def _non_default(item: Json) -> Json:
     """Returns the values of an input that differ from the defaults."""
     if not isinstance(item, dict):
         return item
-    return {key: value for key, value in item.items() if value not in (None, "auto", 1.0)}
+    return {key: value for key, value in item.items() if value not in (None, "auto", 1.0, [])}
 
 
 def _proof(target: Target, config: Config, built: BuildResult) -> str:

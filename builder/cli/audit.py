@@ -12,7 +12,7 @@ from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES
 from builder.cli.output import Output
-from builder.cli.terminal import aligned, conversion_lines, escaped, print_json, warn
+from builder.cli.terminal import NO_SAMPLES, aligned, conversion_lines, escaped, print_json, warn
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
@@ -54,12 +54,12 @@ def run_audit(
     fired = [item.code for item in audited.findings if _fires(item, gates)]
     if output.as_json:
         print_json({"dataset": dataset, **audited.as_json(), "failed": fired})
-    elif not output.quiet:
+    elif not output.quiet and audited.rows:
         _print(dataset, audited)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
     if not audited.samples:
-        warn("the dataset contains no samples")
+        warn(NO_SAMPLES)
     return 1 if fired or not audited.samples else 0
 
 

@@ -9,21 +9,25 @@ from pathlib import Path
 
 from builder.api import report_dataset, view_dataset
 from builder.cli.output import Output
-from builder.cli.terminal import INTERRUPTED, print_json
+from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, print_json, warn
+from builder.dataset.rows import dataset_rows
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 
 
 def run_report(dataset: str, out: Path, *, tokenizer: str | None, output: Output) -> int:
-    """Writes the page and prints its path. Raises UsageError."""
+    """Writes the page and prints its path; returns 1 if there are no samples. Raises UsageError."""
     report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
+    is_empty = next(dataset_rows(dataset), None) is None
     size = out.stat().st_size
     if output.as_json:
         print_json({"report": str(out), "bytes": size})
     elif not output.quiet:
         print(f"{out}: {size:,} bytes, one self-contained file")
-    return 0
+    if is_empty:
+        warn(NO_SAMPLES)
+    return 1 if is_empty else 0
 
 
 def run_view(

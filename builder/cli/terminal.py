@@ -12,6 +12,9 @@ from builder.text import counted, escape_char
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
 
+NO_SAMPLES = "the dataset contains no samples"
+"""The message of commands that check a dataset; their exit code is then 1."""
+
 TRAINED = "\x1b[32m"
 RESET = "\x1b[0m"
 BOLD = "\x1b[1m"

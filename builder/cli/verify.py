@@ -8,7 +8,7 @@ from builder.api import verify_dataset
 from builder.api.datasets import tokenizer_of
 from builder.cli.masks import as_json, print_masks
 from builder.cli.output import Output
-from builder.cli.terminal import conversion_lines, escaped, print_json, warn
+from builder.cli.terminal import NO_SAMPLES, conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
@@ -169,7 +169,7 @@ def _result(
         codes = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
         warn(f"{_proven(result)}; findings: {codes}")
     if not summary.samples and not summary.codes:
-        warn("the dataset contains no samples")
+        warn(NO_SAMPLES)
     return result
 
 

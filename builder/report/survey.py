@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -71,11 +71,13 @@ class Survey:
 def survey(dataset: str) -> Survey:
     """Surveys a dataset. Raises UsageError if there is no such dataset."""
     surveyed = Survey()
+    counted: tuple[object, Mapping[str, int]] = (None, {})
     lengths: dict[str, dict[int, tuple[int, int]]] = {"": {}}
     first: dict[str, int] = {}
     most: dict[str, tuple[int, int]] = {}
     for number, (split, meta, length) in enumerate(_metas(dataset)):
         _add(surveyed, meta, split, length)
+        counted = _count_changes(surveyed, meta, counted)
         for group in ("", meta.format) if meta.format else ("",):
             if group in lengths or len(lengths) < _NAMES:
                 known = lengths.setdefault(group, {})
@@ -119,8 +121,6 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.recorded, meta.compared, 1)
     for mode, count in meta.parity.items():
         _count(surveyed.parity, mode, count)
-    for code, count in meta.changes.items():
-        _count(surveyed.changes, code, count)
     for code, count in meta.failed_turns.items():
         _count(surveyed.failed, code, count)
     if meta.tools_source in ("inferred", "mixed") and meta.format:
@@ -174,6 +174,23 @@ def _doubling_numbers(samples: int) -> Iterator[int]:
         number = 2 * number or 1
     if samples:
         yield samples - 1
+
+
+def _count_changes(
+    surveyed: Survey, meta: SampleMeta, counted: tuple[object, Mapping[str, int]]
+) -> tuple[object, Mapping[str, int]]:
+    """Counts the changes of a sample, except those that an earlier sample of its conversation has.
+
+    `counted` are the conversation of the sample before it and the changes counted for it; returns
+    these of the sample. The samples of a conversation repeat the changes of the whole.
+    """
+    key = (meta.source, meta.conversation) if meta.conversation else object()
+    before = counted[1] if counted[0] == key else {}
+    for code, count in meta.changes.items():
+        if count > before.get(code, 0):
+            _count(surveyed.changes, code, count - before.get(code, 0))
+    return key, {code: max(meta.changes.get(code, 0), before.get(code, 0))
+                 for code in {**before, **meta.changes}}  # fmt: skip
 
 
 def _extremes(meta: SampleMeta, length: int) -> Iterator[tuple[str, int]]:

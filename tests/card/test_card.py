@@ -139,7 +139,7 @@ def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     config = yaml.safe_load(content[1])
     assert config["name"] == "My agents"
     assert config["split"] == {"test": 0.3}
-    assert config["inputs"] == [{"path": "data", "tools": [], "system": [], "license": "MIT"}]
+    assert config["inputs"] == [{"path": "data", "license": "MIT"}]
     assert str(DATA.parent) not in text
     assert str(built.parent) not in text
 

@@ -96,3 +96,17 @@ def test_a_tokenizer_that_the_hub_does_not_have_is_one_line():
         "this is not the form of an id (NAME or OWNER/NAME)",
         "No space left on device",
     ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+@pytest.mark.parametrize(
+    "command", [("verify",), ("audit",), ("report", "-o", "report.html"), ("audit", "--quiet")]
+)
+def test_a_dataset_without_samples_is_one_line(command, text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").write_text(text)
+    name, *options = command
+    assert cli.main([name, "empty.jsonl", *options]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == "builder: the dataset contains no samples\n"
+    assert "nothing found" not in printed.out
