@@ -25,7 +25,8 @@ from builder.sample import Dialogue
 from builder.scrub.answers import find_answers
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal, personal_in, pseudonym
-from builder.scrub.texts import dialogue_strings, map_dialogue
+from builder.scrub.texts import dialogue_strings, map_dialogue, value_strings
+from builder.scrub.users import UserFinder, known_users
 from builder.secrets.escapes import outside_escapes
 from builder.secrets.hits import Hit, apart
 from builder.secrets.secrets import (
@@ -188,9 +189,19 @@ def _replaced(text: str, hits: Sequence[Hit], stand_in: StandIn) -> str:
 
 
 def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
-    """Returns {text: hits} for the texts of a dialogue with personal data."""
+    """Returns {text: hits} for the texts of a dialogue with personal data.
+
+    A name of a user that a path shows is found in all of them.
+    """
     texts = [text for _, text in dialogue_strings(dialogue)]
-    return {text: hits for text, hits in zip(texts, personal_in(texts), strict=True) if hits}
+    found = personal_in(texts)
+    if names := known_users(texts, found):
+        reserved = {text: None for tool in dialogue.tools for _, text in value_strings(tool)}
+        finder = UserFinder(names, reserved)
+        found = [
+            apart([*finder.hits(text), *hits]) for text, hits in zip(texts, found, strict=True)
+        ]
+    return {text: hits for text, hits in zip(texts, found, strict=True) if hits}
 
 
 def _data(hits_of: Mapping[str, Sequence[Hit]]) -> dict[str, str]:
