@@ -172,6 +172,25 @@ json.dump({"hooks": {name: entry for name in events}}, open(".claude/settings.js
 X
 """
 
+STOPPING_HOOKS = """
+mkdir -p .claude hooks
+cat > hooks/stop.py <<'X'
+import json, sys
+event = json.load(sys.stdin)
+answer = {"hookSpecificOutput": {
+    "hookEventName": "PostToolUse", "additionalContext": f"CONTEXT OF {event['tool_name']}"}}
+if event["tool_name"] == sys.argv[1]:
+    answer |= {"continue": False, "stopReason": "STOPPED BY A HOOK"}
+print(json.dumps(answer))
+X
+stop_after() { cat > .claude/settings.json <<X
+{"hooks": {"PostToolUse": [{"hooks": [
+  {"type": "command", "command": "python3 $PWD/hooks/stop.py $1"}]}]}}
+X
+}
+"""
+"""Defines `stop_after TOOL`: hooks after each call add context, the one of TOOL ends the turn."""
+
 NOTEBOOK = """
 cat > note.ipynb <<'X'
 {"cells": [{"cell_type": "code", "id": "c1", "source": ["print(1)"], "metadata": {},

@@ -7,6 +7,10 @@ from typing import Any
 from wire.steps import WORK, agent, bash, load, read, use
 
 RARE_TURNS: dict[str, list[dict[str, Any]]] = {
+    "stopped": [
+        {"text": "Two at once.", "calls": [read("app.py"), bash("cat data.txt")]},
+        {"text": "No hook has stopped this."},
+    ],
     "slow": [{"text": "A slow answer.", "delay": 20}],
     "paced": [
         {

@@ -21,6 +21,7 @@ from wire.claude_projects import (
     QUOTED,
     SKILL,
     SKILLS,
+    STOPPING_HOOKS,
     STYLE,
 )
 
@@ -181,6 +182,16 @@ _SCENARIOS = {
     ),
     "hooks-json": JSON_HOOKS + '$P "[[S:parallel]] Change hello."; '
     '$P --continue "[[S:agent]] Count the lines."',
+    **{
+        f"hooks-stop-{tool.lower()}{suffix}": STOPPING_HOOKS
+        + f'stop_after {tool}; $P "[[S:stopped]] Read two files."{option}; '
+        f'$P --continue "[[S:second]] And data.txt?"{option}'
+        for tool in ("Read", "Bash")
+        for suffix, option in (("", ""), ("-older-model", " --model claude-sonnet-4-6"))
+    },
+    "hooks-json-older-model": JSON_HOOKS
+    + '$P "[[S:parallel]] Change hello." --model claude-sonnet-4-6; '
+    '$P --continue "[[S:agent]] Count the lines." --model claude-sonnet-4-6',
     "hooks-compact": JSON_HOOKS + '$P "[[S:plain]] What does app.py do?"; '
     '$P --continue "/compact"; $P --continue "[[S:third]] Go on."',
     "skills": SKILLS + '$P "[[S:skills]] Shout and whisper."; $P --continue "/compact"; '

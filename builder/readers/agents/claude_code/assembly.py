@@ -9,7 +9,8 @@ Observed by running the program against a recording server (scripts/wire):
 - Attachments contain their text in `rendered` since 2.1.290. Those with `renderedRole: system`
   follow as one system message, without their `<system-reminder>` tags, joined by blank lines (the
   texts of one attachment by newlines). For models that accept no system message within a
-  conversation, they are user text with tags, inside the last result if they follow one.
+  conversation, they are user text with tags, inside the last result logged before them; once text
+  follows the results, as text after it.
 - If the calls of an answer were never answered, later requests contain only its text, or nothing of
   it. An answer interrupted before it called a tool stays, and so does a placeholder that the
   program writes instead of an answer ("No response requested.", seen in 2.1.290, not in 2.1.260).
@@ -29,7 +30,7 @@ from builder.readers.agents.claude_code.digests import SentMessage
 from builder.readers.agents.claude_code.injected_text import INTERRUPTED
 from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
 from builder.readers.agents.claude_code.replacements import clears_results
-from builder.readers.agents.claude_code.turns import SessionTurn, Turns
+from builder.readers.agents.claude_code.turns import LoggedResult, SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _JOINS_WITH_NEWLINE = (2, 1, 80)
@@ -176,13 +177,13 @@ class _Builder:
     def close(self, run: Sequence[SessionLine], *, last: bool = False) -> None:
         """Adds the lines between two answers as messages; `last`: no answer follows."""
         turn, self._open = self._open, None
-        results: list[Json] = []
+        answers: Sequence[LoggedResult] = ()
         if turn is not None:
-            results = [answer.block for answer in self._answers[turn.key]]
+            answers = self._answers[turn.key]
             stopped = _interrupted(run)
-            if not results and (stopped or (turn.calls and not last)):
+            if not answers and (stopped or (turn.calls and not last)):
                 self._leave_out(turn, "aborted" if stopped else "unanswered")
-        user: list[list[Json]] = [results] if results else []
+        user: list[list[Json]] = [[answer.block for answer in answers]] if answers else []
         system: list[str] = []
         segment: list[SessionLine] = []
         for line in run:
@@ -190,10 +191,10 @@ class _Builder:
                 self.assembly.members.add(line.uuid)
             self.assembly.changes["compact_summary"] += line.is_summary
             if line.results:
-                self._segment(segment, user, system)
+                self._segment(segment, user, system, answers)
                 segment = []
             segment.append(line)
-        self._segment(segment, user, system)
+        self._segment(segment, user, system, answers)
         newline = "\n" if run and run[0].version >= _JOINS_WITH_NEWLINE else ""
         content = _merged(user, newline)
         if self.assembly.unrendered is None and self._renders and any(map(_is_unrendered, run)):
@@ -217,9 +218,14 @@ class _Builder:
         self.assembly.gap = place if self.assembly.gap is None else self.assembly.gap
 
     def _segment(
-        self, lines: Sequence[SessionLine], user: list[list[Json]], system: list[str]
+        self,
+        lines: Sequence[SessionLine],
+        user: list[list[Json]],
+        system: list[str],
+        answers: Sequence[LoggedResult],
     ) -> None:
         """Adds the blocks between two groups of results: attachments before the user's lines."""
+        inside = self._renders and not self._system_turns
         attached: list[Json] = []
         typed: list[list[Json]] = []
         for line in lines:
@@ -238,15 +244,16 @@ class _Builder:
                 typed.append([{"type": f"{kind} line"}])  # no type of a block has this name
                 continue
             blocks = rendered(line.attachment, line.value, renders=self._renders)
-            if blocks:
-                self.assembly.members.add(line.uuid)
+            if not blocks:
+                continue
+            self.assembly.members.add(line.uuid)
             if line.value.get("renderedRole") == "system" and self._system_turns:
                 texts = [_untagged(as_str(block, "text")) for block in blocks]
-                system += ["\n".join(texts)] if texts else []
-            else:
+                system.append("\n".join(texts))
+            elif attached or not inside or not _join_result(user, answers, line, blocks):
                 attached += blocks
-        if attached and not typed and self._renders and not self._system_turns and user:
-            user[-1] = _within_result(user[-1], attached)
+        if attached and not typed and inside and user:
+            user[-1] = [*user[-1], *attached]
         elif attached:
             user.append(attached)
         user += typed
@@ -313,14 +320,32 @@ def _merged(units: Sequence[Sequence[Json]], newline: str) -> list[Json]:
     return content
 
 
-def _within_result(blocks: list[Json], attached: list[Json]) -> list[Json]:
-    """Returns the blocks; attached texts are appended to the last result if that is text."""
-    last = as_dict(blocks[-1])
-    texts = [as_str(block, "text") for block in attached]
-    if last.get("type") != "tool_result" or not isinstance(last.get("content"), str):
-        return [*blocks, *attached]
-    joined = "\n\n".join([as_str(last.get("content")).rstrip(), *texts])
-    return [*blocks[:-1], {**last, "content": joined}]
+def _join_result(
+    user: list[list[Json]],
+    answers: Sequence[LoggedResult],
+    line: SessionLine,
+    blocks: Sequence[Json],
+) -> bool:
+    """Appends an attachment to the content of the last result before its line; False if it cannot.
+
+    `user`: the units of the message, which must be nothing but the results of `answers`.
+    """
+    at = sum(answer.line.at < line.at for answer in answers) - 1
+    if at < 0 or len(user) != 1 or len(user[0]) != len(answers):
+        return False
+    result = as_dict(user[0][at])
+    content = result.get("content")
+    if isinstance(content, str):
+        texts = [as_str(block, "text") for block in blocks]
+        user[0][at] = {**result, "content": "\n\n".join([content.rstrip(), *texts])}
+    elif isinstance(content, list):
+        user[0][at] = {
+            **result,
+            "content": _merged([content, blocks] if content else [blocks], "\n"),
+        }
+    else:
+        return False
+    return True
 
 
 def _is_notification(line: SessionLine) -> bool:
