@@ -23,7 +23,7 @@ from builder.conversation import Json
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.canonical import canonical, sha256
 from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.turns import LoggedResult, SessionTurn, Turns
+from builder.readers.agents.claude_code.turns import SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})
@@ -158,34 +158,29 @@ class Requests:
                 if found:
                     self._add("user", found)
         run: list[SessionLine] = []
-        turn: SessionTurn | None = None
+        answers = []
         for line in lines:
             if line.kind == "user":
                 run.append(line)
             elif line.kind == "assistant":
-                self._add_run(run, turn, results)
+                self._add_run(run, answers)
                 run = []
                 if line.is_answer:
                     turn = turns.of(line)
+                    answers = [answer.block for answer in results.get(turn.key, ())]
+                    answers.sort(key=_call_order(turn))
                 else:
                     self._add("assistant", line.blocks)
-        self._add_run(run, turn, results)
+        self._add_run(run, answers)
 
-    def _add_run(
-        self,
-        run: Sequence[SessionLine],
-        turn: SessionTurn | None,
-        results: Mapping[str, Sequence[LoggedResult]],
-    ) -> None:
+    def _add_run(self, run: Sequence[SessionLine], answers: Sequence[dict[str, Json]]) -> None:
         """Adds each user line of a run, and the prefixes and suffixes that may be one message.
 
-        `turn`: the one before the run. All of its results may begin the message, in the order of
-        the calls: branches of parallel calls lack the lines of some.
+        `answers`: all results of the turn before the run, in the order of its calls. They may begin
+        the message, and a branch of parallel calls lacks the lines of some.
         """
         for line in run:
             self._add("user", line.blocks)
-        if turn is not None and len(turn.calls) > 1:
-            self._add_after_results(run, turn, [answer.block for answer in results[turn.key]])
         for start in range(len(run) - 1 if len(run) <= _MAX_RUN else 0):
             blocks: list[Json] = []
             for line in run[start:]:
@@ -193,18 +188,11 @@ class Requests:
                 results = [b for b in blocks if as_dict(b).get("type") == "tool_result"]
                 others = [b for b in blocks if as_dict(b).get("type") != "tool_result"]
                 self._add("user", [*results, *others])
-
-    def _add_after_results(
-        self, run: Sequence[SessionLine], turn: SessionTurn, results: Sequence[dict[str, Json]]
-    ) -> None:
-        """Adds the results of a turn together with what follows them in a run, line by line."""
-        in_order = sorted(results, key=_call_order(turn))
-        others: list[Json] = []
-        for line in run[:_MAX_RUN]:
-            found = [block for block in line.blocks if block.get("type") != "tool_result"]
-            others += found
-            if found:
-                self._add("user", [*in_order, *others])
+        others = []
+        for line in run[:_MAX_RUN] if len(answers) > 1 else ():
+            others += [block for block in line.blocks if block.get("type") != "tool_result"]
+            if others:
+                self._add("user", [*answers, *others])
 
     def _add(self, role: str, blocks: Iterable[Json], code: str = "inserted") -> SentMessage:
         sent = SentMessage(without_cache_marks({"role": role, "content": [*blocks]}), code=code)
