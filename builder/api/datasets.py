@@ -178,6 +178,7 @@ def export_dataset(
 ) -> Exported:
     """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
+    `to` is a variant, or a trainer for the best variant that it reads.
     `tokenizer` None: that of the dataset, if it is the embedded one, and its inference mode always;
     `chat_template` is the file or the sha256 of another template. `fresh` replaces an earlier
     export in `out`. Raises UsageError if there is no such dataset,
@@ -188,11 +189,13 @@ def export_dataset(
     from builder.export.write import export
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
+    from builder.trainers import TRAINERS
     from builder.verify.options import VerifyOptions, mode_named
     from builder.verify.verifier import verifier_for
 
-    if to not in VARIANTS and to not in TRACES:
-        raise UsageError(f"--to {to!r}: no such variant{nearest(to, [*VARIANTS, *TRACES])}")
+    named = [*VARIANTS, *TRACES, *TRAINERS]
+    if to not in named:
+        raise UsageError(f"--to {to!r}: no such variant or trainer{nearest(to, named)}")
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(
@@ -201,6 +204,8 @@ def export_dataset(
         )
         if to in TRACES:
             return export_traces(path, to, Path(out), verifier, fresh=fresh)
+        if to not in VARIANTS:
+            to = TRAINERS[to].best_variant(verifier.target)
         return export(path, VARIANTS[to], Path(out), verifier, fresh=fresh)
 
 

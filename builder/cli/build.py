@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from textwrap import wrap
 
 from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.benchmarks import EVALUATION_RUN
@@ -26,6 +25,7 @@ from builder.cli.terminal import (
     escaped,
     painted,
     print_json,
+    print_wrapped,
     warn,
 )
 from builder.codes import meaning
@@ -165,9 +165,9 @@ def _print_verdict(judgements: Sequence[Judgement]) -> None:
     verdict, reasons = verdict_on(judgements)
     style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(judgements)]
     why = f": {'; '.join(reasons)}" if reasons else ""
-    _print_wrapped("", f"{verdict}{why}", "  ", style)
+    print_wrapped("", f"{verdict}{why}", "  ", style)
     if good := [item.text for item in judgements if item.grade == "good"]:
-        _print_wrapped("good: ", "; ".join(good), "  ", GOOD)
+        print_wrapped("good: ", "; ".join(good), "  ", GOOD)
 
 
 def _print_advice(built: BuildResult) -> None:
@@ -177,25 +177,17 @@ def _print_advice(built: BuildResult) -> None:
         return
     print(painted("before you train", BOLD))
     for item in advice[:SHOWN_ADVICE]:
-        _print_wrapped("  - ", f"{item.finding} {item.detail}".rstrip(), "    ")
+        print_wrapped("  - ", f"{item.finding} {item.detail}".rstrip(), "    ")
         for remedy in item.remedies:
             price = f" (price: {remedy.price})" if remedy.price else ""
-            _print_wrapped("    → ", remedy.text.replace("`", "") + price, "      ")
+            print_wrapped("    → ", remedy.text.replace("`", "") + price, "      ")
             for command in remedy.commands:
                 print(f"      {escaped(command)}")  # unwrapped, to be pasted
     for item in advice[SHOWN_ADVICE:]:
         cheapest = item.remedies[0].text.replace("`", "")
-        _print_wrapped("  - ", f"{item.finding} → {cheapest}", "    ")
+        print_wrapped("  - ", f"{item.finding} → {cheapest}", "    ")
     keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
     print(painted(f"    {keys}", DIM))
-
-
-def _print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
-    """Prints a text in lines that fit a terminal, each in the style."""
-    lines = wrap(escaped(text), WIDTH, initial_indent=begin, subsequent_indent=indent,
-                 break_on_hyphens=False)  # fmt: skip
-    for line in lines:
-        print(painted(line, style) if style else line)
 
 
 SHOWN_ADVICE = 3
@@ -203,7 +195,6 @@ SHOWN_TYPES = 5
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
 NOTHING = "conversations ignored: nothing to train, or left out on request"
-WIDTH = 110
 
 
 def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
@@ -248,7 +239,7 @@ def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
         width = max(len(code) for code, _ in shown)
         for code, count in shown:
             begin = f"    {escaped(code):{width}}  {count:>8,}  "
-            _print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
+            print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
             if note := kept_by(code) if kept_by is not None else "":
                 print(" " * len(begin) + note)
         left = len(ordered) - len(shown)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from builder.api import export_dataset
 from builder.cli.output import Output
-from builder.cli.terminal import print_json, warn
-from builder.export.outcome import TARGETS, Exported, left_out_line, result
+from builder.cli.terminal import (
+    BOLD,
+    WARNING,
+    escaped,
+    painted,
+    print_json,
+    print_wrapped,
+    warn,
+)
+from builder.export.outcome import TARGETS, Exported, TrainerRun, left_out_line, result
 from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
+from builder.text import counted
+from builder.trainers import LONG
 
 
 def run_export(
@@ -23,14 +34,17 @@ def run_export(
     fresh: bool,
     output: Output,
 ) -> int:
-    """Exports and prints; returns 0 if rows were put in place. Raises UsageError."""
+    """Exports and prints, with the command of each trainer; returns 0 if rows were put in place.
+
+    Raises UsageError.
+    """
     exported = export_dataset(
         dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh
     )
     if output.as_json:
-        print_json({**result(exported), "variant": to})
+        print_json({**result(exported), "variant": exported.variant})
     elif not output.quiet:
-        _print(exported, to, out)
+        _print(exported, out)
     if exported.targets_advice:
         warn(left_out_line(exported, TARGETS))
     for change in [*exported.changed.values()][:20]:
@@ -40,7 +54,7 @@ def run_export(
     if exported.problems:
         warn("nothing was put in place")
     if not exported.rows:
-        warn(_why_empty(to, Manifest.of(expand_home(dataset))))
+        warn(_why_empty(exported.variant, Manifest.of(expand_home(dataset))))
     return 1 if exported.problems or not exported.rows else 0
 
 
@@ -54,19 +68,45 @@ def _why_empty(to: str, manifest: Manifest) -> str:
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
-def _print(exported: Exported, to: str, out: Path) -> None:
-    print(f"{exported.rows} rows of {exported.samples} samples as {to} in {out}")
-    print(f"  {exported.equal} of {exported.rows} give the verified text when loaded again")
+def _print(exported: Exported, out: Path) -> None:
+    rows, samples = counted(exported.rows, "row"), counted(exported.samples, "sample")
+    print(f"{rows} of {samples} as {exported.variant} in {escaped(str(out))}")
+    if exported.rows:
+        print(f"  {exported.equal:,} of {exported.rows:,} verified again as a loader reads them")
     for code in sorted({*exported.left_out} - {TARGETS}):
-        print(f"  {left_out_line(exported, code)}")
+        print_wrapped("  ", left_out_line(exported, code).replace("`", ""), "    ")
     for code, count in sorted(exported.pairs_left_out.items()):
-        print(f"  {count} pairs left out: {code}")
-    for trainer in VARIANTS[to].trainers if to in VARIANTS else ():
+        print(f"  {counted(count, 'pair')} left out: {code}")
+    variant = VARIANTS.get(exported.variant)
+    for trainer in variant.trainers if variant is not None else ():
         beyond = exported.longer_than_default[trainer.name]
         if beyond:
             print(
-                f"  {beyond} of {exported.written} samples are longer than {trainer.title}'s"
-                " default length: configs/ sets one that fits"
+                f"  {beyond:,} of {counted(exported.written, 'sample')} are longer than"
+                f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets one"
+                " that fits"
             )
+    if exported.longest > LONG:
+        text = (
+            f"the longest sample has {exported.longest:,} tokens, and the configurations train it"
+            " whole: few machines have the memory. For shorter ones, build with"
+            f" limits: {{max_tokens: {LONG}, too_long: split}}"
+        )
+        print_wrapped("  ", text, "    ", WARNING)
     for title, why in exported.without_configuration.items():
-        print(f"  no configuration for {title}: {why}")
+        print_wrapped("  ", f"no configuration for {title}: {why}", "    ")
+    if exported.rows and not exported.problems and exported.runs:
+        print(painted("next", BOLD))
+        for run in exported.runs:
+            _print_run(run, exported.variant, out)
+
+
+def _print_run(run: TrainerRun, variant: str, out: Path) -> None:
+    """Prints the command of a trainer, and how what it trains differs from the verified text."""
+    place = shlex.quote(str(out))
+    command = f"cd {place} && {run.command}" if run.command else f"see {out / 'configs'}"
+    print(f"  {run.title}: {escaped(command)}")  # unwrapped, to be pasted
+    if not run.difference:
+        return
+    exact = f". Exact: --to {run.exact}" if run.exact not in (None, variant) else ""
+    print_wrapped("    ", f"not exact: {run.difference}{exact}", "    ")

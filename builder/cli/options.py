@@ -115,7 +115,8 @@ ExportVariant = Annotated[
         metavar="VARIANT",
         help="messages, messages-str, tools-in-system, openai, prompt-completion,"
         " prompt-completion-text, sharegpt, preference, tokenized or verl, for trainers; atif or"
-        " hf-session-traces, for viewing (docs/export.md).",
+        " hf-session-traces, for viewing; or a trainer, such as trl, for the best that it reads"
+        " (docs/export.md).",
     ),
 ]
 ChatTemplate = Annotated[

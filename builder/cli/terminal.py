@@ -6,8 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 
 from builder.text import counted, escape_char
+
+WIDTH = 110
+"""Characters of a line of text."""
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
@@ -78,3 +82,11 @@ def conversion_lines(
     if changes:
         listed = ", ".join(f"{code} {count:,}" for code, count in sorted(changes.items()))
         yield f"  the conversion altered: {listed}"
+
+
+def print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
+    """Prints a text in lines that fit a terminal, each in the style."""
+    lines = wrap(escaped(text), WIDTH, initial_indent=begin, subsequent_indent=indent,
+                 break_on_hyphens=False)  # fmt: skip
+    for line in lines:
+        print(painted(line, style) if style else line)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from builder.codes import explain, meaning
 from builder.conversation import Json
 from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.preference import PreferencePair
@@ -13,6 +14,7 @@ from builder.export.variant import ExportItem
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.style import Style, Thoughts
 from builder.qwen3.tokenizer import Target
+from builder.text import counted
 from builder.trainers import DEFAULT_LENGTHS
 from builder.trainers.record import Facts, Targets, training_split, wider
 from builder.verify.verifier import Verdict
@@ -34,10 +36,26 @@ def fits(item: ExportItem, targets: Targets) -> bool:
     return item.targets[-1] and not any(item.targets[:-1])
 
 
+@dataclass(frozen=True, slots=True)
+class TrainerRun:
+    """How a trainer trains on an export.
+
+    command     run in the export's folder; "": its configuration is a part of the user's own
+    difference  how its trained tokens differ from `meta.spans`, or ""
+    exact       a variant from which they do not differ, or None
+    """
+
+    title: str
+    command: str
+    difference: str
+    exact: str | None
+
+
 @dataclass(slots=True)
 class Exported:
     """The outcome of an export.
 
+    variant   its name
     samples   rows of the dataset that were read
     written   samples that were exported
     rows      rows written for them
@@ -57,8 +75,11 @@ class Exported:
     without_configuration  trainers without a configuration, by title, and why
     by_targets             {targets: samples that have only these, whatever the others have}
     targets_advice         why samples were left out with the code `targets`, and what exports them
+    first_left_out         {code: place and message of the first sample that was left out with it}
+    runs                   how each trainer with a configuration trains on it
     """
 
+    variant: str = ""
     samples: int = 0
     written: int = 0
     rows: int = 0
@@ -78,6 +99,8 @@ class Exported:
     without_configuration: dict[str, str] = field(default_factory=dict, repr=False)
     by_targets: Counter[Targets] = field(default_factory=Counter, repr=False)
     targets_advice: str = field(default="", repr=False)
+    first_left_out: dict[str, str] = field(default_factory=dict, repr=False)
+    runs: list[TrainerRun] = field(default_factory=list, repr=False)
 
     @property
     def targets(self) -> Targets:
@@ -146,10 +169,15 @@ class Exported:
 
 
 def left_out_line(exported: Exported, code: str) -> str:
-    """Returns how many samples were left out with a code, and why."""
-    count = exported.left_out[code]
-    why = f": {exported.targets_advice}" if code == TARGETS else f": {code}"
-    return f"{count} {'sample' if count == 1 else 'samples'} left out{why}"
+    """Returns how many samples were left out with a code, why, and what would keep them."""
+    text = f"{counted(exported.left_out[code], 'sample')} left out"
+    if code == TARGETS:
+        return f"{text}: {exported.targets_advice}"
+    text += f" ({code}): {meaning(code) or code}"
+    if first := exported.first_left_out.get(code):
+        text += f"; the first is {first}"
+    known = explain(code)
+    return f"{text}. To keep them: {known.remedy}" if known is not None else text
 
 
 def result(exported: Exported) -> dict[str, Json]:
@@ -159,6 +187,7 @@ def result(exported: Exported) -> dict[str, Json]:
         "rows": exported.rows,
         "equal": exported.equal,
         "left_out": dict(sorted(exported.left_out.items())),
+        "first_left_out": dict(sorted(exported.first_left_out.items())),
         "pairs_left_out": dict(sorted(exported.pairs_left_out.items())),
         "changed_by_loader": list[Json](exported.changed.values())[:100],
         "problems": list(exported.problems[:100]),

@@ -38,7 +38,7 @@ def export_traces(
     Raises UsageError.
     """
     write, suffix = TRACES[to]
-    exported = Exported()
+    exported = Exported(to)
     with folder_aside(
         out, replaceable=lambda path: fresh and is_export(path), hint=earlier_export
     ) as scratch:

@@ -15,7 +15,15 @@ import yaml
 from builder.conversation import Json
 from builder.dataset.rows import DatasetRow
 from builder.export.loading import ROUNDS, SplitRows, load, to_leave_out
-from builder.export.outcome import LOADER, TARGETS, UNIFORM, Exported, fits, left_out_line
+from builder.export.outcome import (
+    LOADER,
+    TARGETS,
+    UNIFORM,
+    Exported,
+    TrainerRun,
+    fits,
+    left_out_line,
+)
 from builder.export.preference import PreferencePairs
 from builder.export.row_writer import RowWriter
 from builder.export.tokens import BorderFault
@@ -28,7 +36,7 @@ from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
-from builder.trainers import configurations, data_file
+from builder.trainers import configurations, data_file, difference_of, exact_variant
 from builder.trainers.record import Targets, Trainer
 from builder.verify.dataset import checked_rows
 from builder.verify.verifier import Verdict, Verifier
@@ -59,13 +67,13 @@ def export(
             nonlocal only, unfit
             shutil.rmtree(root, ignore_errors=True)
             (root / "data").mkdir(parents=True)
-            exported = Exported(changed=changed, targets_advice=unfit)
+            exported = Exported(variant.name, changed=changed, targets_advice=unfit)
             written = _write(dataset, variant, root, verifier, exported, only)
             if exported.rows:
                 able = variant.able_trainers(exported.targets, target)
                 exported.without_configuration = {
                     item.title: item.unfit(variant.name, target)
-                    or f"{exported.untrained}, which it would train"
+                    or _would_train(item, exported, target)
                     for item in variant.trainers
                     if item not in able
                 }
@@ -100,6 +108,13 @@ def export(
         else:
             exported.problems += found.changed.values()
     return exported
+
+
+def _would_train(trainer: Trainer, exported: Exported, target: Target) -> str:
+    """Explains that a trainer would train turns that are context, and what it can read instead."""
+    better = trainer.variant_for(exported.targets, target)
+    instead = f" (not with --to {better})" if better else ""
+    return f"{exported.untrained}, which it would train{instead}"
 
 
 def earlier_export(folder: Path) -> str:
@@ -223,7 +238,11 @@ def proven_rows(
         if exported.samples - 1 in exported.changed:
             exported.left_out[LOADER] += 1
         elif sample is None or verdict.findings:
-            exported.left_out[verdict.findings[0].code] += 1
+            fault = verdict.findings[0]
+            exported.left_out[fault.code] += 1
+            exported.first_left_out.setdefault(
+                fault.code, f"{row.file}:{row.number}: {fault.message}"
+            )
         else:
             yield row, sample, verdict
 
@@ -259,6 +278,15 @@ def _companions(
     # not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
     facts = exported.facts(target)
+    exported.runs = [
+        TrainerRun(
+            item.title,
+            item.pairs_command if variant.of_pairs else item.command,
+            difference_of(item, variant.name, facts),
+            exact_variant(item, facts),
+        )
+        for item in trainers
+    ]
     files = configurations(
         variant.name, variant.kind, trainers, facts, list(exported.splits), folder
     )

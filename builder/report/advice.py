@@ -23,10 +23,8 @@ from builder.report.html import shorten
 from builder.report.judgement import Judgement, judgements, percent
 from builder.report.survey import Survey, with_contexts
 from builder.text import counted, number
+from builder.trainers import LONG
 from builder.verify.options import mode_named
-
-LONG = 32_768
-"""Tokens beyond which a sample exceeds the context that Qwen3 models were trained with."""
 
 _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},

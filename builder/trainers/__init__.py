@@ -10,6 +10,7 @@ from builder.trainers.masks import MaskRule
 from builder.trainers.ms_swift import MS_SWIFT
 from builder.trainers.nemo_rl import NEMO_RL
 from builder.trainers.openrlhf import OPENRLHF
+from builder.trainers.record import LONG as LONG
 from builder.trainers.record import RENDERED, ExportFiles, Facts, Trainer, training_split
 from builder.trainers.trl import TRL
 from builder.trainers.unsloth import UNSLOTH
@@ -43,6 +44,19 @@ def data_file(split: str, kind: str) -> str:
     return f"data/{split}-00000-of-00001.{kind}"
 
 
+def difference_of(trainer: Trainer, variant: str, facts: Facts) -> str:
+    """Returns how the trained tokens differ from `meta.spans`; "": they do not."""
+    if variant not in RENDERED and not facts.measured:
+        return "which tokens it trains with this template was not measured"
+    return trainer.difference(variant, facts)
+
+
+def exact_variant(trainer: Trainer, facts: Facts) -> str | None:
+    """Returns a variant from which the trainer trains exactly `meta.spans`, or None."""
+    able = (name for name in trainer.variants if trainer.can_train(name, facts.targets))
+    return next((name for name in able if not difference_of(trainer, name, facts)), None)
+
+
 def configurations(
     variant: str,
     kind: str,
@@ -66,9 +80,7 @@ def configurations(
     )
     texts: dict[str, str] = {}
     for trainer in trainers:
-        difference = trainer.difference(variant, facts)
-        if variant not in RENDERED and not facts.measured:
-            difference = "which tokens it trains with this template was not measured"
+        difference = difference_of(trainer, variant, facts)
         exactness = f"Not exact: {difference}." if difference else EXACT
         for path, text in trainer.configure(export, facts).items():
             texts[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"

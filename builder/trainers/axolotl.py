@@ -99,5 +99,6 @@ AXOLOTL = Trainer(
     },
     configure=_configure,
     difference=_difference,
+    command="axolotl train configs/axolotl.yaml",
     masks={"axolotl": MaskRule("assistant contents and their <|im_end|>", _mask, across=True)},
 )

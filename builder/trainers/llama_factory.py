@@ -112,6 +112,7 @@ LLAMA_FACTORY = Trainer(
     variants={"messages-str": "last", "sharegpt": "last"},
     configure=_configure,
     difference=_difference,
+    command="llamafactory-cli train configs/llama_factory.yaml",
     default_length=_LENGTH,
     masks={
         "llama-factory": MaskRule(

@@ -69,6 +69,7 @@ MS_SWIFT = Trainer(
     variants={"messages-str": "some", "tools-in-system": "some"},
     configure=_configure,
     difference=_difference,
+    command="sh configs/ms_swift.sh",
     masks={
         "ms-swift": MaskRule(
             "template qwen3 (qwen3_nothinking for samples without thoughts): assistant turns", _mask

@@ -92,6 +92,7 @@ OPENRLHF = Trainer(
     variants={"tools-in-system": "last"},
     configure=_configure,
     difference=_difference,
+    command="sh configs/openrlhf.sh",
     default_length=_LENGTH,
     masks={
         "openrlhf": MaskRule("the last turn; the tools column is ignored", _last_turn, _LENGTH),

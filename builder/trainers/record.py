@@ -16,6 +16,9 @@ MODEL = "Qwen/Qwen3-8B"
 RENDERED = ("tokenized", "prompt-completion-text")
 """Variants whose rows contain the text or its tokens, so that a trainer renders nothing."""
 
+LONG = 32_768
+"""Tokens beyond which a sample exceeds the context that Qwen3 models were trained with."""
+
 LORA_RANK = 16
 LORA_ALPHA = 32
 ACCUMULATION = 16
@@ -147,6 +150,8 @@ class Trainer:
                     any of them
     configure       returns its configuration files
     difference      returns how its trained tokens differ from `meta.spans`
+    command         trains with its configuration, in the export's folder; "": the configuration is
+                    a part of the user's own. `pairs_command` is that for preference pairs
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     masks           {name for `verify --masks`: the mask of a setting}
     own_text        whether it renders by rules of its own and not with the tokenizer's template
@@ -160,6 +165,8 @@ class Trainer:
     variants: Mapping[str, Targets]
     configure: Configure
     difference: Difference
+    command: str = ""
+    pairs_command: str = ""
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
     own_text: bool = False
@@ -189,6 +196,11 @@ class Trainer:
         if target.style.needs_query and variant == "verl":
             return f"{self.title} renders message by message, which the template refuses"
         return None
+
+    def best_variant(self, target: Target) -> str:
+        """Returns the best export for this trainer whose text it does not change, or the best."""
+        fitting = (name for name in self.variants if self.unfit(name, target) is None)
+        return next(fitting, next(iter(self.variants)))
 
     def variant_for(self, targets: Targets, target: Target) -> str | None:
         """Returns the best export for this trainer that can express the targets."""

@@ -127,6 +127,8 @@ TRL = Trainer(
     },
     configure=_configure,
     difference=_difference,
+    command="trl sft --config configs/trl.yaml",
+    pairs_command="trl dpo --config configs/trl.yaml",
     default_length=_LENGTH,
     masks={
         "trl": MaskRule("every token", _everything, _LENGTH),

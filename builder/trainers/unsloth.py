@@ -78,4 +78,5 @@ UNSLOTH = Trainer(
     },
     configure=_configure,
     difference=_difference,
+    command="python configs/unsloth.py",
 )

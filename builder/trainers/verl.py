@@ -70,6 +70,7 @@ VERL = Trainer(
     variants={"verl": "every"},
     configure=_configure,
     difference=_difference,
+    command="sh configs/verl.sh",
     default_length=_LENGTH,
     masks={"verl": MaskRule("assistant messages, each rendered alone", _mask, _LENGTH, cut=None)},
 )

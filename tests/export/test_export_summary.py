@@ -1,0 +1,92 @@
+"""What an export prints: how to train on it, what differs, what was left out and what keeps it."""
+
+import json
+
+import pytest
+from support.runs.builds import build
+
+from builder import cli
+from builder.trainers import LONG, TRAINERS
+
+TALK = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+
+
+def row(*messages):
+    return json.dumps({"messages": [*messages], "tools": []}) + "\n"
+
+
+def exported(dataset, out, capsys, to):
+    assert cli.main(["export", str(dataset), "--to", to, "-o", str(out)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(row(*TALK), encoding="utf-8")
+    return path
+
+
+def test_the_next_command_of_each_trainer_is_printed(rows, tmp_path, capsys):
+    out = tmp_path / "my rows"
+    printed = exported(rows, out, capsys, "tokenized")
+    assert f"TRL: cd '{out}' && trl sft --config configs/trl.yaml" in printed
+    assert f"axolotl: cd '{out}' && axolotl train configs/axolotl.yaml" in printed
+    assert f"unsloth: cd '{out}' && python configs/unsloth.py" in printed
+    assert "not exact" not in printed
+
+
+@pytest.mark.parametrize("trainer", TRAINERS.values(), ids=list(TRAINERS))
+def test_each_command_runs_a_file_that_the_export_has(trainer, rows, tmp_path):
+    out = tmp_path / "out"
+    assert cli.main(["export", str(rows), "--to", trainer.name, "-o", str(out), "--quiet"]) == 0
+    named = [word for word in trainer.command.split() if word.startswith("configs/")]
+    assert len(named) == bool(trainer.command)
+    assert all((out / name).is_file() for name in named)
+
+
+def test_a_trainer_that_renders_another_text_is_named_with_the_exact_variant(
+    rows, tmp_path, capsys
+):
+    printed = exported(rows, tmp_path / "out", capsys, "messages")
+    difference = printed[printed.index("TRL:") : printed.index("axolotl:")]
+    assert "not exact: another text is trained" in difference
+    assert "Exact: --to tokenized" in difference
+
+
+def test_a_trainer_stands_for_the_best_variant_that_it_reads(rows, tmp_path, capsys):
+    assert "as tokenized in" in exported(rows, tmp_path / "trl", capsys, "trl")
+    assert cli.main(["export", str(rows), "--to", "tlr", "-o", str(tmp_path / "x")]) == 2
+    assert "no such variant or trainer, did you mean 'trl'?" in capsys.readouterr().err
+
+
+def test_a_line_that_is_left_out_is_named_with_its_fault(tmp_path, capsys):
+    path = tmp_path / "broken.jsonl"
+    robot = row(TALK[0], {"role": "robot", "content": "x"})
+    path.write_text(row(*TALK) + robot + "no JSON\n", encoding="utf-8")
+    printed = exported(path, tmp_path / "out", capsys, "openai")
+    assert "1 sample left out (order)" in printed
+    assert "the first is broken.jsonl:2: unknown role 'robot'" in printed
+    assert "the first is broken.jsonl:3: bad_json: Expecting value" in printed
+    assert "To keep them: build it with builder build" in printed
+
+
+def test_a_sample_too_long_for_most_machines_is_warned_of(rows, tmp_path, capsys):
+    assert "few machines" not in exported(rows, tmp_path / "short", capsys, "tokenized")
+    rows.write_text(row({"role": "user", "content": "a b " * LONG}, TALK[1]), encoding="utf-8")
+    printed = exported(rows, tmp_path / "long", capsys, "tokenized")
+    assert "few machines have the memory" in printed
+    assert f"limits: {{max_tokens: {LONG}, too_long: split}}" in printed
+
+
+def test_a_trainer_without_a_configuration_is_named_with_the_variant_that_has_one(tmp_path, capsys):
+    talk = [TALK[0], TALK[1], {"role": "user", "content": "And?"},
+            {"role": "assistant", "content": "Bye."}]  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"messages": talk}) + "\n", encoding="utf-8")
+    config = tmp_path / "c.yaml"
+    config.write_text("normalize: {unit: turn}", encoding="utf-8")
+    assert build(tmp_path / "built", "-c", config, inputs=(log,)) == 0
+    printed = exported(tmp_path / "built", tmp_path / "out", capsys, "messages-str")
+    assert "no configuration for TRL: " in printed
+    assert "which it would train (not with --to tokenized)" in printed
