@@ -38,7 +38,7 @@ MISTAKES = {
     "build x.jsonl": "-o OUT is missing",
     "inspect x.jsonl --index -1": "'--index': Input should be greater than or equal to 0",
     "inspect x.jsonl --index 7": "--index 7: there is 1 conversation, numbered from 0",
-    "export x.jsonl --to mesages -o out": "'mesages': no such variant, did you mean 'messages'",
+    "export x.jsonl --to mesages -o out": "no such variant or trainer, did you mean 'messages'",
     "export x.jsonl --to verl": "Missing option '--out' / '-o'",
     "view x.jsonl --port 99999": "'--port': Input should be less than or equal to 65535",
     "view x.jsonl --logs none": "--logs 'none': no such folder",
