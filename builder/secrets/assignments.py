@@ -11,22 +11,20 @@ words of documentation are not values.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from builder.secrets import formats
+from builder.secrets.assigned import Assigned, prefix_of
 from builder.secrets.between import (
-    BARS,
     CLOSED,
     DESCRIBED,
     IN_ROW,
-    LINE_BEFORE,
     NAMED,
     NEXT_VALUE,
     SIGN,
     TAB,
     VALUE,
     is_joined,
-    sign_of,
 )
 from builder.secrets.expressions import is_code, is_variable
 from builder.secrets.hits import Hit
@@ -48,9 +46,6 @@ from builder.secrets.words import PASSWORDS, WHOLE_NAMES
 
 MAX_LISTED = 50
 """Values of a list that are examined."""
-MIN_GAP = 3
-"""Spaces between a variable and its value that align it with others."""
-_BEFORE = re.compile(r"[\w-]{0,40}\Z")
 
 _SIGNED = necessary(f"(?:{SUFFIX})?{CLOSED}(?:{SIGN}){VALUE}", ignore_case=True)
 _SPACED = necessary(rf"{CLOSED}[ \t]{VALUE}", ignore_case=True)
@@ -123,103 +118,156 @@ def find_named(text: str, lines: Lines) -> Iterator[Hit]:
             if match is not None:
                 examined = match.end()
             if match is not None and is_joined(match, text, begin):
-                yield from _assigned(match, text, begin, keyword[0])
+                yield from _assigned(Assigned(match, text, keyword[0], begin))
 
 
-def _assigned(match: re.Match[str], text: str, start: int, keyword: str) -> Iterator[Hit]:
-    """Yields the value that `match` found after a name; its final keyword begins at `start`."""
-    before = _BEFORE.search(text, max(0, start - 40), start)
-    prefix = before[0] if before is not None else ""
-    if prefix[:1] in ("n", "r", "t", "0") and text[start - len(prefix) - 1] == "\\":
-        prefix = prefix[1:]  # of an escaped line end or NUL
-    opened = text[start - len(prefix) - 1 : start - len(prefix)]
-    if opened == "{" and match["sep"] == ":" and text[match.end("sep")] in "?+":
-        return  # ${PASSWORD:?required}
-    sep = sign_of(match)
-    is_option, is_row = prefix.startswith("-"), sep in BARS
-    if is_row and not IN_ROW.search(text, max(0, start - len(prefix) - 6), start - len(prefix)):
-        return  # printf "$PASSWORD" | sha256sum | cut, HOME|PWD|PATH: no row of a table
-    if sep.endswith(">") and text[match.start("sep") - 1] in "\"'":
-        sep, opened = ">", "<"  # <string name="password">
-    if (sep == ">" and opened != "<") or (
-        sep == ":" and opened == ":" and not _IN_FILE.search(text, max(0, start - 60), start)
-    ):
-        return  # arn:…:secret:name
-    quoted = match["quote"] is not None
-    is_loose = sep == "(" or (
-        not sep and not is_option and not _is_environment(match, text, start, prefix)
-    )
-    if (is_loose or match["plural"]) and not quoted:
-        return  # a space suffices only after an option, a tab or more spaces after a variable
-    is_list = "[" in text[match.end("sep") : match.end("sep") + 2]
-    if (
-        (is_list and not match["plural"])
-        or (is_loose and keyword == "pass" and not (quoted and is_qualified(prefix)))
-        or (not quoted and _METHOD.match(text, match.end("bare")))
-    ):
-        return  # "PASS_TO_PASS": ["test_2", …], to pass "--all=true", SecureRandom.hex(32)
-    begin = match.start("quoted" if quoted else "bare")
-    value = match["quoted"] if quoted else match["bare"].rstrip(".,:")
-    if keyword == "pass" and not prefix and (not quoted or sep == ","):
-        is_setting = text.startswith("pass", start) and (
-            _is_line_start(text, start)
-            or _WHOSE.search(text, max(0, start - 12), start) is not None
-        )
-        if quoted or not is_setting or not _is_mixed(value, sep):
-            return  # PASS: test_2, ("pass", "arg1")
-    if (is_loose and keyword in PASSWORDS and _is_plain(value)) or (
-        not quoted and (match["bare"].endswith("...") or (is_option and value.startswith("-")))
-    ):
-        return  # form.password("confirm"), API_KEY=sk-ant-..., --passphrase --batch
-    name = text[start - len(prefix) : start + len(keyword)]
-    if is_code(match, text, value, name) or _AWS_SCOPE.match(value):
-        return  # an access key's id and its signature are found by the key's own rule
-    is_word = is_option and sep == "" and value.isalpha() and not quoted
-    if is_word and _IN_PROSE.search(text[max(0, start - len(prefix) - 12) : start - len(prefix)]):
-        return  # the option --password and others
-    if keyword in PASSWORDS and value.isalpha() and _STATE_BEFORE.search(prefix.lower()):
+def _assigned(it: Assigned) -> Iterator[Hit]:
+    """Yields the value after a name, if nothing says that it is none."""
+    if any(is_none(it) for is_none in _NONE):
         return
-    is_spaced = text[match.start("sep") - 1] == " "
-    is_name = not quoted and sep == "=" and is_spaced and is_variable(value)
-    if is_name and not (_HAS_DIGIT.search(value) and _is_in_section(text, start - len(prefix))):
-        return  # password = other1
-    is_tight = sep == "=" and not is_spaced and begin == match.end("sep") + quoted
+    if is_value(it.keyword, it.value, quoted=it.quoted, setting=_is_setting(it)):
+        yield Hit(it.begin, it.begin + len(it.value), "secret", certain=False)
+    if it.is_list:
+        yield from _listed(it.text, it.match.end(), it.keyword)
+
+
+def _is_no_name(it: Assigned) -> bool:
+    """`primary_key=…`, `next_page_token=…`, and `…:key` before something else than a value."""
+    prefix = it.prefix
+    if it.keyword == "key" and not prefix:
+        is_key = KEY_WORD_BEFORE.search(it.text, max(0, it.start - 20), it.start) is not None
+        prefix = "api_" if is_key else ""
+    return not is_named(it.keyword, prefix)
+
+
+def _is_default(it: Assigned) -> bool:
+    """`${PASSWORD:?required}`."""
+    return it.opened == "{" and it.sign == ":" and it.text[it.match.end("sep")] in "?+"
+
+
+def _is_pipe(it: Assigned) -> bool:
+    """`printf "$PASSWORD" | sha256sum | cut`, `HOME|PWD|PATH`: no row of a table."""
+    if not it.is_row:
+        return False
+    is_cell = IN_ROW.search(it.text, max(0, it.name_start - 6), it.name_start) is not None
+    return not is_cell or it.value.lower().endswith(KEYWORDS)  # Ed25519Key | X25519Key
+
+
+def _is_part(it: Assigned) -> bool:
+    """`arn:aws:secretsmanager:secret:name`, `a.password>b`."""
+    if it.sep == ">":
+        return it.opened != "<"
+    is_within = it.sep == ":" and it.opened == ":"
+    return is_within and not _IN_FILE.search(it.text, max(0, it.start - 60), it.start)
+
+
+def _is_apart(it: Assigned) -> bool:
+    """`the token expires`: a space suffices only after an option, or in a column of variables."""
+    if it.is_loose and it.is_for_password and _is_plain(it.value):
+        return True  # form.password("confirm")
+    if it.is_loose and it.keyword == "pass" and not (it.quoted and is_qualified(it.prefix)):
+        return True  # to pass "--all=true"
+    return (it.is_loose or it.match["plural"] != "") and not it.quoted
+
+
+def _is_collection(it: Assigned) -> bool:
+    """`"PASS_TO_PASS": ["test_2", …]`."""
+    return it.is_list and not it.match["plural"]
+
+
+def _is_bare_part(it: Assigned) -> bool:
+    """`SecureRandom.hex(32)`, `API_KEY=sk-ant-...`, `--passphrase --batch`."""
+    return not it.quoted and (
+        not it.value
+        or _METHOD.match(it.text, it.match.end("bare")) is not None
+        or it.match["bare"].endswith("...")
+        or (it.is_option and it.value.startswith("-"))
+    )
+
+
+def _is_passing(it: Assigned) -> bool:
+    """`PASS: test_2`, `("pass", "arg1")`."""
+    if it.keyword != "pass" or it.prefix or (it.quoted and it.sep != ","):
+        return False
+    is_setting = it.text.startswith("pass", it.start) and (
+        it.line_before is not None
+        or _WHOSE.search(it.text, max(0, it.start - 12), it.start) is not None
+    )
+    return it.quoted or not is_setting or not _is_mixed(it.value, it.sep)
+
+
+def _is_code(it: Assigned) -> bool:
+    """`password = form.password.data`, and an access key's id, which has a rule of its own."""
+    return is_code(it) or _AWS_SCOPE.match(it.value) is not None
+
+
+def _is_prose(it: Assigned) -> bool:
+    """`the option --password and others`, `update_password: always`, `password is changed`."""
+    if not it.value.isalpha():
+        return False
+    before = it.text[max(0, it.name_start - 12) : it.name_start]
+    is_word = it.is_option and not it.sep and not it.quoted
+    is_state = it.sep.startswith("is") and not it.quoted and it.value == it.value.lower()
+    return (
+        is_state
+        or (is_word and _IN_PROSE.search(before) is not None)
+        or (it.is_for_password and _STATE_BEFORE.search(it.prefix.lower()) is not None)
+    )
+
+
+def _is_variable(it: Assigned) -> bool:
+    """`password = other1`, which in a section of settings is a value."""
+    if it.quoted or it.sep != "=" or not it.is_spaced or not is_variable(it.value):
+        return False
+    return not (_HAS_DIGIT.search(it.value) and _is_in_section(it.text, it.name_start))
+
+
+def _are_items(it: Assigned) -> bool:
+    """`"pass", "fail"`, and `"PASS", "key": …`, where the value is the name of the next member."""
+    if it.sep != ",":
+        return False
+    end, value = it.match.end(), it.value
+    is_word = value.isalpha() and not has_drawn_part(value)
+    is_constant = it.name.isupper() and value.isupper() and is_wordlike(value)
+    return is_word or is_constant or _MEMBER.match(it.text, end, end + 12) is not None
+
+
+_NONE: tuple[Callable[[Assigned], bool], ...] = (
+    _is_no_name,
+    _is_default,
+    _is_pipe,
+    _is_part,
+    _is_apart,
+    _is_collection,
+    _is_bare_part,
+    _is_passing,
+    _is_code,
+    _is_prose,
+    _is_variable,
+    _are_items,
+)
+"""What says that the text after a name is no value, each with an example."""
+
+
+def _is_setting(it: Assigned) -> bool:
+    """Returns whether the value cannot be code: that of an option, of a line `DB_PASSWORD=…`."""
+    if it.sep == ">" and it.is_for_password:
+        is_likely = it.value == it.value.lower() or _HAS_SIGN.search(it.value) is not None
+        return it.text.startswith("</", it.match.end("bare")) and is_likely
     setting = (
-        (is_option and keyword not in WHOLE_NAMES)
-        or ((is_tight or is_row) and name.upper() == name)
-        or sep == DESCRIBED
+        (it.is_option and it.keyword not in WHOLE_NAMES)
+        or ((it.is_tight or it.is_row) and it.name.upper() == it.name)
+        or it.sep == DESCRIBED
     )
-    if (
-        not quoted
-        and (sep == ":" or (is_tight and not setting))
-        and (keyword in PASSWORDS or (keyword == "secret" and is_tight))
-    ):
-        ends_line = text[match.end("bare") : match.end("bare") + 1] in ("", "\n", "\r", "\\")
-        before = LINE_BEFORE.search(text, max(0, start - 100), start) if ends_line else None
-        at_margin = before is not None and before["indent"] == ""  # code would be indented
-        setting = before is not None and (
-            value == value.lower()
-            or (is_tight and at_margin)
-            or (name.isupper() and has_drawn_part(value))
-        )
-    if sep.startswith("is") and not quoted and value.isalpha() and value == value.lower():
-        return  # the password is changed, in any language
-    if (is_row and value.lower().endswith(KEYWORDS)) or (
-        sep == "," and _are_items(name, value, text[match.end() : match.end() + 12])
-    ):
-        return  # Ed25519Key | X25519Key, ("pass", "fail")
-    if sep == ">" and keyword in PASSWORDS:
-        setting = text.startswith("</", match.end("bare")) and (
-            value == value.lower() or _HAS_SIGN.search(value) is not None
-        )
-    if keyword == "key" and not prefix and KEY_WORD_BEFORE.search(text, max(0, start - 20), start):
-        prefix = "api_"
-    if not is_named(keyword, prefix):
-        return
-    if is_value(keyword, value, quoted=quoted, setting=setting):
-        yield Hit(begin, begin + len(value), "secret", certain=False)
-    if is_list:
-        yield from _listed(text, match.end(), keyword)
+    is_line = not it.quoted and (it.sep == ":" or (it.is_tight and not setting))
+    if not is_line or not (it.is_for_password or (it.keyword == "secret" and it.is_tight)):
+        return setting
+    before = it.line_before if it.ends_line else None
+    return before is not None and (
+        it.value == it.value.lower()
+        or (it.is_tight and before["indent"] == "")  # code would be indented
+        or (it.name.isupper() and has_drawn_part(it.value))
+    )
 
 
 def _formatted(text: str, start: int, keyword: str) -> Iterator[Hit]:
@@ -227,9 +275,7 @@ def _formatted(text: str, start: int, keyword: str) -> Iterator[Hit]:
     found = formats.argument(text, start, start + len(keyword))
     if found is None:
         return
-    before = _BEFORE.search(text, max(0, start - 40), start)
-    prefix = before[0] if before is not None else ""
-    value = text[found.start : found.end]
+    prefix, value = prefix_of(text, start), text[found.start : found.end]
     if not is_named(keyword, prefix) or (keyword == "pass" and not is_qualified(prefix)):
         return
     if keyword in PASSWORDS and _is_plain(value):
@@ -249,17 +295,6 @@ def _listed(text: str, at: int, keyword: str) -> Iterator[Hit]:
             yield Hit(match.start("quoted"), at, "secret", certain=False)
 
 
-def _are_items(name: str, value: str, after: str) -> bool:
-    """Returns whether a name and its value are items of a list: `"pass", "fail"`.
-
-    The value may also be the name of the next member: `"PASS", "key": …`.
-    """
-    if _MEMBER.match(after):
-        return True
-    is_word = value.isalpha() and not has_drawn_part(value)
-    return is_word or (name.isupper() and value.isupper() and is_wordlike(value))
-
-
 def _is_plain(value: str) -> bool:
     """Returns whether the value may be a label."""
     return _HAS_SIGN.search(value) is None and not is_diceware(value)
@@ -269,10 +304,6 @@ def _is_mixed(value: str, sep: str) -> bool:
     """Returns whether the value is a password rather than the name of a test."""
     is_name = sep != "=" and "_" in value and is_wordlike(value)
     return (_MIXED.fullmatch(value) is not None and not is_name) or is_diceware(value)
-
-
-def _is_line_start(text: str, start: int) -> bool:
-    return LINE_BEFORE.search(text, max(0, start - 100), start) is not None
 
 
 def _is_in_section(text: str, start: int) -> bool:
@@ -285,16 +316,3 @@ def _is_in_section(text: str, start: int) -> bool:
         if not _SETTING.fullmatch(line):
             return False
     return False
-
-
-def _is_environment(match: re.Match[str], text: str, start: int, prefix: str) -> bool:
-    """Returns whether it is `DB_PASSWORD<tab>value`, as `env` and tables print variables.
-
-    PowerShell aligns the values with spaces.
-    """
-    if not prefix.isupper() or not text[start : start + 2].isupper():
-        return False
-    if match["tab"] or match["sep"] == "\t":
-        return True
-    gap = match[0][: match.start("bare") - match.start()] if match["bare"] else ""
-    return len(gap) >= MIN_GAP and gap.isspace() and _is_line_start(text, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from builder.secrets.between import sign_of
+from builder.secrets.assigned import Assigned
 from builder.secrets.passphrases import is_leet, is_titled
 from builder.secrets.values import is_wordlike
 
@@ -51,75 +51,71 @@ _NUMBERED = re.compile(r"\w*(?:_(?:0\d|\d{3,})|(?<!iso)[a-z]\d{4,6}(?:_|_(?=\w{0
 """A name with a number of several digits, which no variable has: `river4471`."""
 
 
-def is_code(match: re.Match[str], text: str, value: str, name: str) -> bool:
-    """Returns whether a value is an expression of code.
-
-    `match` is that of `builder.secrets.between.NAMED`, whose text follows `name`.
-    """
-    sep = sign_of(match)
-    letters, named = (_NO_LETTER.sub("", part.lower()) for part in (value, name + match["plural"]))
-    if len(letters) >= 6 and named.endswith(letters) and _NAME.fullmatch(value):
+def is_code(it: Assigned) -> bool:
+    """Returns whether a value is an expression of code."""
+    name = it.name + it.match["plural"]
+    value, named = (_NO_LETTER.sub("", part.lower()) for part in (it.value, name))
+    if len(value) >= 6 and named.endswith(value) and _NAME.fullmatch(it.value):
         return True  # "bind-pw": "bindpw", DB_PASSWORD = "dbPassword"
-    if _LOCALE.fullmatch(name) or _FAULT.search(name):
+    if _LOCALE.fullmatch(it.name) or _FAULT.search(it.name):
         return True
-    if match["quote"] is not None:
-        return _is_code_in_quotes(match, text, value, name, sep)
-    return _is_bare_code(match, text, value, name, sep)
+    return _is_code_in_quotes(it) if it.quoted else _is_bare_code(it)
 
 
-def _is_code_in_quotes(match: re.Match[str], text: str, value: str, name: str, sep: str) -> bool:
-    if _ESCAPED_LETTER.match(text, match.end("quoted")):
+def _is_code_in_quotes(it: Assigned) -> bool:
+    value, name, sign = it.value, it.name, it.sign
+    if _ESCAPED_LETTER.match(it.text, it.match.end("quoted")):
         return True  # the label of a field in another language
     is_name = "_" in value and is_variable(value)
     is_word = value.isalpha() and "PSK" in value
-    is_mode = name.lower().endswith("psk") and (sep == "," or is_word)
+    is_mode = name.lower().endswith("psk") and (sign == "," or is_word)
     if is_mode or (
-        sep == "," and (value.startswith("--") or is_name or _is_name_like(value, name))
+        sign == "," and (value.startswith("--") or is_name or _is_name_like(value, name))
     ):
         return True  # ["--disabled-password", "--group"], ("password1", "password2"), "psk", "open"
-    if sep == "==" and value.isalpha() and value == value.lower():
+    if sign == "==" and value.isalpha() and value == value.lower():
         return True  # if self.update_password == "always"
-    is_open = sep == ":" and text[match.start("sep") - 1] not in "\"'`"
-    start = match.start() - len(name)
-    if sep == ":" and not is_open and text[start - 2 : start - 1] == "?":
+    is_open = sign == ":" and it.before_sign not in "\"'`"
+    start = it.name_start
+    if sign == ":" and not is_open and it.text[start - 2 : start - 1] == "?":
         return True  # type ? "password" : "text"
     if is_open and name == "pass" and value.isalpha():
-        return _LOGIN.search(text, max(0, start - 160), start) is None  # pass: "shadow"
-    return (sep in (",", "") or is_open) and _BETWEEN.fullmatch(value) is not None
+        return _LOGIN.search(it.text, max(0, start - 160), start) is None  # pass: "shadow"
+    return (sign in (",", "") or is_open) and _BETWEEN.fullmatch(value) is not None
 
 
-def _is_bare_code(match: re.Match[str], text: str, value: str, name: str, sep: str) -> bool:
-    end = match.end("bare")
-    if _ATTRIBUTE.fullmatch(value) and text.startswith(('"', "'"), end):
+def _is_bare_code(it: Assigned) -> bool:
+    value, name, sign, after = it.value, it.name, it.sign, it.after
+    if _ATTRIBUTE.fullmatch(value) and after.startswith(('"', "'")):
         return True
-    if value.startswith("=") or (sep == ">" and value[0] in "@:"):
+    if value.startswith("=") or (sign == ">" and value.startswith(("@", ":"))):
         return True  # ===, <password>@host
-    is_declared = sep == ":" and text[end : end + 2] in (";", ";\n", ";\r", ";\\")
+    is_declared = sign == ":" and after[:2] in (";", ";\n", ";\r", ";\\")
     if _PATH.fullmatch(value) or (is_declared and _TYPE.fullmatch(value)):
         return True
-    if sep == ":" and _NULLABLE.fullmatch(value):
+    if sign == ":" and _NULLABLE.fullmatch(value):
         return True  # password: SecureString?
-    is_member = text[match.start("sep") - 1] in "\"'" and text.startswith((",", "}", ")"), end)
-    if sep == "==" and (is_variable(value) or _OPTIONAL.fullmatch(value)):
+    is_member = it.before_sign in "\"'" and after.startswith((",", "}", ")"))
+    if sign == "==" and (is_variable(value) or _OPTIONAL.fullmatch(value)):
         return True
-    if sep == ":" and is_member and (is_variable(value) or _is_name_like(value, name)):
+    if sign == ":" and is_member and (is_variable(value) or _is_name_like(value, name)):
         return True
-    is_spaced = sep == ":" or text[match.start("sep") - 1] in " \t"
+    is_spaced = sign == ":" or it.before_sign in " \t"
     if is_spaced and (_CONSTANT.fullmatch(value) or _is_name_of(value, name)):
         return True
-    if sep in ("=", ":", "=>", "==") and name != name.upper():
-        if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(text, end):
-            return True
-        if sep == "=" and is_spaced and _CONDITION.match(text, end):
-            return True
-        is_name = _CODE_NAME.fullmatch(value) is not None
-        is_attribute = text[match.start() - len(name) - 1 : match.start() - len(name)] == "."
-        if is_name and sep == "=" and is_attribute and text.startswith("}", end):
-            return True  # this.password=value}
-        lower = value.lower()
-        is_like = lower.endswith(name.lower()) or _NAMED_PASSWORD.fullmatch(lower) is not None
-        return is_name and sep != ":" and is_like
-    return False
+    if sign not in ("=", ":", "=>", "==") or name == name.upper():
+        return False
+    if _EXPRESSION.fullmatch(value) or _CODE_AFTER.match(it.text, it.match.end("bare")):
+        return True
+    if sign == "=" and is_spaced and _CONDITION.match(after):
+        return True
+    is_name = _CODE_NAME.fullmatch(value) is not None
+    is_attribute = it.text[it.name_start - 1 : it.name_start] == "."
+    if is_name and sign == "=" and is_attribute and after.startswith("}"):
+        return True  # this.password=value}
+    lower = value.lower()
+    is_like = lower.endswith(name.lower()) or _NAMED_PASSWORD.fullmatch(lower) is not None
+    return is_name and sign != ":" and is_like
 
 
 def _is_name_of(value: str, name: str) -> bool:

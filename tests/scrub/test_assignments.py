@@ -127,6 +127,8 @@ def test_values_of_names(template):
         '{"token": "berlin2024"}, secret = "my-secret-1234", API_SECRET=test-key-123',
         "API_KEY=sk-ant-api03-...\n",
         "login via jo@example.org / node18 works",
+        "<password>::::::",
+        "<password>.:.:.:</password>",
     ],
 )
 def test_code_and_placeholders(text):
