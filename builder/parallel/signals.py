@@ -37,13 +37,12 @@ def interrupt_on_sigterm(*, is_watched: bool = True) -> None:
 
     signal.signal(signal.SIGTERM, interrupt)
     if is_watched and sys.platform != "win32":
-        _, pipe = _watchdog(os.getpid())
-        signal.set_wakeup_fd(pipe, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(_watchdog(os.getpid()), warn_on_full_buffer=False)
 
 
 @cache
-def _watchdog(driver: int) -> tuple[subprocess.Popen[bytes], int]:
-    """Starts the watchdog; returns it and the pipe to which Python writes signal numbers."""
+def _watchdog(driver: int) -> int:
+    """Starts the watchdog; returns the pipe to which Python writes signal numbers."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     # In a session of its own, since Ctrl-C reaches all processes in the terminal's group.
@@ -53,8 +52,9 @@ def _watchdog(driver: int) -> tuple[subprocess.Popen[bytes], int]:
         stdout=subprocess.DEVNULL,
         start_new_session=True,
     )
+    process.returncode = 0  # it ends after this process, which Python would warn of
     os.close(reading)
-    return process, writing
+    return writing
 
 
 @contextlib.contextmanager

@@ -187,3 +187,9 @@ def test_a_missing_fork_server_is_an_error_of_one_line():
     out, error = process.communicate(timeout=60)
     assert (process.returncode, out, error) == (0, "", "")
     assert "worker processes cannot be started" in " ".join(message)
+
+
+def test_python_does_not_warn_that_the_watchdog_is_still_running():
+    code = START + "import signal\ninterrupt_on_sigterm()\nsignal.signal(15, signal.SIG_DFL)"
+    command = [sys.executable, "-W", "always", "-c", code]
+    assert subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stderr == b""
