@@ -2,7 +2,7 @@
 
     python scripts/corpus_hits.py FOLDER [--show] [--list FILE]
 
-Prints the digest of each hit that is not in the list (default: tests/scrub/corpus_hits.txt).
+Prints the digest of each hit that is not in the list (default: tests/secrets/corpus_hits.txt).
 `--show` also prints the text found, for review: it is written to the terminal and nowhere else.
 """
 
@@ -18,7 +18,7 @@ from builder.jsonio import JsonFault, loads
 from builder.scrub.texts import value_strings
 from builder.secrets.secrets import named_secret, secrets_in
 
-LIST = Path(__file__).resolve().parents[1] / "tests" / "scrub" / "corpus_hits.txt"
+LIST = Path(__file__).resolve().parents[1] / "tests" / "secrets" / "corpus_hits.txt"
 
 
 def texts(path: Path) -> Iterator[tuple[str, str, str]]:
