@@ -9,6 +9,7 @@ from functools import partial
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, FindingExample, GateAction
 from builder.dataset.rejects import REJECTS, Reject
+from builder.scrub.file_names import secrets_in_name
 from builder.scrub.personal import KINDS, find_personal, personal_in
 from builder.secrets.secrets import KINDS as SECRET_KINDS
 from builder.secrets.secrets import (
@@ -40,6 +41,7 @@ _PERSONAL = {
 }
 
 _PLACEHOLDER = re.compile(MARK + r"[A-Z_]+_\d{12}")
+_FILE = "meta.source"
 _META = ("source", "record", "conversation", "model", "license")
 
 
@@ -82,7 +84,8 @@ class Leaks:
         """Notes the secrets in each (part, name, text); returns them for comparison."""
         known: set[str] = set()
         searched = zip(named, secrets_in([text for _, _, text in named]), strict=True)
-        for (part, name, text), secrets in searched:
+        for (part, name, text), found in searched:
+            secrets = secrets_in_name(text) if found and part == _FILE else found
             for hit in secrets:
                 known.add(text[hit.start : hit.end])
                 notes.add(hit.kind, row, part, partial(masked, text, hit.start, hit.end))

@@ -242,7 +242,7 @@ def _inputs(
         file = window.whole if window is not None else result.summary
         log = LogEntry(bytes=result.summary.log_bytes, sha256=result.summary.log_sha256)
         yield InputEntry(
-            path=scrubber.text(result.summary.name),
+            path=scrubber.file_name(result.summary.name),
             bytes=file.bytes,
             sha256=file.sha256,
             log=log if log.sha256 else None,

@@ -148,7 +148,7 @@ class ResultWriter:
         name = self.summary.name
         self.first_code = self.first_code or problem.code
         if self.scrubber is not None:
-            name, problem = self.scrubber.text(name), self.scrubber.problem(problem)
+            name, problem = self.scrubber.file_name(name), self.scrubber.problem(problem)
         reject = Reject.of(problem, name, self.summary.format, problem.where)
         self._rejects.write(reject.line)
         self.summary.rejects += 1

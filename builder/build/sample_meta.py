@@ -61,7 +61,7 @@ def sample_meta(
     model = next((name for name in reversed(proof.models) if name), None)
     return SampleMeta(
         id=sample.id,
-        source=scrubber.text(summary.name),
+        source=scrubber.file_name(summary.name),
         format=summary.format,
         record=scrubber.text(conversation.record),
         conversation=scrubber.text(conversation.id),

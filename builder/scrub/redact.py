@@ -23,6 +23,7 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.sample import Dialogue
 from builder.scrub.answers import find_answers
+from builder.scrub.file_names import secrets_in_name
 from builder.scrub.options import ScrubOptions
 from builder.scrub.personal import find_personal, personal_in, pseudonym
 from builder.scrub.texts import dialogue_strings, map_dialogue, value_strings
@@ -120,6 +121,14 @@ class Scrubber:
             text = _replaced(text, find_personal(text), self.pseudonym)
         return text
 
+    def file_name(self, name: str) -> str:
+        """Returns the name of a log without secrets and personal data."""
+        if self.options.secrets != "off":
+            name = _replaced(name, secrets_in_name(name), self.placeholder)
+        if self.options.personal_data == "pseudonymise":
+            name = _replaced(name, find_personal(name), self.pseudonym)
+        return name
+
     def problem(self, problem: Problem) -> Problem:
         """Returns a problem without them; its detail may be truncated inside a logged secret."""
         detail = self.text(problem.detail)
@@ -196,7 +205,7 @@ def _personal(dialogue: Dialogue) -> dict[str, tuple[Hit, ...]]:
     texts = [text for _, text in dialogue_strings(dialogue)]
     found = personal_in(texts)
     if names := known_users(texts, found):
-        reserved = {text: None for tool in dialogue.tools for _, text in value_strings(tool)}
+        reserved = {text for tool in dialogue.tools for _, text in value_strings(tool)}
         finder = UserFinder(names, reserved)
         found = [
             apart([*finder.hits(text), *hits]) for text, hits in zip(texts, found, strict=True)

@@ -7,7 +7,7 @@ an archive. A name that is a word as well is found only where a user's name stan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.secrets.hits import Hit
 from builder.secrets.words import LABEL_PARTS, OF_PROGRAMS, OF_RESOURCES
@@ -31,8 +31,14 @@ _AT_ROOT = re.compile(
     r"|[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)\Z"
 )
 """The end of the text before a name in a path that begins at the root."""
-_OWNER = r"[-dlbcps][rwxsStT-]{9}[.+@]?[ \t]+\d+[ \t]+"
-"""Mode and links of a file in `ls -l`, which are followed by its owner and its group."""
+_OF_USER = re.compile(
+    r"(?:(?:(?<![\w.-])|(?<=\\[nrt]))(?:home|Users)[/\\]{1,4}"
+    r"|[-dlbcps][rwxsStT-]{9}[.+@]?[ \t]+\d+[ \t]+(?:[\w.-]+[ \t]+)?)\Z"
+)
+"""The end of the text before a user's name: a home folder, or the mode and links of a file in
+`ls -l`, and its owner before its group."""
+_LINE = 96
+"""Code points before a name in which these are."""
 
 
 def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple[str, ...]:
@@ -54,30 +60,29 @@ def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple
 class UserFinder:
     """Finds known names of users. `reserved` are names of tools and of their parameters."""
 
-    def __init__(self, names: Sequence[str], reserved: Mapping[str, object]) -> None:
-        words = [
-            re.escape(name)
+    def __init__(self, names: Sequence[str], reserved: Collection[str]) -> None:
+        self._is_word = {
+            name: len(name) >= MIN_NAME and name.lower() not in _ORDINARY and name not in reserved
             for name in names
-            if len(name) >= MIN_NAME and name.lower() not in _ORDINARY and name not in reserved
-        ]
-        every = "|".join(map(re.escape, names))
-        places = (
-            rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:home|Users)[/\\]{{1,4}}(?P<home>{every})(?![\w-])"
-        )
-        owner = rf"{_OWNER}(?:(?P<owner>{every})(?=[ \t])|[\w.-]+(?=[ \t]+(?:{every})[ \t]))"
-        group = rf"(?:[ \t]+(?P<group>{every})(?=[ \t]))?"
-        self._names = tuple(names)
-        self._places = re.compile(rf"{places}|{owner}{group}")
-        word = rf"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))(?:{'|'.join(words)})(?![A-Za-z0-9_])"
-        self._words = re.compile(word) if words else None
+        }
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yields the names in a text; some may overlap."""
-        if not any(name in text for name in self._names):
-            return
-        for match in self._places.finditer(text):
-            for part, name in match.groupdict().items():
-                if name is not None:
-                    yield Hit(*match.span(part), "user_name")
-        for match in self._words.finditer(text) if self._words is not None else ():
-            yield Hit(*match.span(), "user_name")
+        for name, is_word in self._is_word.items():
+            at = text.find(name)
+            while at >= 0:
+                end = at + len(name)
+                if _stands_alone(text, at, end) and (
+                    is_word or _OF_USER.search(text[max(0, at - _LINE) : at])
+                ):
+                    yield Hit(at, end, "user_name")
+                at = text.find(name, end)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    r"""Returns whether no letter, digit or underscore is beside a name; `\n` is an escape."""
+    before, after = text[max(0, start - 3) : start], text[end : end + 1]
+    if after == "_" or after.isalnum():
+        return False
+    is_escape = before.endswith(("\\n", "\\r", "\\t", "%2F", "%2f"))
+    return is_escape or not (before[-1:] == "_" or before[-1:].isalnum())

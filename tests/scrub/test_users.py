@@ -14,7 +14,7 @@ from builder.secrets.hits import apart
 def marked(*texts, reserved=()):
     """Returns the texts with the names of users between < and >."""
     found = personal_in(texts)
-    finder = UserFinder(known_users(texts, found), dict.fromkeys(reserved))
+    finder = UserFinder(known_users(texts, found), reserved)
     results = []
     for text, hits in zip(texts, found, strict=True):
         for hit in reversed(apart([*finder.hits(text), *hits])):
@@ -34,6 +34,7 @@ def marked(*texts, reserved=()):
         ("/Users/<alice>", "chown <alice>:<alice> x"),
         ("/Users/<alice>", '{"a": "b\\n<alice>"}'),
         ("/Users/<alice>", "<alice>'s, <alice>-x, malice, alice_x, Alice"),
+        ("/Users/<alice>", "branch%2F<alice>%2Ffix"),
         ('{"cwd": "/home/<alice>"}', "whoami\n<alice>"),
         ("file:///home/<alice>/x", "<alice>"),
         ("C:\\Users\\<alice>\\x", "<alice>"),
