@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.secrets.between import BARS, LINE_BEFORE, sign_of
+from builder.secrets.names import prefix_of
 from builder.secrets.words import PASSWORDS
 
-_BEFORE = re.compile(r"[\w-]{0,40}\Z")
 MIN_GAP = 3
 """Spaces between a variable and its value that align it with others."""
 
@@ -153,9 +153,3 @@ class Assigned:
     def ends_line(self) -> bool:
         """Whether a value without quotation marks ends its line."""
         return self.after[:1] in ("", "\n", "\r", "\\")
-
-
-def prefix_of(text: str, start: int) -> str:
-    """Returns the text of a name before its keyword, which begins at `start`."""
-    before = _BEFORE.search(text, max(0, start - 40), start)
-    return before[0] if before is not None else ""

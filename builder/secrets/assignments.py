@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from builder.secrets import formats
-from builder.secrets.assigned import Assigned, prefix_of
+from builder.secrets.assigned import Assigned
 from builder.secrets.between import (
     CLOSED,
     DESCRIBED,
@@ -38,6 +38,7 @@ from builder.secrets.names import (
     is_named,
     is_qualified,
     keyword_of,
+    prefix_of,
 )
 from builder.secrets.passphrases import is_diceware
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower, necessary

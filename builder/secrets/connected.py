@@ -14,10 +14,10 @@ from itertools import islice
 
 from builder.secrets.grade import grade
 from builder.secrets.hits import Hit
-from builder.secrets.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named
+from builder.secrets.names import KEY_WORD_BEFORE, KEYWORD, NAME, is_named, prefix_of
 from builder.secrets.prefilter import LinePrefilter, Lines, ascii_lower
 from builder.secrets.values import is_drawn, is_stand_in, is_wild, looks_random
-from builder.secrets.words import PASSWORDS
+from builder.secrets.words import NO_PASSWORD_AFTER, PASSWORDS
 
 MAX_VALUE = 200
 LOOK_BACK = 80
@@ -84,17 +84,11 @@ _NAME_OF_CODE = re.compile(
     r"|^(?!.*\d\d)(?=(?:\D*\d){1,2}\D*$)[A-Za-z]\w*[A-Z][a-z]{3,}$"
 )
 """What is no password in quotes either: a set of characters, a module, `os.environ`."""
-_NOT_BETWEEN = re.compile(
-    r"hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|etag|integrity|public"
-    r"|revision|version|path|https?:|://|import|arn:|class|regex|pattern|REDACTED|selector|model|!\w"
-    r"|\bbugs?\b|came in|introduc|regress|\brevert",
-    re.IGNORECASE,
-)
+_NOT_BETWEEN = re.compile(NO_PASSWORD_AFTER, re.IGNORECASE)
 """What says that the text after it is not the password: `commit `."""
 LINES = LinePrefilter(rf"(?:{NAME})[sS]?[^A-Za-z0-9_]")
 """Finds the lines with such a name."""
 
-_PREFIX = re.compile(r"[\w-]{0,40}\Z")
 _CHANGES = re.compile(
     r"\b(?:set|change|changed|update|updated|rotate|rotated|reset|switch|switched|replace|replaced)\b",
     re.IGNORECASE,
@@ -136,8 +130,7 @@ def find_connected(text: str, lines: Lines) -> Iterator[Hit]:
 
 def _prefix(text: str, start: int, keyword: str) -> str:
     """Returns the text of a name before its final keyword, which begins at `start`."""
-    found = _PREFIX.search(text, max(0, start - 40), start)
-    prefix = found[0] if found is not None else ""
+    prefix = prefix_of(text, start)
     if keyword == "key" and not prefix and KEY_WORD_BEFORE.search(text, max(0, start - 20), start):
         prefix = "api_"
     return prefix

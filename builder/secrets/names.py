@@ -11,7 +11,15 @@ from functools import lru_cache
 
 from builder.secrets.prefilter import necessary
 from builder.secrets.rules import by_first
-from builder.secrets.words import KEY_OWNERS, PASSWORD_OWNERS, PASSWORDS, TOKENS, WHOLE_NAMES
+from builder.secrets.words import (
+    KEY_OWNERS,
+    OPEN_TOKENS,
+    OPEN_VARIABLES,
+    PASSWORD_OWNERS,
+    PASSWORDS,
+    TOKENS,
+    WHOLE_NAMES,
+)
 
 _INSIDE = re.compile(rf"(?:^|[^a-z])(?:{PASSWORD_OWNERS})$", re.IGNORECASE)
 """What makes `pass` and `pw` name a password, before them: `root`."""
@@ -20,17 +28,9 @@ _KEY_BEFORE = re.compile(rf"(?:{KEY_OWNERS})[_-]?$")
 KEY_WORD_BEFORE = re.compile(rf"(?<![a-z])(?:{KEY_OWNERS})[ .]$", re.IGNORECASE)
 """What makes `key` name a secret, with a space or a dot between: `API `."""
 _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{1,39}_$")
-_NO_KEY_BEFORE = re.compile(
-    r"(?:PRIMARY|FOREIGN|CACHE|PUBLIC|SORT|PARTITION|IDEMPOTENCY|HASH|OBJECT|S3|ROUTING|INDEX|LOOKUP"
-    r"|GROUP|MESSAGE|UNIQUE|SHARD|BUILD|TRACE|ORDER|REQUIRED|VALID|ALLOWED|KNOWN|SUPPORTED|OPTIONAL"
-    r"|IGNORED|EXTRA|EXPECTED|RESERVED)_$"
-)
+_NO_KEY_BEFORE = re.compile(rf"(?:{OPEN_VARIABLES})_$")
 """What makes `KEY` in a variable name something else: `PRIMARY_`."""
-_NOT_SECRET_BEFORE = re.compile(
-    r"(?:page|next|forward|backward|starting|continuation|sync|cursor|max|(?<!ad)min|num|eos|bos|(?<![a-z])pad|unk|sep|cls|mask|special|stop"
-    r"|public[_-]?key|(?<!ex)change|(?<!b)lock|request|idempotency|cancellation|prev|previous|last|(?<![a-z])total|prompt|completion|output|first|image|start|(?<!back)(?<!front)end)"
-    r"[_-]?$"
-)
+_NOT_SECRET_BEFORE = re.compile(rf"(?:{OPEN_TOKENS})[_-]?$")
 """What makes a token that of pagination or of a language model: `next_page_`."""
 KEYWORDS = (*PASSWORDS, *TOKENS, "key")
 
@@ -49,6 +49,14 @@ NAME = "|".join((
     necessary("[A-Z][A-Z0-9_]*_") + necessary("key", ignore_case=True),
 ))  # fmt: skip
 """A condition for RE2: the end of a name."""
+
+_PREFIX = re.compile(r"[\w-]{0,40}\Z")
+
+
+def prefix_of(text: str, start: int) -> str:
+    """Returns the text of a name before its keyword, which begins at `start`."""
+    before = _PREFIX.search(text, max(0, start - 40), start)
+    return before[0] if before is not None else ""
 
 
 @lru_cache(maxsize=1 << 12)  # a dataset has few names, but many members

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from builder.secrets.grade import MIN_GENERATED, UUID, is_generated
 from builder.secrets.hits import Hit
 from builder.secrets.prefilter import LinePrefilter, Lines, Matches
-from builder.secrets.words import NEARBY
+from builder.secrets.words import NEARBY, NO_KEY_AFTER, OPEN_KEYS
 
 REACH = 60
 """Maximum code points between a word and its value."""
@@ -34,22 +34,9 @@ LINES = LinePrefilter(
 )
 """Finds the lines with such a word, if such a value follows."""
 
-_NOT_BEFORE = re.compile(
-    r"(?:page|next|forward|backward|starting|continuation|sync|cursor|public|primary|foreign|cache|sort|partition|hash|object"
-    r"|routing|index|lookup|group|message|unique|shard|build|trace|order|query|storage|csrf|xsrf"
-    r"|idempotency|request|dict|row|column|item|entry|node|file|map|host|registry|update|mask|by"
-    r"|lifecycle|change|lock|cancellation|previous|prev|last|first|special|s3|config|no|without"
-    r"|hot|arrow|return|verification|dkim|invalidate|(?-i:Client))[ _-]?$",
-    re.IGNORECASE,
-)
+_NOT_BEFORE = re.compile(rf"(?:{OPEN_KEYS})[ _-]?$", re.IGNORECASE)
 """What makes a key or token one that is not secret, before it: `primary_`."""
-_NOT_BETWEEN = re.compile(
-    r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|Id\b|etag|file"
-    r"|integrity|public|revision|version|path|ur[il]|https?:|://|href|import|arn:|size|count|length"
-    r"|\bh1:|name|class|type|index|test|example|mock|fixture|ssh-\w|pubkey|REDACTED|[;}]|\w\{|\w\(\)"
-    r"|\bbugs?\b|\bfix|came in|introduc|regress|\brevert|\bsince\b",
-    re.IGNORECASE,
-)
+_NOT_BETWEEN = re.compile(NO_KEY_AFTER, re.IGNORECASE)
 """What says that the text after it is not the secret: `sha256 `."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w{1,30}=[^=]")
 """The name of another value: `security-token, Signature=…`."""

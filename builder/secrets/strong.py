@@ -16,7 +16,7 @@ from builder.secrets.nearby import is_word
 from builder.secrets.passphrases import is_leet, is_numbered_phrase, is_simple, is_titled
 from builder.secrets.prefilter import LinePrefilter, Lines
 from builder.secrets.values import has_cases, is_drawn, is_stand_in, is_wordlike
-from builder.secrets.words import AROUND
+from builder.secrets.words import AROUND, NO_VALUE_AFTER
 
 MAX_LINE = 2000
 """Code points of a line above which its words say nothing about its values."""
@@ -57,9 +57,7 @@ r"""The end of a line or a quotation mark in an escaped text, which may follow a
 _NAME = re.compile(r"(?:[\w.-]{1,80}[=:](?=\S{8})){1,3}")
 """Names of a value, with no space after them: `PASS=Canyon!7river`."""
 _NOT_BEFORE = re.compile(
-    r"sha-?\d|hash|digest|checksum|fingerprint|commit|[ug]uid|(?<![a-z])ids?(?![a-z])|(?-i:Id\b)"
-    r"|etag|integrity|public|pubkey|\bh1:|nonce|cursor|signature|obfuscation|next|page"
-    r"|continuation|marker|(?:https?:|://)\S*$|ssh-\w+ $"
+    rf"{NO_VALUE_AFTER}|(?:https?:|://)\S*$|ssh-\w+ $"
     r"|(?:revision|version|trace|span|index|request|message|(?<!pro)file|image|build|pod|name|branch|tag"
     r"|kid|jti)\w{0,8}[^\w\n]{1,6}$",
     re.IGNORECASE,

@@ -21,7 +21,7 @@ def _sets() -> dict[str, tuple[str, ...]]:
     text = (files("builder.secrets") / "words.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         if line and not line.startswith("#"):
-            words, _, sets = line.partition(" : ")
+            words, _, sets = line.rpartition(" : ")
             for name in sets.split():
                 found.setdefault(name, []).extend(words.split())
     return {name: tuple(words) for name, words in found.items()}
@@ -101,7 +101,19 @@ ACCOUNTS = alternatives("account")
 MORE_ACCOUNTS = alternatives("more_account")
 """Users that count after the word for a machine."""
 
-# Values that are no secrets
+# What is no secret
+NO_PASSWORD_AFTER = alternatives("after_password")
+"""Between the name of a password and a value, they say that it is another one."""
+NO_KEY_AFTER = alternatives("after_key")
+"""Between a word for secrets and a generated value, they say that it is another one."""
+NO_VALUE_AFTER = alternatives("after_value")
+"""Shortly before a value beyond doubt, they say that it is another one."""
+OPEN_TOKENS = alternatives("open_token")
+"""Before `token`: those of pagination and of language models."""
+OPEN_KEYS = alternatives("open_key")
+"""Before `key` and other words, in texts."""
+OPEN_VARIABLES = alternatives("open_variable").upper()
+"""Before `KEY`, in the names of variables."""
 DOCUMENTED = frozenset(words("documented"))
 """Placeholders for passwords in documentation."""
 NO_PASSWORDS = DOCUMENTED.union(words("no_password"), PASSWORDS)
