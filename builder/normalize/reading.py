@@ -24,6 +24,7 @@ from builder.normalize.context import derived_context
 from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
+from builder.readers.toolkit.foreign_calls import foreign_call
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 
@@ -191,6 +192,15 @@ class _DraftReader:
         has_results = bool(self.results) or (last is not None and bool(last.results))
         return has_results and self.asked == len(self.blocks) - 1
 
+    def _is_call(self, text: str) -> bool:
+        """Returns whether an answer contains a call that was not parsed.
+
+        If a prompt contains the markup, it is the form in which calls are text by agreement.
+        """
+        markup = foreign_call(text)
+        asked = (text for block in self.blocks if block.role == "user" for text in block.texts)
+        return markup is not None and not any(markup in one for one in (*self.system, *asked))
+
     def _assistant(self, message: Message) -> None:
         texts: list[str] = []
         calls: list[DraftCall] = []
@@ -217,6 +227,8 @@ class _DraftReader:
                     if isinstance(part, Unparsed) and fault is None:
                         fault = part.code
                         unknown = part.text if fault == UNKNOWN_PART else ""
+                    elif fault is None and isinstance(part, Text) and self._is_call(part.text):
+                        fault = "bad_call"
                     texts_of_part = self._texts((part,))
                     texts += texts_of_part
                     last += len(texts_of_part) if calls else 0
