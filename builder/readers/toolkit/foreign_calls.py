@@ -1,8 +1,7 @@
 """Finds calls in the markup of another model, which a server did not parse out of an answer.
 
-Such a text is a call that did not happen, in control tokens of the model that wrote it. Source: the
-chat templates of these models. Markup of Qwen3 and of the targets is read by
-`builder.readers.toolkit.tags`.
+Such a text is a call that did not happen, in the control tokens of the model that wrote it. Markup
+of Qwen3 and of the targets is read by `builder.readers.toolkit.tags`.
 """
 
 from __future__ import annotations
