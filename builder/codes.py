@@ -56,6 +56,13 @@ class CodeText:
     remedy: str
     option: str = ""
 
+    @property
+    def advice(self) -> str:
+        """Returns the remedy in plain text if it is no option of a build, or ""."""
+        is_none = self.remedy.startswith("none")
+        is_option = self.option or "`normalize." in self.remedy or "`verify." in self.remedy
+        return "" if is_none or is_option else self.remedy.replace("`", "")
+
 
 _CONDITION = CodeText(
     "does not meet a condition of `select.where`",

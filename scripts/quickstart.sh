@@ -21,6 +21,7 @@ Look at:
   $out/rejects.jsonl                     what was not used, and why
   $out/README.md                         the dataset card
 Try:
+  .venv/bin/builder view $out
   .venv/bin/builder inspect data/claude-code/parallel.jsonl
   .venv/bin/builder build ~/.claude/projects -o out/mine
 TEXT

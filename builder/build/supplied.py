@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def _json(path: Path) -> Json:
     try:
         return loads(path.read_bytes())
     except OSError as error:
-        raise UsageError(f"tools {str(path)!r}: {error.strerror or error}") from error
+        raise _unreadable("tools", path, error) from error
     except JsonFault as fault:
         raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
 
@@ -97,6 +98,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"system {str(path)!r}: {error.strerror or error}") from error
+        raise _unreadable("system", path, error) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
+
+
+def _unreadable(key: str, path: Path, error: OSError) -> UsageError:
+    """Returns the error of a file that cannot be read; one that is missing may be captured."""
+    text = f"{key} {str(path)!r} (--{key} or inputs[].{key}): {error.strerror or error}"
+    if isinstance(error, FileNotFoundError):
+        text += f"; an agent's own: builder capture --definitions -o {shlex.quote(path.name)} --"
+        text += " claude -p hi (docs/capture.md)"
+    return UsageError(text)

@@ -28,7 +28,7 @@ from builder.cli.terminal import (
     print_wrapped,
     warn,
 )
-from builder.codes import meaning
+from builder.codes import explain, is_loss, meaning
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
@@ -106,7 +106,8 @@ def summarise(
         )
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     if not ledger.samples:
-        where = "see rejects.jsonl" if is_written else _nothing_in(ledger, config)
+        rejects = f"{out.rstrip('/')}/rejects.jsonl"
+        where = f"{rejects} says why" if is_written else _nothing_in(ledger, config)
         if not is_written and ledger.found:
             where = "the previous content of the folder is kept"
         for reason in built.reasons:
@@ -126,7 +127,7 @@ def _nothing_in(ledger: Ledger, config: Config) -> str:
     """Explains why the inputs contain no conversation."""
     empty = ledger.ignored["empty_file"]
     if not ledger.read:
-        return "the inputs contain no file"
+        return f"the inputs contain no file; {LISTED}"
     if not empty:
         return "nothing in the inputs is a conversation"
     if empty < ledger.read:
@@ -190,6 +191,7 @@ def _print_advice(built: BuildResult) -> None:
     print(painted(f"    {keys}", DIM))
 
 
+LISTED = "builder build alone lists the logs of agents on this machine"
 SHOWN_ADVICE = 3
 SHOWN_TYPES = 5
 SHOWN_CODES = 3
@@ -251,12 +253,19 @@ def _kept_by(ledger: Ledger, code: str) -> str:
     """Returns which option would keep conversations rejected under the code, or ""."""
     count, option = recovery(ledger, code)
     some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
-    return f"{some}kept by {option}" if count else ""
+    return f"{some}kept by {option}" if count else _outside(code)
 
 
 def _records_kept_by(code: str) -> str:
     option = record_remedy(code)
-    return f"kept by {option}" if option else ""
+    return f"kept by {option}" if option else _outside(code)
+
+
+def _outside(code: str) -> str:
+    """Returns what can be done about a code where the logs are made, or ""."""
+    known = explain(code)
+    advice = known.advice if known is not None and is_loss(code) else ""
+    return f"→ {advice}" if advice else ""
 
 
 def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:

@@ -79,6 +79,8 @@ def _local(spec: str, base: Path, limit: int, without: Path | None) -> Iterator[
             if path.is_symlink():
                 raise UsageError(f"input {spec!r}: a broken link") from None
             known = f"; for the Hub's dataset: hf://{spec}" if is_hub_name(spec) else ""
+            if spec.startswith("~"):  # the place where an agent keeps its logs
+                known = "; `builder build` alone lists the logs of agents on this machine"
             raise UsageError(f"input {spec!r}: no such file or folder{known}") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"input {spec!r}: {_reason(error)}") from error
