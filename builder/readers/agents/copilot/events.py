@@ -31,6 +31,7 @@ from builder.readers.toolkit.narrow import (
     as_dicts,
     as_int,
     as_str,
+    model_of,
     name_of,
     name_or_none,
     unknown_code,
@@ -109,6 +110,7 @@ class EventLog:
     records: int = 0
     logged: str = ""
     requests: bool = False
+    model: str | None = None
 
     def read(self, records: Iterable[Record | Problem]) -> Iterator[Event]:
         """Yields a Problem for each damaged record, and the conversations of each session."""
@@ -132,6 +134,7 @@ class EventLog:
                 self.logged = logged
                 self.session = logged or self.session
                 self.version = name_or_none(data.get("copilotVersion"))
+                self.model = model_of(data, "selectedModel")
                 self.records += 1
             elif kind in CONVERSATION and value.get("ephemeral") is not True:
                 self.records += 1
@@ -141,6 +144,8 @@ class EventLog:
                 self.counts["user_command"] += 1
                 self._agent("").unseen = True
             else:
+                if kind == "session.model_change":
+                    self.model = model_of(data, "newModel")
                 known = kind.startswith(_OTHER) and kind != ""
                 self.counts["ui_event" if known else unknown_code(value.get("type"))] += 1
         yield from self.conversations()
@@ -198,6 +203,7 @@ class EventLog:
             case "session.error":
                 agent.is_empty = False
             case "session.resume":
+                self.model = model_of(data, "selectedModel") or self.model
                 agent.reworded = False  # the results are read from the log
                 agent.has_resumed = bool(agent.pending)
             case "session.truncation":
@@ -260,7 +266,7 @@ class EventLog:
             missing += ["history"] if gap else []
             missing += ["reminders"] if agent.unseen or not self.renders else []
             context = Context.lacking(missing)
-            head = RequestHead(agent.system, None, name_or_none(data.get("model")))
+            head = RequestHead(agent.system, None, model_of(data, "model") or self.model)
             untrained = "inserted" if by_program else None
             message = Message("assistant", (), turn, context=context, untrained=untrained)
             agent.answer = agent.history.append(message, where, head, kind=str(self.number))
