@@ -109,19 +109,17 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
 
 
 def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
-    """Returns the messages; consecutive messages of the model are one turn."""
+    """Returns the messages; a call and the text of its answer are in messages of their own."""
     messages: list[Message] = []
-    turn = 0
     for item in items:
         message = as_dict(item)
         role = as_str(message.get("role"))
         if role in ("assistant", "tool_call"):
-            turn += not messages or messages[-1].role != "assistant"
             if role == "tool_call":
                 parts = _call(message.get("content"), changes)
             else:
                 parts = _assistant(message, changes)
-            found = [Message("assistant", parts, turn=str(turn))]
+            found = [Message("assistant", parts)]
         elif role in _RESULTS:
             found = [Message("tool", (tool_result(message),))]
         elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):

@@ -27,13 +27,19 @@ def history(body: dict[str, Json]) -> History:
     """Returns the history of a request.
 
     A last message of the assistant is the beginning of the answer: a paused turn, or text of the
-    client (prefill). It is not an answer itself.
+    client (prefill). It is not an answer itself, unless it calls a tool whose result is lost.
     """
     read = read_body(body)
-    if read.messages and read.messages[-1].role == "assistant":
+    if _begins_answer(as_list(body.get("messages"))):
         begun = replace(read.messages[-1], untrained="prefilled")
         return replace(read, messages=(*read.messages[:-1], begun))
     return read
+
+
+def _begins_answer(sent: Sequence[Json]) -> bool:
+    last = as_dict(sent[-1]) if sent else {}
+    calls = (block for block in as_dicts(last.get("content")) if block.get("type") == "tool_use")
+    return last.get("role") == "assistant" and not any(calls)
 
 
 def read_body(body: dict[str, Json]) -> History:
@@ -58,13 +64,12 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
         kinds = ", ".join(as_str(edit, "type")[:40] for edit in edits)
         detail = f"the server removed parts of the history: {kinds}"
         problems = (Problem("context_edited", "response", detail, records=0),)
-    sent = as_list((exchange.request or {}).get("messages"))
     return (
         ApiAnswer(
             Message("assistant", tuple(parts)),
             fault="truncated" if stop is None else finish_fault(stop),
             model=name_or_none(body.get("model")),
-            prefill=bool(sent) and as_dict(sent[-1]).get("role") == "assistant",
+            prefill=_begins_answer(as_list(exchange.request, "messages")),
             problems=problems,
         ),
     )

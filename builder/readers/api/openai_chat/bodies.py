@@ -223,7 +223,8 @@ def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     last = sent[-1] if sent else {}
     prefill = last.get("prefix") is True
     if is_ollama(as_dict((exchange.events or (exchange.response,))[-1])):
-        prefill = last.get("role") == "assistant"  # its templates leave a last answer open
+        # Its templates leave a last answer open.
+        prefill = last.get("role") == "assistant" and not last.get("tool_calls")
     return [
         replace(_answer(choice, sent, body), prefill=prefill)
         for choice in choices

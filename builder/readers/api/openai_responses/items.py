@@ -1,9 +1,11 @@
 """Parses items of OpenAI's Responses API into messages (docs/formats/openai-responses.md "Items").
 
 The items of one answer (thoughts, text, calls) are one assistant message, which ends at the next
-user item or tool output. A turn in which the provider ran tools cannot be a target: no client
-answers these calls, and the log lacks part of what the model saw of them (`server_tool`). Calls by
-a program that the model wrote are not the model's own (`programmatic_call`).
+user item or tool output. In a request, text or thoughts after a call begin another message, because
+the call's output may be lost; both are one answer if all outputs follow. A turn in which the
+provider ran tools cannot be a target: no client answers these calls, and the log lacks part of what
+the model saw of them (`server_tool`). Calls by a program that the model wrote are not the model's
+own (`programmatic_call`).
 """
 
 from __future__ import annotations
@@ -122,6 +124,8 @@ class ItemReading:
 
     def _take(self, item: Item, *, answer: bool) -> None:
         kind = item_type(item)
+        if not answer and kind in ("message", "reasoning") and self._has_call():
+            self._end()
         if answer and is_said_by_others(item):
             self._answer.append(unknown_part(f"message of {as_str(item.get('role'))}"))
         elif kind == "message" and (answer or item.get("role") == "assistant"):
@@ -202,6 +206,9 @@ class ItemReading:
         for tool in codex_items.definitions(item.get("tools")):
             if tool not in self.tools:
                 self.tools.append(tool)
+
+    def _has_call(self) -> bool:
+        return any(isinstance(part, ToolCall) for part in self._answer)
 
     def _end(self) -> None:
         if self._answer:
