@@ -129,16 +129,16 @@ def _messages(value: Json, missing: set[str]) -> Iterator[Message]:
     item = as_dict(value)
     role = as_str(item.get("role")) or type(value).__name__
     if role == "assistant":
-        found = [_answer(item, Context.lacking(missing))]
+        messages = [_answer(item, Context.lacking(missing))]
     else:
         parts, results = _split(item.get("content"))
-        found = [Message("tool", results)] if results else []
-        found += [Message(role[:40], parts)] if parts else []
+        messages = [Message("tool", results)] if results else []
+        messages += [Message(role[:40], parts)] if parts else []
         if not all(map(_is_exact, results)):
             missing.add("history")
         if any(as_dict(item.get("userState")).values()) or item.get("fileMentions"):
             missing.add("reminders")
-    for message in noted(found, item, _KEYS):
+    for message in noted(messages, item, _KEYS):
         if message.parts:
             yield message
 

@@ -84,11 +84,11 @@ def _content(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a message; images have a type of Continue's own."""
     if not isinstance(value, list):
         return content(value)
-    found: list[Json] = []
+    items: list[Json] = []
     for part in value:
         is_image = as_dict(part).get("type") == "imageUrl"
-        found.append({"type": "image"} if is_image else part)
-    return content(found)
+        items.append({"type": "image"} if is_image else part)
+    return content(items)
 
 
 @dataclass(slots=True)

@@ -81,11 +81,11 @@ def item_sizes(source: Source) -> Sequence[int]:
         return ()
     try:
         with open_sqlite(source) as store:
-            found = listed(store, _SIZES.format(size=_SIZE))
+            sizes = listed(store, _SIZES.format(size=_SIZE))
     except SQLITE_ERRORS:
         return ()
-    named = all(isinstance(session, str) for session, _ in found)
-    return [size for _, size in found] if named else ()
+    named = all(isinstance(session, str) for session, _ in sizes)
+    return [size for _, size in sizes] if named else ()
 
 
 def read(source: Source) -> Iterator[Event]:

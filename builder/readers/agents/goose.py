@@ -133,7 +133,7 @@ def _row(where: str, item: dict[str, Json], content: Json, metadata: Json) -> _R
 def _lines(
     records: Iterable[Record | Problem], session: str, model: str | None = None
 ) -> Iterator[Event]:
-    found: list[_Row] = []
+    rows: list[_Row] = []
     lost: list[Problem] = []
     fault: Problem | None = None
     for record in objects(records):
@@ -143,16 +143,16 @@ def _lines(
             continue
         where, item = record
         if isinstance(item.get("content"), str | list) and "role" in item:
-            if fault is not None and found:  # the lost record may have been a message
+            if fault is not None and rows:  # the lost record may have been a message
                 lost.append(fault)
                 fault = None
-            found.append(_row(where, item, item["content"], item.get("metadata")))
+            rows.append(_row(where, item, item["content"], item.get("metadata")))
         elif "working_dir" not in item and carries_content(item):
             kind = as_str(item.get("type")) or "record"
-            found.append(_row(where, {"role": "user"}, [{"type": f"{kind} record"}], None))
+            rows.append(_row(where, {"role": "user"}, [{"type": f"{kind} record"}], None))
         else:
             yield Ignored("metadata")
-    yield from _conversations(session, found, len(found), model, missing_records(lost))
+    yield from _conversations(session, rows, len(rows), model, missing_records(lost))
 
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
@@ -192,18 +192,18 @@ def _value_or_none(value: Json | Problem) -> Json:
 
 def _conversations(
     session: str,
-    found: Sequence[_Row],
+    rows: Sequence[_Row],
     records: int,
     model: str | None,
     problems: tuple[Problem, ...],
 ) -> Iterator[Event]:
-    if not found:
+    if not rows:
         if records:
             yield Ignored("empty_session", records)
         return
     number = 0
     targets: set[str] = set()
-    for segment, hidden in _segments(found):
+    for segment, hidden in _segments(rows):
         reading = _Reading(CallKeys(session))
         for row in segment:
             reading.take(row)
@@ -224,14 +224,14 @@ def _conversations(
         yield Ignored("no_turns", records)
 
 
-def _segments(found: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
+def _segments(rows: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:
     """Yields the rows between summaries, and whether they were hidden from the model later.
 
     After the last summary, rows that the model does not see were only for the user. Before it, all
     rows are hidden by the summary, so these rows cannot be distinguished.
     """
     segments: list[list[_Row]] = [[]]
-    for before, row in zip([None, *found], found, strict=False):
+    for before, row in zip([None, *rows], rows, strict=False):
         if not row.user and (before is None or before.user) and row.role == "user":
             segments.append([])
         segments[-1].append(row)
@@ -325,21 +325,21 @@ class _Reading:
         return ToolResult(self._content(as_list(content)), call_id=call_id, is_error=failed)
 
     def _content(self, items: list[Json]) -> tuple[Content, ...]:
-        found: list[Content] = []
+        content: list[Content] = []
         for block in _for_model(items):
             match kind := as_str(block.get("type")):
                 case "text":
-                    found.append(Text(as_str(block.get("text"))))
+                    content.append(Text(as_str(block.get("text"))))
                 case "image" | "audio":
-                    found.append(Media(kind, as_str(block.get("mimeType"))))
+                    content.append(Media(kind, as_str(block.get("mimeType"))))
                 case "resource":
                     resource = as_dict(block.get("resource"))
                     text = resource.get("text")
                     mime = as_str(resource.get("mimeType"))
-                    found.append(Text(text) if isinstance(text, str) else Media("file", mime))
+                    content.append(Text(text) if isinstance(text, str) else Media("file", mime))
                 case _:
-                    found.append(unknown_part(kind or "nothing"))
-        return tuple(found)
+                    content.append(unknown_part(kind or "nothing"))
+        return tuple(content)
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:

@@ -193,7 +193,7 @@ def _code(item: dict[str, Json]) -> str:
 
 
 def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     last = {as_str(entry.item.get("sessionId")): uuid for uuid, entry in entries.items()}
     paths = [_path(entries, leaf) for leaf in last.values()]
     inner = {uuid for path in paths for uuid in path[:-1]}
@@ -205,7 +205,7 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
         broken = broken or entries[path[0]].parent is not None
         covered.update(path)
         for segment in _segments(entries, path):
-            yield from _emit(entries, segment, found)
+            yield from _emit(entries, segment, counts)
     parents = {entry.parent for entry in entries.values()}
     for leaf, end in entries.items():
         if leaf in parents or leaf in covered:
@@ -221,21 +221,21 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
                 if abandoned:
                     detail = "the session went on from an earlier message"
                     segment.problems += (Problem("rewound", end.where, detail, records=0),)
-                yield from _emit(entries, segment, found)
+                yield from _emit(entries, segment, counts)
 
 
 def _path(entries: dict[str, _Entry], leaf: str, until: Container[str] = ()) -> list[str]:
     """Returns the uuids from the root (or from just after one of `until`) to `leaf`."""
-    found: dict[str, None] = {}
+    path: dict[str, None] = {}
     at: str | None = leaf
-    while at is not None and at in entries and at not in found and at not in until:
-        found[at] = None
+    while at is not None and at in entries and at not in path and at not in until:
+        path[at] = None
         at = entries[at].parent
-    return list(found)[::-1]
+    return list(path)[::-1]
 
 
 def _emit(
-    entries: dict[str, _Entry], segment: _Segment, found: Counter[str]
+    entries: dict[str, _Entry], segment: _Segment, counts: Counter[str]
 ) -> Iterator[Conversation]:
     if not segment.messages or not segment.uuids:  # only records of unknown types
         return
@@ -247,7 +247,7 @@ def _emit(
         entry.used = True
     session = as_str(inside[-1].item.get("sessionId"))
     yield Conversation(
-        id=unique_name(session, found),
+        id=unique_name(session, counts),
         record=span(inside[0].where, inside[-1].where),
         messages=tuple(mark_repeats(messages, seen)),
         version=name_or_none(inside[-1].item.get("version")),

@@ -55,8 +55,8 @@ _EMPTY = "<Tool returned an empty string>"
 def recognise(source: Source) -> str | None:
     """Claims the table threads with data and data_type, and a thread with tagged messages."""
     if source.peek.kind == "sqlite":
-        found = tables(source).get("threads", frozenset())
-        return "a table of threads with data_type" if {"data_type", "data"} <= found else None
+        columns = tables(source).get("threads", frozenset())
+        return "a table of threads with data_type" if {"data_type", "data"} <= columns else None
     if any(map(_is_thread, source.peek.objects)):
         return "a thread with User and Agent messages"
     return None
@@ -189,8 +189,8 @@ def _read_old(
             history.append(Message(role, tuple(parts), place, context=own), place, head)
         made = [name for call in calls if (name := as_str(call.get("id"))) in results]
         if made:
-            found = tuple(_result(name, results[name]) for name in made)
-            history.append(Message("tool", found), place)
+            sent = tuple(_result(name, results[name]) for name in made)
+            history.append(Message("tool", sent), place)
 
 
 def _user_part(block: Json) -> Iterator[Part]:

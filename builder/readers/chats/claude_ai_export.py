@@ -83,7 +83,7 @@ def _conversation(
     is_design = "chat_messages" not in value
     items = as_dicts(value.get("messages" if is_design else "chat_messages"))
     parents: dict[str, str | None] = {}
-    found: dict[str, tuple[Message, ...]] = {}
+    messages_of: dict[str, tuple[Message, ...]] = {}
     is_tree = any(name_or_none(item.get("parent_message_uuid")) for item in items)
     missing = {*_BASE}
     last: str | None = None
@@ -94,10 +94,10 @@ def _conversation(
             missing.add("history")  # possibly an edit or another answer, which is not marked
         sender = as_str(item.get("sender"))
         parents[last] = name_or_none(item.get("parent_message_uuid"))
-        found[last] = tuple(_design(item, missing) if is_design else _messages(item, missing))
-    nodes = in_order(found)
+        messages_of[last] = tuple(_design(item, missing) if is_design else _messages(item, missing))
+    nodes = in_order(messages_of)
     if is_tree:
-        nodes = {name: ChatNode(parents[name], messages) for name, messages in found.items()}
+        nodes = {name: ChatNode(parents[name], messages) for name, messages in messages_of.items()}
     name = name_of(value, "uuid", "id") or where
     chat = Chat(
         format_name=NAME,

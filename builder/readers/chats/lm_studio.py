@@ -86,8 +86,8 @@ def read(source: Source) -> Iterator[Event]:
         chosen = record.value.get("currentlySelected")
         selected = chosen if isinstance(chosen, int) and 0 <= chosen < len(versions) else 0
         for at, version in enumerate(versions):
-            found = tuple(_messages(version, Context.lacking(missing)))
-            nodes[f"{record.where}.{at}"] = ChatNode(parent, found)
+            messages = tuple(_messages(version, Context.lacking(missing)))
+            nodes[f"{record.where}.{at}"] = ChatNode(parent, messages)
         parent = f"{record.where}.{selected}" if versions else parent
     name = source.name.rpartition("/")[2].partition(".")[0] or "conversation"
     chat = Chat(
@@ -111,8 +111,8 @@ def read(source: Source) -> Iterator[Event]:
 
 def _system(document: dict[str, Json]) -> str:
     fields = as_dicts(document, "perChatPredictionConfig", "fields")
-    found = (as_str(item.get("value")) for item in fields if item.get("key") == _PROMPT)
-    return as_str(document.get("systemPrompt")) or next(found, "")
+    prompts = (as_str(item.get("value")) for item in fields if item.get("key") == _PROMPT)
+    return as_str(document.get("systemPrompt")) or next(prompts, "")
 
 
 def _messages(version: dict[str, Json], context: Context) -> Iterator[Message]:

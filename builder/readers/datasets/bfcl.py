@@ -181,9 +181,11 @@ def _calls(items: Json, changes: Counter[str]) -> list[Part]:
             calls.append(_python_call(item))
         elif isinstance(item, dict) and len(item) == 1:
             name, accepted = next(iter(item.items()))
-            found = name and isinstance(accepted, dict)
+            is_call = name and isinstance(accepted, dict)
             arguments = _first(as_dict(accepted), changes)
-            calls.append(ToolCall(name, arguments) if found else Unparsed(dumps(item), "bad_call"))
+            calls.append(
+                ToolCall(name, arguments) if is_call else Unparsed(dumps(item), "bad_call")
+            )
         else:
             calls.append(Unparsed(dumps(item), "bad_call"))
     return calls

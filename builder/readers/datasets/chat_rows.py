@@ -40,7 +40,7 @@ def read_chat(
     name: str, where: str, messages: list[Json], tools: Json = None
 ) -> Conversation | Problem:
     """Returns the conversation of chat messages; `tools` is a list of definitions or its text."""
-    found = row_conversation(name, where, history({"messages": messages, "tools": tools}))
-    if isinstance(found, Problem):
-        return found
-    return replace(found, messages=end_at_made_up(found.messages))
+    conversation = row_conversation(name, where, history({"messages": messages, "tools": tools}))
+    if isinstance(conversation, Problem):
+        return conversation
+    return replace(conversation, messages=end_at_made_up(conversation.messages))

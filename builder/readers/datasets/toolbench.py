@@ -89,7 +89,7 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
     if same is not None:
         branches = [steps for steps in branches if steps is not same]
         chain = _as_tried(chain, same, changes)
-    found = [
+    parts = [
         conversation(
             id=unique_name(f"{where}, step asked again" if number else where, names),
             record=where,
@@ -113,12 +113,12 @@ def _answer(where: str, answer: dict[str, Json], names: Counter[str]) -> Iterato
             problems=(Problem("rewound", record, detail, records=0),),
             context=context,
         )
-        found.append(branch)
-    if not found:
+        parts.append(branch)
+    if not parts:
         yield Problem("no_messages", where, "neither train_messages nor a search")
         return
-    yield replace(found[0], records=1)
-    yield from found[1:]
+    yield replace(parts[0], records=1)
+    yield from parts[1:]
 
 
 def _chain(generated: dict[str, Json]) -> list[Message]:

@@ -23,8 +23,8 @@ from builder.sources.source import Source
 
 def recognise(source: Source) -> str | None:
     """Claims rows with tools and turns that have a role and content."""
-    found = any(map(_is_row, source.peek.objects))
-    return "conversations of role and content, with tools" if found else None
+    is_row = any(map(_is_row, source.peek.objects))
+    return "conversations of role and content, with tools" if is_row else None
 
 
 def _is_row(row: dict[str, Json]) -> bool:

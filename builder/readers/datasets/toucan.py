@@ -69,13 +69,13 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     return published(name, where, messages, tools, changes, problems, complete=complete)
 
 
-def _definitions(found: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
+def _definitions(listed: Iterable[Json], changes: Counter[str]) -> tuple[Json, ...] | None:
     """Returns the first list of definitions that can be read, or None if there is none.
 
     Raises JsonFault if none can be read and one is broken.
     """
     faults: list[JsonFault] = []
-    for candidate in found:
+    for candidate in listed:
         try:
             if isinstance(value := literals.column(candidate, changes), list):
                 return tuple(value)
@@ -96,9 +96,9 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
     if first.role != "system":
         return messages, None
     tools: Json = None
-    if found := _DECLARED.search(text):
-        tools = found["tools"]
-        text = (text[: found.start()] + text[found.end() :]).strip()
+    if match := _DECLARED.search(text):
+        tools = match["tools"]
+        text = (text[: match.start()] + text[match.end() :]).strip()
         changes["tools_preamble"] += 1
     elif "<tools>" in text and "<tool_call>" in text:
         text, listed = text_tags.take_tools(text, changes)

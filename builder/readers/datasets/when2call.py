@@ -42,8 +42,8 @@ _TAG, _END = "<TOOLCALL>", "</TOOLCALL>"
 
 def recognise(source: Source) -> str | None:
     """Claims rows with the dataset's answers, responses, tags or definitions."""
-    found = any(map(_is_row, source.peek.objects))
-    return "rows of tools with questions, responses or calls of When2Call" if found else None
+    is_row = any(map(_is_row, source.peek.objects))
+    return "rows of tools with questions, responses or calls of When2Call" if is_row else None
 
 
 def _is_row(row: dict[str, Json]) -> bool:

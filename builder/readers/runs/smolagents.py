@@ -253,16 +253,16 @@ def _observed(step: dict[str, Json], requests: _Requests) -> list[Message]:
     """Returns the user messages with the observations of a step without calls."""
     images = tuple(Media("image") for _ in as_list(step.get("observations_images")))
     output = content(step.get("observations"))
-    found = [images, requests.framed("Observation:\n", output)]
+    contents = [images, requests.framed("Observation:\n", output)]
     called = as_list(step.get("tool_calls"))[:1]
     if called:
         requests.differs = True  # the agent sends the code again, as a call in text
     if (error := _error(step)) is not None:
-        found = [as_harness(parts) for parts in found]
+        contents = [as_harness(parts) for parts in contents]
         id_line = f"Call id: {as_str(as_dict(called[0]).get('id'))}\n" if called else ""
         framed = requests.framed(f"{id_line}Error:\n", (error,), _RETRY)
-        found.append(as_harness(framed))
-    return [Message("user", parts) for parts in found if parts]
+        contents.append(as_harness(framed))
+    return [Message("user", parts) for parts in contents if parts]
 
 
 def _error(step: dict[str, Json]) -> Text | None:

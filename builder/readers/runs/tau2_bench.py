@@ -193,10 +193,10 @@ def _messages(item: dict[str, Json], changes: Counter[str]) -> list[Message]:
     """Returns what the agent saw of a logged message, which may contain several tool results."""
     if "tool_messages" in item:
         answers = as_dicts(item["tool_messages"])
-        found = [message for answer in answers for message in _messages(answer, changes)]
+        messages = [message for answer in answers for message in _messages(answer, changes)]
     else:
-        found = _message(item, changes)
-    return noted(found, item, _KEYS)
+        messages = _message(item, changes)
+    return noted(messages, item, _KEYS)
 
 
 def _message(item: dict[str, Json], changes: Counter[str]) -> list[Message]:

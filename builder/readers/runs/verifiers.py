@@ -67,14 +67,14 @@ def _is_trace(item: dict[str, Json]) -> bool:
 def _episode(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
     """Yields the conversations of a record; the first one counts it."""
     traces = [row] if "nodes" in row else as_dicts(row.get("traces"))
-    found = [event for trace in traces for event in _trace(where, trace, names)]
-    if not found:
+    events = [event for trace in traces for event in _trace(where, trace, names)]
+    if not events:
         errors = [*as_dicts(row.get("errors")), *(_errors(trace) for trace in traces)]
         detail = next(filter(None, map(_error, errors)), "no agent has run")
         yield Problem("no_messages", where, detail)
         return
-    yield replace(found[0], records=1)
-    yield from found[1:]
+    yield replace(events[0], records=1)
+    yield from events[1:]
 
 
 def _errors(trace: dict[str, Json]) -> dict[str, Json]:

@@ -131,8 +131,8 @@ class _Request:
         """Returns what the log lacks of this request, by the checksums of a later one."""
         points = self.checks.keys() & later.checks.keys()
         changed = {point for point in points if self.checks[point] != later.checks[point]}
-        found = {"system"} if -1 in changed else set()
-        return found | ({"history"} if changed - {-1} else set())
+        names = {"system"} if -1 in changed else set()
+        return names | ({"history"} if changed - {-1} else set())
 
 
 @dataclass(slots=True)

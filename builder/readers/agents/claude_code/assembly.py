@@ -137,7 +137,7 @@ class _Builder:
         )
         self._answers = turns.answered(lines)
         self._cut = turns.partial_on(lines)
-        self._claimed = {answer.key for found in self._answers.values() for answer in found}
+        self._claimed = {answer.key for answers in self._answers.values() for answer in answers}
         self._open: SessionTurn | None = None
 
     def lose_history(self) -> None:

@@ -154,9 +154,9 @@ class Requests:
                 self._turns.setdefault(sent.digest, {})[turn.key] = turn
             answers = [answer.block for answer in results.get(turn.key, ())]
             in_order = sorted(answers, key=_call_order(turn))
-            for found in (answers, in_order):
-                if found:
-                    self._add("user", found)
+            for group in (answers, in_order):
+                if group:
+                    self._add("user", group)
         run: list[SessionLine] = []
         answers = []
         for line in lines:
@@ -206,13 +206,13 @@ class Requests:
         name = as_str(record.get("shapeHash"))
         logged = self._shapes.get(name)
         messages = [self._known.get(item) or self._altered.get(item) for item in hashes]
-        found = [message for message in messages if message is not None]
-        if logged is None or len(found) < len(messages):
+        rebuilt = [message for message in messages if message is not None]
+        if logged is None or len(rebuilt) < len(messages):
             return None
         proven = digest(logged) == name and all(item in self._known for item in hashes)
         if proven and (whole := as_str(record.get("requestDigest"))):
-            proven = self._body_digest(record, logged, found) == whole
-        sent = tuple(self._with_turns(found))
+            proven = self._body_digest(record, logged, rebuilt) == whole
+        sent = tuple(self._with_turns(rebuilt))
         trimmed = any(one.turn is not None and _is_trimmed(one) for one in sent)
         return Rebuilt(sent, read_shape(logged), proven, trimmed)
 

@@ -99,14 +99,14 @@ def _separable(parts: list[Text], separator: str) -> list[Text]:
     """Removes the separator between neighbouring parts; joins neighbours that lack it."""
     if all(part.harness for part in parts):
         return [Text("".join(part.text for part in parts), harness=bool(parts))]
-    found = parts[:1]
+    separable = parts[:1]
     for part in parts[1:]:
-        last = found[-1]
+        last = separable[-1]
         if part.text.startswith(separator):
-            found.append(Text(part.text.removeprefix(separator), part.harness))
+            separable.append(Text(part.text.removeprefix(separator), part.harness))
         elif last.text.endswith(separator):
-            found[-1] = Text(last.text.removesuffix(separator), last.harness)
-            found.append(part)
+            separable[-1] = Text(last.text.removesuffix(separator), last.harness)
+            separable.append(part)
         else:
-            found[-1] = Text(last.text + part.text, last.harness and part.harness)
-    return found
+            separable[-1] = Text(last.text + part.text, last.harness and part.harness)
+    return separable

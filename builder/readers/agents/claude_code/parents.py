@@ -50,16 +50,16 @@ class _UpTo:
             for record in parent.records()
             if isinstance(record, Record) and isinstance(record.value, dict)
         ]
-        found: list[SessionLine] = []
+        session_lines: list[SessionLine] = []
         end = None
         for number, record in enumerate(records):
             # Positions below 0: before all lines of the fork.
             line = read_line(number - len(records), record.where, as_dict(record.value))
             if line is not None and not line.agent:
-                found.append(line)
-                end = len(found) if line.uuid == self.uuid else end
-        responses = frozenset(line.response for line in found if line.is_answer)
-        return None if end is None else ForkedHistory(tuple(found[:end]), responses)
+                session_lines.append(line)
+                end = len(session_lines) if line.uuid == self.uuid else end
+        responses = frozenset(line.response for line in session_lines if line.is_answer)
+        return None if end is None else ForkedHistory(tuple(session_lines[:end]), responses)
 
 
 def with_histories(
@@ -93,11 +93,11 @@ def _find_history(source: Source, reference: Mapping[str, Json]) -> ForkedHistor
         return None
     extract = _UpTo(as_str(reference.get("parentLastUuid")))
     for folder in _FOLDERS:
-        found = from_related(source, f"{folder}{session}.jsonl", extract)
-        if found is not None:
+        history = from_related(source, f"{folder}{session}.jsonl", extract)
+        if history is not None:
             agent = as_str(reference.get("agentId"))
-            lines = tuple(replace(line, agent=agent) for line in found.lines)
-            return replace(found, lines=lines)
+            lines = tuple(replace(line, agent=agent) for line in history.lines)
+            return replace(history, lines=lines)
     return None
 
 

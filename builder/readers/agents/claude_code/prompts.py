@@ -17,19 +17,19 @@ def command_prompts(lines: Iterable[SessionLine]) -> set[str]:
 
     These lines are marked as the program's text but contain the user's request.
     """
-    found: set[str] = set()
+    uuids: set[str] = set()
     run: list[SessionLine] = []
     command = typed = False
     for line in lines:
         if line.is_answer:
-            found |= set() if typed else {line.uuid for line in run}
+            uuids |= set() if typed else {line.uuid for line in run}
             run, command, typed = [], False, False
         elif line.kind == "user":
             typed = typed or line.is_typed
             if line.is_meta and command and not any(map(_is_tagged, texts_of(line))):
                 run.append(line)
             command = command or any("<command-name>" in text for text in texts_of(line))
-    return found if typed else found | {line.uuid for line in run}
+    return uuids if typed else uuids | {line.uuid for line in run}
 
 
 def _is_tagged(text: str) -> bool:

@@ -281,12 +281,12 @@ class _Log:
     def _unknown(self, branch: Iterable[SessionLine]) -> int | None:
         """Returns the position of the first line of unknown type outside of the tree."""
         groups = {line.group for line in branch}
-        found = (
+        unknown = (
             line.at
             for line in self.nodes.values()
             if line.kind == "unknown" and line.uuid.startswith("#") and line.group in groups
         )
-        return next(found, None)
+        return next(unknown, None)
 
     def _conversation(
         self,

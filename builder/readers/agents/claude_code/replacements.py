@@ -21,13 +21,13 @@ REPLACEMENTS = "content-replacement"
 
 def replacement_texts(records: Iterable[Mapping[str, Json]]) -> dict[str, str]:
     """Returns the texts that were sent in place of results, by call id."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for record in records:
         for item in map(as_dict, as_list(record.get("replacements"))):
             call_id, text = as_str(item.get("toolUseId")), item.get("replacement")
             if call_id and isinstance(text, str):
-                found[call_id] = text
-    return found
+                texts[call_id] = text
+    return texts
 
 
 def with_replacements(line: SessionLine, texts: Mapping[str, str]) -> SessionLine:

@@ -50,13 +50,15 @@ class Snapshots:
     """
 
     def __init__(self, lines: Sequence[SessionLine], ends: Sequence[ProcessEnd]) -> None:
-        found = [line for line in lines if line.attachment.get("type") == "prompt_snapshot"]
+        snapshots = [line for line in lines if line.attachment.get("type") == "prompt_snapshot"]
         self._process = _processes(lines, ends)
         # The processes with logged tools.
-        self._confirmed = {self._process[line.at] for line in found if "tools" in line.attachment}
+        self._confirmed = {
+            self._process[line.at] for line in snapshots if "tools" in line.attachment
+        }
         self._shapes: list[tuple[int, Shape]] = []
         whole: dict[str, Json] = {}
-        for line in reversed(found):
+        for line in reversed(snapshots):
             whole = {**whole, **line.attachment}
             self._shapes.insert(0, (line.at, _shape(whole)))
 
@@ -86,7 +88,7 @@ def _processes(
     ordered = sorted(lines, key=lambda line: line.at)
     places = [end.at for end in ends]
     copied = _copied(ordered)
-    found: dict[int, tuple[int, ...]] = {}
+    processes: dict[int, tuple[int, ...]] = {}
     restarts = last = 0
     for line in ordered:
         prompt, turn = _position(line)
@@ -99,8 +101,8 @@ def _processes(
             and number < len(ends)
             and as_str(line.value.get("timestamp")) >= ends[number].began
         )
-        found[line.at] = (number, restarts, 0 if is_known else last)
-    return found
+        processes[line.at] = (number, restarts, 0 if is_known else last)
+    return processes
 
 
 def _copied(lines: Iterable[SessionLine]) -> int:

@@ -99,17 +99,17 @@ def find_stretches(
         for turn, following in zip_longest(turns, turns[1:])
     ]
     views = _with_missing(turns, _with_later_requests(turns, views), assembly)
-    found: list[RequestRun] = []
+    runs: list[RequestRun] = []
     at = 0  # messages of the assembly that are in the stretch
     for turn, view in zip(turns, views, strict=True):
         place = assembly.places[turn.key]
-        current = found[-1] if found else None
+        current = runs[-1] if runs else None
         between = assembly.messages[at:place]
         at = place + 1
         shape = _joined_shape(current, view.shape)
         if current is None or shape is None or not _continues(current.messages, view):
             current = RequestRun([*current.messages] if current else [], shape=view.shape)
-            found.append(current)
+            runs.append(current)
         else:
             current.shape = shape
         if view.messages is None:
@@ -119,9 +119,9 @@ def find_stretches(
         current.messages.append(assembly.messages[place])
         current.targets.append(turn)
         current.contexts[turn.key] = view.context
-    if found:
-        found[-1].messages += assembly.messages[at:]
-    return found
+    if runs:
+        runs[-1].messages += assembly.messages[at:]
+    return runs
 
 
 def _continues(messages: Sequence[SentMessage], view: RequestContext) -> bool:
@@ -166,11 +166,11 @@ def _with_missing(
     the note around it (`reminders`). Another model gets attachments in another form (`history`);
     the call that leaves plan mode is sent back without the plan (`history`).
     """
-    found = []
+    completed = []
     trimmed = False
     for turn, view in zip(turns, views, strict=True):
         if view.messages is not None:
-            found.append(view)
+            completed.append(view)
             continue
         place, missing = assembly.places[turn.key], set(view.context.missing)
         if assembly.gap is not None and place >= assembly.gap:
@@ -186,8 +186,8 @@ def _with_missing(
         trimmed = trimmed or any(map(_loses_plan, turn.blocks))
         if not missing and turn.lines[0].model != turns[0].lines[0].model:
             missing.add("history")
-        found.append(replace(view, context=Context.lacking(missing, view.context.level)))
-    return found
+        completed.append(replace(view, context=Context.lacking(missing, view.context.level)))
+    return completed
 
 
 def _loses_plan(block: dict[str, Json]) -> bool:
@@ -201,11 +201,11 @@ def _with_later_requests(
 
     The log of a forked or moved session has only the requests of its later turns.
     """
-    found = list(views)
+    completed = list(views)
     later: RequestContext | None = None
     version: Json = None
     for at in reversed(range(len(turns))):
-        view, turn = found[at], turns[at]
+        view, turn = completed[at], turns[at]
         if view.messages is not None:
             later, version = view, turn.lines[0].value.get("version")
         elif (
@@ -217,8 +217,10 @@ def _with_later_requests(
             keys = (sent.turn and sent.turn.key for sent in later.messages)
             place = next((n for n, key in enumerate(keys) if key == turn.key), None)
             if same and place is not None:
-                found[at] = RequestContext(later.messages[:place], later.shape, Context("rendered"))
-    return found
+                completed[at] = RequestContext(
+                    later.messages[:place], later.shape, Context("rendered")
+                )
+    return completed
 
 
 def _joined_shape(current: RequestRun | None, new: Shape | None) -> Shape | None:

@@ -41,7 +41,7 @@ def find_branches(
     covered: set[str] = set()
     trees: dict[str, set[str]] = {}  # root → the lines covered below it
     sessions: dict[str, set[str]] = {}  # root → sessions of the branches that were kept there
-    found: list[Branch] = []
+    branches: list[Branch] = []
     for leaf, final in tree.leaves():
         new, joins = tree.climb(leaf, covered)
         if not final and joins and not any(line.is_answer for line in new):
@@ -58,9 +58,9 @@ def find_branches(
         trees[root].update(own, (line.uuid for line in lines))
         covered |= trees[root]
         kept = frozenset(uuid for line in lines for uuid in tree.kept.get(line.uuid, ()))
-        found.append(Branch(tuple(tree.with_attachments(lines, own)), rewound, kept))
+        branches.append(Branch(tuple(tree.with_attachments(lines, own)), rewound, kept))
     return sorted(
-        found, key=lambda branch: (branch.lines[0].at, branch.rewound, branch.lines[-1].at)
+        branches, key=lambda branch: (branch.lines[0].at, branch.rewound, branch.lines[-1].at)
     )
 
 
@@ -113,12 +113,12 @@ class _Tree:
         listed = [as_str(uuid) for uuid in as_list(messages.get("uuids"))]
         if listed:
             return list(dict.fromkeys(uuid for uuid in listed if uuid in self.nodes))
-        found: dict[str, None] = {}
+        kept: dict[str, None] = {}
         tail = self.nodes.get(as_str(segment.get("tailUuid")))
         for line in self._upwards(tail.uuid, tail) if tail else ():
-            found[line.uuid] = None
+            kept[line.uuid] = None
             if line.uuid == segment.get("headUuid"):
-                return list(reversed(found))
+                return list(reversed(kept))
         return []
 
     def parent(self, uuid: str, leaf: SessionLine) -> str | None:
@@ -180,14 +180,14 @@ class _Tree:
         not on the branch.
         """
         included = {line.uuid for line in lines}
-        found = list(lines)
+        placed = list(lines)
         for uuid in sorted(own, key=lambda uuid: self.nodes[uuid].at):
             for line in self.attached.get(uuid, ()):
-                place = next((n for n, other in enumerate(found) if other.at > line.at), None)
+                place = next((n for n, other in enumerate(placed) if other.at > line.at), None)
                 if line.uuid not in included and place is not None:
                     included.add(line.uuid)
-                    found.insert(place, line)
-        return found
+                    placed.insert(place, line)
+        return placed
 
     def _attached(self) -> dict[str, list[SessionLine]]:
         """Returns the attachments without a message below them, by the line that they follow."""
@@ -197,7 +197,7 @@ class _Tree:
             while at is not None and at not in leads:
                 leads.add(at)
                 at = self.parents.get(at)
-        found: dict[str, list[SessionLine]] = {}
+        attached: dict[str, list[SessionLine]] = {}
         anchors: dict[str, str] = {}
         for line in self.nodes.values():
             above = self.parents[line.uuid]
@@ -205,8 +205,8 @@ class _Tree:
                 continue
             anchor = anchors[line.uuid] = anchors.get(above, above)
             if line.kind == "attachment":
-                found.setdefault(anchor, []).append(line)
-        return found
+                attached.setdefault(anchor, []).append(line)
+        return attached
 
     def _upwards(self, uuid: str, leaf: SessionLine) -> Iterator[SessionLine]:
         seen: set[str] = set()

@@ -110,8 +110,8 @@ class Turns:
         arguments = WrittenArguments(nodes.values(), sent or {})
         self._turns = {
             line.uuid: turn
-            for found in responses.values()
-            for turn in [_turn(found, cut_off, arguments)]
+            for lines_of_response in responses.values()
+            for turn in [_turn(lines_of_response, cut_off, arguments)]
             for line in turn.lines
         }
 
@@ -132,7 +132,7 @@ class Turns:
         """
         uuids = {line.uuid for line in branch}
         answered = {call_id for line in branch for call_id in line.answered}
-        found = {}
+        partial = {}
         for turn in self.on(branch):
             present = [line for line in turn.lines if line.uuid in uuids]
             is_beginning = present == list(turn.lines[: len(present)])
@@ -141,8 +141,8 @@ class Turns:
             if any(line.uuid == branch[-1].uuid for line in present):
                 continue  # nothing follows
             if answered.isdisjoint(call_id for call_id, _ in turn.calls):
-                found[turn.key] = [block for line in present for block in line.blocks]
-        return found
+                partial[turn.key] = [block for line in present for block in line.blocks]
+        return partial
 
     def lines_of(self, branch: Iterable[SessionLine]) -> Iterator[str]:
         """Yields the uuids of all lines of a branch's turns and of their results, on it or not."""
@@ -160,7 +160,7 @@ class Turns:
         """
         on_branch = {line.uuid for line in branch}
         taken: set[tuple[str, int]] = set()
-        found: dict[str, list[LoggedResult]] = {}
+        results: dict[str, list[LoggedResult]] = {}
         for turn in self.on(branch):
             uuids = {line.uuid for line in turn.lines}
             answers: list[LoggedResult] = []
@@ -173,8 +173,8 @@ class Turns:
                 if named:
                     answers.append(min(named, key=partial(_distance, line, uuids, on_branch)))
                     taken.add(answers[-1].key)
-            found[turn.key] = sorted(answers, key=lambda answer: (answer.line.at, answer.number))
-        return found
+            results[turn.key] = sorted(answers, key=lambda answer: (answer.line.at, answer.number))
+        return results
 
     def _fits(self, answer: LoggedResult, turn: SessionTurn) -> bool:
         """Returns whether the result is not linked to another turn with a call of its id."""
@@ -253,19 +253,19 @@ def _turn(
         stop = as_str(line.value, "message", "stop_reason") or stop
         for logged in line.blocks:
             block = arguments.of(logged, line)
-            found = _part(block, line)
-            same = _identity(found)
+            part = _part(block, line)
+            same = _identity(part)
             if same is not None and same in seen:
                 repeated += 1
                 continue
             seen.add(same)
             added += block is not logged
             blocks.append(block)
-            if found is None:
+            if part is None:
                 continue
-            parts.append(found)
-            if isinstance(found, ToolCall) and found.id is not None:
-                calls.append((found.id, line))
+            parts.append(part)
+            if isinstance(part, ToolCall) and part.id is not None:
+                calls.append((part.id, line))
     has_end = bool(stop) or lines[-1].version < (_AGENT_ENDS if lines[-1].agent else _ENDS)
     was_cut = finish_fault(stop) in ("truncated", "content_filter")
     if was_cut or not has_end or any(line.uuid in cut_off for line in lines):

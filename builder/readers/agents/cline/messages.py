@@ -284,8 +284,8 @@ def _extend_last(
 
 def _reply(text: str, changes: Counter[str]) -> list[Part]:
     """Returns the user's reply to the model's text; text without a tag is the program's."""
-    found = list(user_parts(text, changes))
-    return [*as_harness(found)] if len(found) == 1 and found[0].text == text else [*found]
+    parts = list(user_parts(text, changes))
+    return [*as_harness(parts)] if len(parts) == 1 and parts[0].text == text else [*parts]
 
 
 def _states_failure(text: str) -> bool:

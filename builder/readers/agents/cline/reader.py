@@ -112,14 +112,14 @@ def _is_compacted(item: dict[str, Json]) -> bool:
 
 def _objects(source: Source, values: list[Json]) -> tuple[Rows, list[Problem]]:
     """Returns the messages, and a Problem for each element that is not an object."""
-    found: Rows = []
+    rows: Rows = []
     lost: list[Problem] = []
     for record in objects(source.counted(values)):
         if isinstance(record, Problem):
             lost.append(record)
         else:
-            found.append(record)
-    return found, lost
+            rows.append(record)
+    return rows, lost
 
 
 def _conversation(

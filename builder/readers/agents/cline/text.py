@@ -124,7 +124,7 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
     """Returns the parameters from `at` on, and the end of the last one."""
     names = "|".join((*TOOLS[name], "task_progress"))
     opening = re.compile(rf"\s*<({names})>")
-    found: dict[str, Json] = {}
+    arguments: dict[str, Json] = {}
     while match := opening.match(text, at):
         key = match[1]
         close = f"</{key}>"
@@ -137,11 +137,11 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
         if end < 0:
             break
         value = text[match.end() : end]
-        found[key] = (
+        arguments[key] = (
             value.removeprefix("\n").removesuffix("\n") if key in _FILE_TEXT else value.strip()
         )
         at = end + len(close)
-    return found, at
+    return arguments, at
 
 
 def user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:

@@ -105,8 +105,8 @@ def read(source: Source) -> Iterator[Event]:
             event, item = _of_protocol(as_dict(value["msg"]))
         if kind in _STARTS or item.get("session_id"):
             yield from thread.events(names)
-            found = value.get(_STARTS.get(kind, "")) or item.get("session_id")
-            thread = _Thread(name_or_none(found) or thread.name)
+            session = value.get(_STARTS.get(kind, "")) or item.get("session_id")
+            thread = _Thread(name_or_none(session) or thread.name)
             counts["state"] += 1
         elif kind in _STATE:
             thread.items.clear()  # ids of items begin again

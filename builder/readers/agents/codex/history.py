@@ -107,7 +107,7 @@ def messages(
             return None
         return ToolResult((Text(items.ABORTED),), call.id, is_interrupted=True)
 
-    found = [Message("system", (Text(system),))] if system else []
+    messages = [Message("system", (Text(system),))] if system else []
     base = Context.lacking(missing)
     number = 0
     for turn in turns:
@@ -120,7 +120,7 @@ def messages(
             parts = tuple(turn.parts)
             message = Message(turn.role, parts, name, turn.untrained, context, turn.model)
             unknown = tuple(dict.fromkeys(turn.unknown))
-            found.append(replace(message, response=turn.response, unknown=unknown))
+            messages.append(replace(message, response=turn.response, unknown=unknown))
         missing |= turn.hides
-        found += [Message("tool", (result,)) for result in turn.results]
-    return supply_results(found, aborted)
+        messages += [Message("tool", (result,)) for result in turn.results]
+    return supply_results(messages, aborted)

@@ -173,10 +173,10 @@ def call(item: Item) -> ToolCall:
 
 def call_id(item: Item) -> str | None:
     """Returns the id shared by a call and its output; old local shell calls use the item's id."""
-    found = name_or_none(item.get("call_id"))
-    if found is None and item.get("type") == "local_shell_call":
+    call_id = name_or_none(item.get("call_id"))
+    if call_id is None and item.get("type") == "local_shell_call":
         return name_or_none(item.get("id"))
-    return found
+    return call_id
 
 
 def result(item: Item) -> ToolResult:
@@ -208,8 +208,8 @@ def _failed(output: str) -> bool:
         code = as_dict(json_in_text(output), "metadata").get("exit_code")
         return isinstance(code, int) and code != 0
     header, mark, _ = output.partition("\nOutput:\n")
-    found = _EXIT_CODE.search(header) if mark else None
-    return found is not None and found[1] != "0"
+    match = _EXIT_CODE.search(header) if mark else None
+    return match is not None and match[1] != "0"
 
 
 SHELLS = frozenset({"shell", "container.exec", "local_shell", "apply_patch"})

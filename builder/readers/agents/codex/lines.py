@@ -56,8 +56,8 @@ def line_of(record: Record) -> RolloutLine | Problem:
 def id_in(name: str) -> str:
     """Returns the session id in a file name, for builds that do not write session_meta."""
     file = PurePosixPath(name).name
-    found = _UUID.search(file)
-    return found[0] if found else file.partition(".")[0] or "session"
+    match = _UUID.search(file)
+    return match[0] if match else file.partition(".")[0] or "session"
 
 
 def typed_texts(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
@@ -88,7 +88,7 @@ def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
 
     They can be determined only in a user turn in which the program wrote a line before requests.
     """
-    found: set[int] = set()
+    interleaved: set[int] = set()
     candidates: list[int] = []
     marked = answered = marks_requests = False
     for at, line in enumerate(lines):
@@ -97,7 +97,7 @@ def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
         elif line.kind != "response_item" or line.item in items.SILENT:
             continue
         elif line.item == "message" and line.payload.get("role") != "assistant":
-            found.update(candidates if marks_requests else ())
+            interleaved.update(candidates if marks_requests else ())
             candidates = []
             marked = answered = marks_requests = False
         elif line.item in items.OUTPUTS:
@@ -108,5 +108,5 @@ def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
             elif answered:
                 candidates.append(at)
             marked = answered = False
-    found.update(candidates if marks_requests else ())
-    return frozenset(found)
+    interleaved.update(candidates if marks_requests else ())
+    return frozenset(interleaved)

@@ -164,14 +164,14 @@ class EventLog:
         for agent in self.agents.values():
             for entry in agent.waiting:
                 agent.history.entries.append(entry)
-        found = [
+        conversations = [
             event
             for agent in self.agents.values()
             for event in agent.history.conversations(0, names=self.names, version=self.version)
         ]
-        if found and isinstance(found[0], Conversation):
-            yield replace(found[0], records=records)
-            yield from found[1:]
+        if conversations and isinstance(conversations[0], Conversation):
+            yield replace(conversations[0], records=records)
+            yield from conversations[1:]
         elif records:
             self.counts["no_messages"] += records
         self.agents.clear()
@@ -344,9 +344,9 @@ def _wrap(entry: HistoryEntry, before: str, after: str) -> None:
 
 def _split(sent: str, typed: str) -> Iterator[Text]:
     """Yields a message as sent: the user's words, and what the program put around them."""
-    before, found, after = sent.partition(typed) if typed else (sent, "", "")
+    before, separator, after = sent.partition(typed) if typed else (sent, "", "")
     apart = (not before or before.endswith("\n\n")) and (not after or after.startswith("\n\n"))
-    if not found or not apart:
+    if not separator or not apart:
         yield Text(sent)
         return
     if before:
@@ -358,16 +358,16 @@ def _split(sent: str, typed: str) -> Iterator[Text]:
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Returns the parts of all chunks; text that a chunk continues becomes one part again."""
-    found: list[Part] = []
+    joined: list[Part] = []
     for part in parts:
-        last = found[-1] if found else None
+        last = joined[-1] if joined else None
         if isinstance(part, Text) and isinstance(last, Text):
-            found[-1] = Text(last.text + part.text)
+            joined[-1] = Text(last.text + part.text)
         elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
-            found[-1] = Reasoning(last.text + part.text)
+            joined[-1] = Reasoning(last.text + part.text)
         else:
-            found.append(part)
-    return tuple(found)
+            joined.append(part)
+    return tuple(joined)
 
 
 def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:

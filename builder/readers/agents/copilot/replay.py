@@ -51,11 +51,11 @@ def read_replay(
             source.count_records()
             yield Ignored("no_request")
         for at, record in enumerate(source.counted(entries, f"prompts[{number}].logs[{{}}]")):
-            found = next(iter(objects([record], "an entry that is ")))
-            if isinstance(found, Problem):
-                yield found
+            entry = next(iter(objects([record], "an entry that is ")))
+            if isinstance(entry, Problem):
+                yield entry
                 continue
-            where, log = found
+            where, log = entry
             if log.get("kind") == "toolCall":
                 yield Used()
             elif "requestMessages" not in log and "messages" not in log:
@@ -103,10 +103,10 @@ def _calls(length: int, rest: Sequence[dict[str, Json]]) -> list[Json]:
 
     They are taken from the next request, which has them in order, else from the entries up to it.
     """
-    found: list[Json] = []
+    calls: list[Json] = []
     for log in rest:
         if log.get("kind") == "toolCall":
-            found.append({
+            calls.append({
                 "id": _call_id(log.get("id")),
                 "type": "function",
                 "function": {"name": log.get("tool"), "arguments": log.get("args")},
@@ -114,9 +114,9 @@ def _calls(length: int, rest: Sequence[dict[str, Json]]) -> list[Json]:
         elif messages := _messages(log):
             after = messages[length] if length < len(messages) else {}
             repeated = _message(after).get("tool_calls")
-            is_answer = found and _role(after) == "assistant"
-            return as_list(repeated) if is_answer and repeated else found
-    return found
+            is_answer = calls and _role(after) == "assistant"
+            return as_list(repeated) if is_answer and repeated else calls
+    return calls
 
 
 def _role(message: dict[str, Json]) -> str:

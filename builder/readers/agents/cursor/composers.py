@@ -88,9 +88,9 @@ def orphans(source: Source, connection: sqlite3.Connection, composers: Iterable[
     """Returns the number of bubbles whose chat is not in the database, and counts them."""
     known = {key.partition(":")[2] for key in composers}
     keys = (as_str(key) for (key,) in listed(connection, _BUBBLES))
-    found = sum(key.split(":")[1] not in known for key in keys)
-    source.count_records(found)
-    return found
+    count = sum(key.split(":")[1] not in known for key in keys)
+    source.count_records(count)
+    return count
 
 
 def _ordered(

@@ -246,7 +246,7 @@ class _Session:
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id, self.copied) for state in states]
         records, first = 0, ""
-        found: list[Conversation] = []
+        conversations: list[Conversation] = []
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             records += state.records
             first = first or state.first
@@ -259,7 +259,7 @@ class _Session:
             if state.rewound or (later and starts_with(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
-            found.append(
+            conversations.append(
                 Conversation(
                     id=unique_name(self.id, names),
                     record=span(first, state.last),
@@ -271,9 +271,9 @@ class _Session:
                 )
             )
             records, first = 0, ""
-        yield from with_repeats(found)
+        yield from with_repeats(conversations)
         if records:
-            yield Used(records) if found else Ignored("no_turns", records)
+            yield Used(records) if conversations else Ignored("no_turns", records)
         yield from ignored(self.ignored)
 
 

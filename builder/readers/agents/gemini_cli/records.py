@@ -140,16 +140,18 @@ def _without_history(
         yield replace(message, context=lacking) if lacks else message
 
 
-def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
+def with_repeats(conversations: Sequence[Conversation]) -> list[Conversation]:
     """Marks answers that are in several conversations as repeats in all but one.
 
     They stay targets in the first conversation without problems, else in the first one.
     """
     targets: set[str] = set()
     marked: dict[int, Conversation] = {}
-    for at in sorted(range(len(found)), key=lambda at: (bool(found[at].problems), at)):
+    for at in sorted(
+        range(len(conversations)), key=lambda at: (bool(conversations[at].problems), at)
+    ):
         messages = []
-        for message in found[at].messages:
+        for message in conversations[at].messages:
             shown = [_bare(part) for part in message.parts if not isinstance(part, Reasoning)]
             answer = repr((message.turn, shown))
             is_repeat = message.role == "assistant" and answer in targets
@@ -157,8 +159,8 @@ def with_repeats(found: Sequence[Conversation]) -> list[Conversation]:
             messages.append(replace(message, untrained=REPEAT) if is_repeat else message)
             if message.role == "assistant":
                 targets.add(answer)
-        marked[at] = replace(found[at], messages=tuple(messages))
-    return [marked[at] for at in range(len(found))]
+        marked[at] = replace(conversations[at], messages=tuple(messages))
+    return [marked[at] for at in range(len(conversations))]
 
 
 def _with_calls(
@@ -197,15 +199,15 @@ def _recorded_result(
     if given is None or given == []:
         return None
     parts = read_parts(part_list(given), keys)
-    found: ToolResult | None = next((part for part in parts if isinstance(part, ToolResult)), None)
-    content = found.content if found else ()
+    result: ToolResult | None = next((part for part in parts if isinstance(part, ToolResult)), None)
+    content = result.content if result else ()
     content += tuple(part for part in parts if isinstance(part, Text))
     is_denied = any(isinstance(part, Text) and _DENIED in part.text for part in content)
     return ToolResult(
         content,
         call_id=call_id,
         name=name or None,
-        is_error=bool(found and found.is_error) or record.get("status") == "error",
+        is_error=bool(result and result.is_error) or record.get("status") == "error",
         is_denied=is_denied,
         is_interrupted=record.get("status") == "cancelled" and not is_denied,
     )

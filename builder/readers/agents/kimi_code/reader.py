@@ -69,8 +69,8 @@ def holds(name: str) -> bool:
 def recognise(source: Source) -> str | None:
     """Claims a head with protocol_version and created_at, or records of the context."""
     if source.peek.kind == "folder":
-        found = (recognise(item) for item in source.members if item.name.endswith(_WIRE))
-        return next((reason for reason in found if reason), None)
+        reasons = (recognise(item) for item in source.members if item.name.endswith(_WIRE))
+        return next((reason for reason in reasons if reason), None)
     if source.peek.kind not in ("jsonl", "json"):
         return None
     for value in source.peek.objects:

@@ -34,19 +34,19 @@ _EMPTY = "<system>Tool output is empty.</system>"
 
 def contents(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a user message or of a result: text, a part, or a list of parts."""
-    found: list[Content] = []
+    content: list[Content] = []
     for item in one_or_many(value) if value is not None else []:
         part = as_dict(item)
         kind = as_str(part.get("type"))
         if isinstance(item, str):
-            found.append(Text(item))
+            content.append(Text(item))
         elif kind == "text" and isinstance(part.get("text"), str):
-            found.append(Text(as_str(part["text"])))
+            content.append(Text(as_str(part["text"])))
         elif kind in MEDIA:
-            found.append(Media(MEDIA[kind]))
+            content.append(Media(MEDIA[kind]))
         else:
-            found.append(unknown_part(kind or type(item).__name__))
-    return tuple(found)
+            content.append(unknown_part(kind or type(item).__name__))
+    return tuple(content)
 
 
 def answer_part(value: Json) -> Part | None:

@@ -24,10 +24,10 @@ _TURNS = ("Prompt", "ToolUseResults", "CancelledToolUses")
 
 def has_tables(source: Source) -> str | None:
     """Returns which database a source is, or None."""
-    found = tables(source)
-    if {"key", "conversation_id", "value"} <= found.get("conversations_v2", frozenset()):
+    columns = tables(source)
+    if {"key", "conversation_id", "value"} <= columns.get("conversations_v2", frozenset()):
         return "a database with conversations_v2"
-    if found.get("conversations", frozenset()) == {"key", "value"}:
+    if columns.get("conversations", frozenset()) == {"key", "value"}:
         return "a database with conversations of key and value (Amazon Q)"
     return None
 
@@ -112,8 +112,8 @@ def _conversation(
             content = as_dict(item)
             results = as_dicts(content.get("tool_use_results"))
             if results:
-                found = tuple(result(one, "tool_use_id") for one in results)
-                history.append(Message("tool", found), place)
+                results_sent = tuple(result(one, "tool_use_id") for one in results)
+                history.append(Message("tool", results_sent), place)
             if prompt := as_str(content.get("prompt")):
                 history.append(Message("user", (Text(prompt),)), place)
             if name not in _TURNS:
@@ -136,14 +136,14 @@ def _conversation(
 
 def _definitions(value: Json) -> tuple[Json, ...] | None:
     """Returns the definitions of tools, which are listed by their origin."""
-    found: list[Json] = []
+    definitions: list[Json] = []
     for items in as_dict(value).values():
         for item in as_dicts(items):
             tool = as_dict(item.get("ToolSpecification")) or item
             schema = as_dict(tool.get("input_schema"))
-            found.append({
+            definitions.append({
                 "name": tool.get("name"),
                 "description": tool.get("description"),
                 "parameters": schema.get("json", schema),
             })  # fmt: skip
-    return tuple(found) if found else None
+    return tuple(definitions) if definitions else None

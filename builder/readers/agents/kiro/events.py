@@ -185,15 +185,15 @@ class _Events:
     def _say(self, where: str, payload: dict[str, Json]) -> None:
         kind = as_str(payload.get("operationType"))
         self.open.where = self.open.where or where
-        found = content(payload.get("content"))
+        parts = content(payload.get("content"))
         if kind == "Reasoning":
-            text = "".join(part.text for part in found if isinstance(part, Text))
+            text = "".join(part.text for part in parts if isinstance(part, Text))
             if text.strip() not in ("", _PLACEHOLDER):
                 self.open.parts.append(Reasoning(text))
             elif text:
                 self.missing |= {"reasoning"}
         elif kind == "Say":
-            self.open.parts += found
+            self.open.parts += parts
         else:  # printed by the program, or a summary
             self.open.parts.append(unknown_part(kind))
 
@@ -240,21 +240,21 @@ class _Events:
             return None
         left = [call for _, call in self.calls]
         names = self.used or [call.name for call in left[:1]]
-        found: list[ToolCall] = []
+        ordered: list[ToolCall] = []
         for name in names:
             same = next((call for call in left if call.name == name), None)
             if same is None:
                 return None
             left.remove(same)
-            found.append(same)
-        return None if left else found
+            ordered.append(same)
+        return None if left else ordered
 
     def _answer(self, answer: _Response, calls: Sequence[ToolCall]) -> None:
-        found = (*answer.parts, *calls)
-        if found:
+        parts = (*answer.parts, *calls)
+        if parts:
             untrained = None if answer.is_ended or calls else "aborted"
             context = Context.lacking({*self.missing, "system"})
-            message = Message("assistant", found, answer.where, untrained, context)
+            message = Message("assistant", parts, answer.where, untrained, context)
             self.history.append(message, answer.where, RequestHead(model=self.model))
         for call in calls:
             if (result := self.results.get(call.id or "")) is not None:

@@ -71,8 +71,8 @@ def _is_exported(value: Json) -> bool:
 
 def item_sizes(source: Source) -> Sequence[int]:
     """Returns the sizes of the database's sessions, then 0 for the rows that are in no session."""
-    found = session_sizes(source, _SESSIONS, _SIZES)
-    return [*found, 0] if found else ()
+    sizes = session_sizes(source, _SESSIONS, _SIZES)
+    return [*sizes, 0] if sizes else ()
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -102,20 +102,20 @@ def _exported(source: Source) -> Iterator[Event]:
         yield document
         return
     session = as_dict(document, "info")
-    found: list[StoreRow] = []
+    rows: list[StoreRow] = []
     lost: list[Problem] = []
     for record in source.counted(as_list(document, "messages")):
         item = as_dict(record.value)
         info = as_dict(item.get("info"))
         if info:
             parts = tuple(map(as_dict, as_list(item.get("parts"))))
-            found.append(StoreRow(name_or_none(info.get("id")) or record.where, info, parts))
+            rows.append(StoreRow(name_or_none(info.get("id")) or record.where, info, parts))
         else:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
     name = name_or_none(session.get("id")) or source.name
     yield from _or_ignored(
-        conversations(name, session, found, len(found), missing_records(lost)), len(found)
+        conversations(name, session, rows, len(rows), missing_records(lost)), len(rows)
     )
 
 
@@ -166,7 +166,7 @@ class _Store:
                 yield info
             else:
                 records += 1
-        found: list[StoreRow] = []
+        rows: list[StoreRow] = []
         lost: list[Problem] = []
         for member in self.messages.get(name, ()):
             message = _load(member)
@@ -174,10 +174,10 @@ class _Store:
             records += len(row.parts) + (not isinstance(message, Problem))
             yield from problems
             lost += problems
-            found.append(row)
+            rows.append(row)
         session = {} if isinstance(info, Problem) else info
         yield from _or_ignored(
-            conversations(name, session, found, records, missing_records(lost)), records
+            conversations(name, session, rows, records, missing_records(lost)), records
         )
 
     def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:

@@ -91,7 +91,7 @@ def conversations(
     """
     where = f"session {session_id}"
     kept = list(_kept(rows, as_dict(session.get("revert"))))
-    found = 0
+    count = 0
     targets: set[str] = set()
     known = frozenset(row.id for row in rows)
     segments = [(segment, False) for segment in _segments(kept)]
@@ -111,21 +111,21 @@ def conversations(
             version=name_or_none(session.get("version")),
         )
         for number, failed in enumerate(reading.failed, start=1):
-            name = f"{session_id}#{found + 1}~{number}"
+            name = f"{session_id}#{count + 1}~{number}"
             problem = Problem("request_failed", where, "the request for the answer failed", 0)
             yield replace(empty, id=name, messages=failed, problems=(problem,))
         if not reading.messages:
             continue
-        found += 1
+        count += 1
         targets |= {message.turn for message in reading.messages if message.turn}
         rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
         messages, supplied = supply_results(reading.messages, _interrupted)
         reading.changes["result_supplied"] += supplied
         yield replace(
             empty,
-            id=session_id if found == 1 else f"{session_id}#{found}",
+            id=session_id if count == 1 else f"{session_id}#{count}",
             messages=tuple(messages),
-            records=records if found == 1 else 0,
+            records=records if count == 1 else 0,
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
         )
@@ -278,27 +278,27 @@ class _Reading:
     def _parts(
         self, row: StoreRow, items: Sequence[dict[str, Json]]
     ) -> tuple[list[Part], list[ToolResult]]:
-        found: list[Part] = []
+        parts: list[Part] = []
         results: list[ToolResult] = []
         for item in items:
             match kind := item.get("type"):
                 case "text":
                     text = as_str(item.get("text"))
                     if text and item.get("ignored") is not True:
-                        found.append(Text(text, harness=item.get("synthetic") is True))
+                        parts.append(Text(text, harness=item.get("synthetic") is True))
                 case "reasoning":
-                    found += [Reasoning(text)] if (text := as_str(item.get("text"))) else []
+                    parts += [Reasoning(text)] if (text := as_str(item.get("text"))) else []
                 case "file":
                     if as_str(item.get("mime")) not in _INLINED:
-                        found.append(media_of(as_str(item.get("mime"))))
+                        parts.append(media_of(as_str(item.get("mime"))))
                 case "tool":
                     call, result = self._tool(item)
-                    found.append(call)
+                    parts.append(call)
                     results += [result] if result else []
                 case _:
                     if as_str(kind) not in _SILENT:
-                        found.append(unknown_part(as_str(kind) or type(kind).__name__))
-        return found, results
+                        parts.append(unknown_part(as_str(kind) or type(kind).__name__))
+        return parts, results
 
     def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:
         """Returns the call, and its result unless it was still pending or running."""

@@ -49,7 +49,7 @@ def llm_log(where: str, log: dict[str, Json]) -> Event:
     """
     names = ("fncall_messages", "raw_messages")  # the parsed calls
     name = next((name for name in names if isinstance(log.get(name), list)), "messages")
-    found = [
+    messages = [
         replace(message, untrained=REPEAT) if message.role == "assistant" else message
         for message in map(chat_message, as_dicts(log[name]))
     ]
@@ -58,10 +58,10 @@ def llm_log(where: str, log: dict[str, Json]) -> Event:
     problems: tuple[Problem, ...] = ()
     if choices:
         answer = as_dict(choices[0], "message")
-        found.append(Message("assistant", assistant_parts(answer)))
+        messages.append(Message("assistant", assistant_parts(answer)))
     else:
         problems = (Problem("no_response", where, "the model call has no answer", 0),)
-    if not found:
+    if not messages:
         return Problem("no_messages", where, "the model call contains no messages")
     tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
     is_sent = name == "messages" and isinstance(tools, list)
@@ -71,7 +71,7 @@ def llm_log(where: str, log: dict[str, Json]) -> Event:
     return Conversation(
         id=as_str(response.get("id"))[:200] or where,
         record=where,
-        messages=tuple(with_session_keys(FAMILY, with_place_keys(found), "log")),
+        messages=tuple(with_session_keys(FAMILY, with_place_keys(messages), "log")),
         tools=tuple(tools) if isinstance(tools, list) else None,
         model=name_or_none(response.get("model")),
         records=1,
@@ -81,13 +81,13 @@ def llm_log(where: str, log: dict[str, Json]) -> Event:
     )
 
 
-def with_place_keys(found: list[Message]) -> Iterator[Message]:
+def with_place_keys(messages: list[Message]) -> Iterator[Message]:
     """Yields the messages with each call keyed by all messages before it.
 
     The next request repeats the call after the same messages, but without thoughts.
     """
     before = hashlib.blake2b(digest_size=16)
-    for message in found:
+    for message in messages:
         visible = [part for part in message.parts if not isinstance(part, Reasoning)]
         before.update(repr((message.role, visible)).encode("utf-8", "surrogatepass"))
         calls = count()

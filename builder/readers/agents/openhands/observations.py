@@ -66,16 +66,16 @@ def _of_browser(
     The log does not say whether the model takes images.
     """
     text = "".join(part.text for part in output if isinstance(part, Text))
-    found: list[Content] = []
+    content: list[Content] = []
     if text:
-        found.append(Text(_clipped(text, _LIMIT, folder and f"{folder}/browser")))
+        content.append(Text(_clipped(text, _LIMIT, folder and f"{folder}/browser")))
     if data := as_str(observation.get("screenshot_data")):
         if folder:
             kinds = (kind for start, kind in _IMAGE_TYPES.items() if data.startswith(start))
             file = f"browser_screenshot_{_digest(data)}.{next(kinds, 'png')}"
-            found.append(Text(f"Screenshot saved to: {folder}/{file}"))
-        found.append(Media("image"))
-    return tuple(found)
+            content.append(Text(f"Screenshot saved to: {folder}/{file}"))
+        content.append(Media("image"))
+    return tuple(content)
 
 
 def _clipped(text: str, limit: int, kept_as: str = "") -> str:

@@ -138,18 +138,18 @@ def _row(where: str, row: dict[str, Json], names: Counter[str], scope: str) -> I
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
     """Returns the outcome of a run from its row, with the dataset that its task is from."""
-    found: dict[str, Json] = {}
+    outcome: dict[str, Json] = {}
     if dataset := name_or_none(as_dict(row.get("metadata")).get("dataset")):
-        found["benchmark"] = dataset
+        outcome["benchmark"] = dataset
     if isinstance(error := row.get("error"), str) and error:
-        found["error"] = error
+        outcome["error"] = error
     result = as_dict(row.get("test_result"))
     for report in (result, as_dict(result.get("report")), as_dict(row.get("report")), row):
         if isinstance(resolved := report.get("resolved"), bool):
-            found["resolved"] = resolved
+            outcome["resolved"] = resolved
     if isinstance(success := row.get("success"), bool):
-        found["labels"] = {"success": success}
-    return found
+        outcome["labels"] = {"success": success}
+    return outcome
 
 
 class _Session:

@@ -92,18 +92,18 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
         if entry.turn:
             turns[entry.turn] = slot
         issued.update(dict.fromkeys(_calls([entry]), slot))
-    found: list[Message] = []
+    messages: list[Message] = []
     for slot in slots:
-        found.append(
+        messages.append(
             Message(slot.role, tuple(slot.parts), slot.turn, slot.untrained, model=slot.model)
         )
         if slot.results:
-            found.append(Message("tool", tuple(slot.results)))
-    return tuple(found)
+            messages.append(Message("tool", tuple(slot.results)))
+    return tuple(messages)
 
 
 def without_unanswered(
-    found: tuple[Message, ...], *, atomic: bool
+    messages: tuple[Message, ...], *, atomic: bool
 ) -> tuple[list[tuple[Message, ...]], tuple[Message, ...]]:
     """Returns segments that end with a turn with unanswered calls, and the view after them.
 
@@ -112,11 +112,11 @@ def without_unanswered(
     """
     segments: list[tuple[Message, ...]] = []
     kept: list[Message] = []
-    last = max((at for at, item in enumerate(found) if item.role == "assistant"), default=-1)
+    last = max((at for at, item in enumerate(messages) if item.role == "assistant"), default=-1)
     at = 0
-    while at < len(found):
-        message = found[at]
-        results = [item for item in found[at + 1 : at + 2] if item.role == "tool"]
+    while at < len(messages):
+        message = messages[at]
+        results = [item for item in messages[at + 1 : at + 2] if item.role == "tool"]
         lacking = _calls([message]) - _results(results)
         if message.role != "assistant" or not lacking or at >= last:
             kept.append(message)
@@ -242,14 +242,14 @@ class Segments:
             self.done.append((messages(self.view), False, dict(self.changes)))
         place = where or self.where
         targets: set[str] = set()
-        found = [
+        conversations = [
             (mark_repeats(segment, targets), ended, changes)
             for segment, ended, changes in self.done
             if segment
         ]
-        if not found:
+        if not conversations:
             yield Problem("no_messages", place, "no event contains a message", records)
-        for number, (segment, ended, changes) in enumerate(found, 1):
+        for number, (segment, ended, changes) in enumerate(conversations, 1):
             yield Conversation(
                 id=self.name if number == 1 else f"{self.name} segment {number}",
                 record=place,
@@ -261,7 +261,7 @@ class Segments:
                 changes=changes,
                 complete=ended,
                 context=self._context(segment, changes),
-                outcome=self.outcome or None if number == len(found) else None,
+                outcome=self.outcome or None if number == len(conversations) else None,
             )
 
     def _context(self, segment: Sequence[Message], changes: Mapping[str, int]) -> Context:

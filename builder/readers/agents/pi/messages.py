@@ -48,8 +48,8 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
     match entry.get("type"):
         case "message":
             message = as_dict(entry.get("message"))
-            found = _message(message, turn)
-            return found and noted([found], message, _KEYS)[0]
+            read = _message(message, turn)
+            return read and noted([read], message, _KEYS)[0]
         case "compaction":
             return _compaction_summary(entry)
         case "branch_summary":

@@ -18,18 +18,18 @@ def in_order(path: Sequence[Node]) -> tuple[list[Node], frozenset[str]]:
 
     Answers from there on were sent what precedes them in another order, or not all of it.
     """
-    found = list(path)
+    ordered = list(path)
     moved: set[str] = set()
     for node in path:
         if node.role != "user":
             continue
-        at = found.index(node)
-        own = _own_answer(found, at)
+        at = ordered.index(node)
+        own = _own_answer(ordered, at)
         if own is not None:
-            found.insert(own, node)  # before the node there, which is later than `at`
-            del found[at]
+            ordered.insert(own, node)  # before the node there, which is later than `at`
+            del ordered[at]
             moved.add(node.id)
-    return found, frozenset(moved)
+    return ordered, frozenset(moved)
 
 
 def _own_answer(path: Sequence[Node], at: int) -> int | None:

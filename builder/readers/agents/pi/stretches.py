@@ -147,7 +147,7 @@ def find_stretches(nodes: Sequence[Node]) -> list[PathStretch]:
     known: set[str] = set()  # entries in the context of the stretch's last answer
     sent: PathStretch | None = None
     end = 0
-    found: list[PathStretch] = []
+    stretches: list[PathStretch] = []
     has_content = False
     for at, node in enumerate(nodes):
         change = _system_message(node)
@@ -161,14 +161,14 @@ def find_stretches(nodes: Sequence[Node]) -> list[PathStretch]:
             continue
         current = _context(node, prompt, head, edits)
         if sent is not None and not _extends(current, sent, known):
-            found.append(replace(sent, nodes=tuple(nodes[: _with_results(nodes, end)])))
+            stretches.append(replace(sent, nodes=tuple(nodes[: _with_results(nodes, end)])))
         elif sent is not None:
             added = sent.tools_added or len(current.tools) > len(sent.tools)
             current = replace(current, tools_added=added)
         sent, end = current, at + 1
         known.update(node.id for node in nodes[:end] if not node.is_aborted)
     last = sent or _context(None, prompt, None, edits)
-    return [*found, replace(last, nodes=tuple(nodes))]
+    return [*stretches, replace(last, nodes=tuple(nodes))]
 
 
 def edited(entry: Entry, content: Json) -> Entry:

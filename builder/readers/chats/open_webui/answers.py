@@ -133,9 +133,9 @@ def pieces_of_items(items: Json) -> Iterator[Part]:
 
 def media_of_files(files: Json) -> list[tuple[str, str]]:
     """Returns (kind, name) of the files that a message names."""
-    found = []
+    media = []
     for item in as_dicts(files):
         kind = as_str(item.get("type"))
         name = name_of(item, "name") or name_of(as_dict(item.get("file")), "filename") or ""
-        found.append(("image" if kind == "image" else "file", name))
-    return found
+        media.append(("image" if kind == "image" else "file", name))
+    return media

@@ -176,9 +176,9 @@ def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:
     if value.get("done") is False or value.get("error"):
         untrained = "aborted"
     info = AnswerInfo(name_of(value, "model"), Context.lacking(missing), untrained)
-    found = list(turns(pieces if newer else _apart(pieces), info))
+    answer_turns = list(turns(pieces if newer else _apart(pieces), info))
     unclear = False  # whether calls were made at once or one after the other
-    for message in found:
+    for message in answer_turns:
         context = Context.lacking({*missing, "history"}) if unclear else message.context
         yield replace(message, context=context) if message.role == "assistant" else message
         made = sum(isinstance(part, ToolCall) for part in message.parts)

@@ -96,9 +96,9 @@ def _conversation(
     name = row_name(where, row.get("id"), names)
     tools = listed or embedded if embedded is not None else listed
     complete = row.get("completed") is not False and row.get("partial") is not True
-    found = published(name, where, messages, tools, changes, problems, complete=complete)
+    conversation = published(name, where, messages, tools, changes, problems, complete=complete)
     model = name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model")
-    return replace(found, model=model)
+    return replace(conversation, model=model)
 
 
 def _tools(
@@ -113,11 +113,11 @@ def _tools(
         return None if value is None else ()
     if isinstance(value, str):
         try:
-            found = literals.values(value, changes)
+            tools = literals.values(value, changes)
         except JsonFault as fault:
             problems.append(Problem("bad_tools", where, f"tools: {fault.detail}", records=0))
             return None
-        value = found[0] if len(found) == 1 else found
+        value = tools[0] if len(tools) == 1 else tools
     return None if value is None else tuple(value) if isinstance(value, list) else (value,)
 
 

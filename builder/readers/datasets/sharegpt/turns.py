@@ -63,12 +63,12 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
         if not isinstance(item, dict):
             messages.append(Message("user", (unknown_part(type(item).__name__),)))
             continue
-        found = list(noted(_turn(item, called, changes), item))
-        if found[0].role != "tool":
-            if found[0].role != "assistant" or not messages or messages[-1].role != "assistant":
+        read = list(noted(_turn(item, called, changes), item))
+        if read[0].role != "tool":
+            if read[0].role != "assistant" or not messages or messages[-1].role != "assistant":
                 called.clear()
-            called += [part.name for part in found[0].parts if isinstance(part, ToolCall)]
-        messages += found
+            called += [part.name for part in read[0].parts if isinstance(part, ToolCall)]
+        messages += read
     return messages
 
 
@@ -180,10 +180,10 @@ def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[Tool
     """
     trial: Counter[str] = Counter()
     try:
-        found = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
+        values = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
     except JsonFault:
-        found = []
-    items = [item for one in found for item in (one if isinstance(one, list) else [one])]
+        values = []
+    items = [item for one in values for item in (one if isinstance(one, list) else [one])]
     wrappers = [as_dict(item) for item in items]
     if not 0 < len(wrappers) <= len(called) or not all(_wraps(item, called) for item in wrappers):
         return [ToolResult((Text(text),))]

@@ -81,10 +81,10 @@ def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolRe
     """Returns the results in a tool turn: those of the calls if it lists them, else its text."""
     trial: Counter[str] = Counter()
     try:
-        found = as_list(literals.value(text, trial))
+        results = as_list(literals.value(text, trial))
     except JsonFault:
-        found = []
-    items = [as_dict(item) for item in found]
+        results = []
+    items = [as_dict(item) for item in results]
     if not 0 < len(items) <= len(called) or not all(set(i) == {"name", "results"} for i in items):
         return [ToolResult((Text(text),))]
     changes.update(trial)

@@ -43,14 +43,14 @@ def take_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...
     Also removes the explanation of ToolACE's call format. `changes` counts `tools_preamble`.
     Raises JsonFault if the list cannot be read.
     """
-    found = _LIST.search(system)
-    if found is None:
+    match = _LIST.search(system)
+    if match is None:
         return system, None
-    _, end = scan(system, found.end())
-    definitions = value(system[found.end() : end], changes)
+    _, end = scan(system, match.end())
+    definitions = value(system[match.end() : end], changes)
     changes["tools_preamble"] += 1
     rest = _FORMAT.sub("", system[end:].removeprefix("."))
-    words = "\n".join(text.strip() for text in (system[: found.start()], rest) if text.strip())
+    words = "\n".join(text.strip() for text in (system[: match.start()], rest) if text.strip())
     return words, tuple(definitions) if isinstance(definitions, list) else (definitions,)
 
 
@@ -121,12 +121,12 @@ def _value(body: str, at: int) -> tuple[Json, int]:
     """Returns a literal, or the unquoted text (such as a date) up to the next mark."""
     fault = JsonFault("bad_json", f"no value at character {at}")
     try:
-        found, end = scan(body, at)
+        value, end = scan(body, at)
     except JsonFault as broken:
         fault = broken
     else:
         if _NEXT.match(body, end):
-            return found, end
+            return value, end
     word = _WORD.match(body, at)
     if word is None or fault.code != "bad_json":
         raise fault

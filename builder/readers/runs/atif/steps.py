@@ -204,9 +204,9 @@ class Steps:
         context = None
         if self.in_text:
             kept += [message for message in first if message.role == "user"][:1]
-            found = self._questions(step)
-            kept += found
-            context = Context("logged") if found else Context("partial", ("history",))
+            questions = self._questions(step)
+            kept += questions
+            context = Context("logged") if questions else Context("partial", ("history",))
         self.segments.append(Segment(kept, context))
 
     def _questions(self, step: dict[str, Json]) -> list[Message]:

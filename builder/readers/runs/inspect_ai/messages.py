@@ -53,9 +53,9 @@ class Texts:
         reference = _ATTACHMENT.fullmatch(text)
         if reference is None:
             return text
-        found = self._attachments.get(reference[1])
-        if isinstance(found, str):
-            return found
+        attached = self._attachments.get(reference[1])
+        if isinstance(attached, str):
+            return attached
         self.lost.append("missing attachment")
         return text
 
@@ -176,11 +176,11 @@ def digests(messages: list[Message]) -> list[bytes]:
     Ignores thoughts and ids, which a later request may not repeat.
     """
     running = hashlib.blake2b(digest_size=16)
-    found = [running.digest()]
+    digests = [running.digest()]
     for message in messages:
         kept = (part for part in message.parts if not isinstance(part, Reasoning | Unparsed))
         parts = tuple(map(without_key, kept))
         plain = replace(message, parts=parts, turn=None, untrained=None, model=None)
         running.update(repr(plain).encode("utf-8", "surrogatepass"))
-        found.append(running.digest())
-    return found
+        digests.append(running.digest())
+    return digests

@@ -138,10 +138,10 @@ def _sample(record: Record, log: _Log, names: Counter[str]) -> Iterator[Event]:
     )
     outcome = _outcome(sample, log.task, texts)
     place = f"{sample.get('id')} epoch {sample.get('epoch')}"[:200]
-    found = [chain for chain in chains.chains if chain.messages]
-    if not found:
+    used = [chain for chain in chains.chains if chain.messages]
+    if not used:
         yield Problem("no_messages", record.where, "the sample contains no messages")
-    for number, chain in enumerate(found):
+    for number, chain in enumerate(used):
         problems = unreadable_messages(texts.lost, record.where)
         if chain.graded:
             detail = "a grader's request on the sample"
