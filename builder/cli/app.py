@@ -15,7 +15,7 @@ from builder.verify.options import VerifyOptions
 
 app = typer.Typer(
     name="builder",
-    help="Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte.",
+    help="Turn raw agent logs into fine-tuning data for Qwen models, verified byte for byte.",
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=False,
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 @app.callback()
 def common(version: options.Version = False) -> None:
-    """Turn raw agent logs into Qwen3 fine-tuning data, every sample verified byte for byte."""
+    """Turn raw agent logs into fine-tuning data for Qwen models, verified byte for byte."""
     if version:
         from builder.cli.version import print_version
 

@@ -22,6 +22,10 @@ SHOWN = 50
 """Files of a kind that are listed; the rest is counted (`--json` lists all)."""
 
 
+_STATES = {"open": "passed", "closed": "failed", "not checked": "not checked"}
+"""{state of a gate in `--json`: what it means}."""
+
+
 def run_push(
     dataset: str,
     repo: str,
@@ -51,7 +55,7 @@ def run_push(
     report = push_dataset(dataset, repo, options=options, on_changes=show, retries=retries)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]
-        _warn(f"--allow {code}: no such gate is closed{nearest(code, shut) if shut else ''}")
+        _warn(f"--allow {code}: no failed gate has this name{nearest(code, shut) if shut else ''}")
     for item in report.refused:
         how = f" (--allow {item.code} overrules it)" if item.by_name else ""
         _warn(f"{item.code}: {item.message}{how}")
@@ -103,7 +107,7 @@ def _state(report: PushReport, options: PushOptions) -> str:
     """Describes the repository before the push."""
     survey = report.survey
     if survey is None:
-        why = "a gate is closed" if report.refused else f"{NO_LOGIN}: `hf auth login`, or HF_TOKEN"
+        why = "a gate failed" if report.refused else f"{NO_LOGIN}: `hf auth login`, or HF_TOKEN"
         return f"not looked at, {why}"
     kind = "public" if options.public else "private"
     state = f"{kind}, at {survey.head[:12]}" if survey.head else f"would be created, {kind}"
@@ -113,10 +117,10 @@ def _state(report: PushReport, options: PushOptions) -> str:
 
 
 def _print_gates(report: PushReport) -> None:
-    """Prints the names of the gates by state; why one is closed is printed as an error."""
-    for state in ("open", "closed", "not checked"):
+    """Prints the names of the gates by state; why one failed is printed as an error."""
+    for state, words in _STATES.items():
         if names := [name for name, value in report.gates.items() if value == state]:
-            print(f"  {'gates':10} {state}: {', '.join(names)}")
+            print(f"  {'gates':10} {words}: {', '.join(names)}")
 
 
 def _sizes(files: Sequence[PushFile]) -> list[str]:

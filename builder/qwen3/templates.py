@@ -143,7 +143,7 @@ QWEN_SYSTEM = "You are Qwen, created by Alibaba Cloud. You are a helpful assista
 
 TEMPLATES: Mapping[str, Template] = {
     "a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8": Template(
-        "Qwen3 revised", SPECIFIED
+        "Qwen3", SPECIFIED
     ),
     "87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": Template(
         "Qwen3 original (2025-04)", SPECIFIED

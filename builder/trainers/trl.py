@@ -85,7 +85,7 @@ def _everything(sample: Sample, text: str, target: Target) -> Mask:
 
 _KNOWN_TEMPLATES = (
     "Qwen3 original (2025-04)",  # renders like the revised text, which TRL knows
-    "Qwen3 revised",
+    "Qwen3",
     "Qwen3 Instruct-2507",
     "Qwen3-VL Instruct",
     "Qwen2.5",

@@ -108,7 +108,7 @@ def test_a_dry_run_without_a_login_lists_gates_and_files(out, no_login, capsys):
     assert cli.main(["push", str(out), "o/n", "--dry-run", "--allow", "unaudited"]) == 0
     listed = capsys.readouterr().out
     assert "o/n, main (not looked at, no token for the Hub" in listed
-    assert "gates      open: manifest, verify, " in listed
+    assert "gates      passed: manifest, verify, " in listed
     assert "gates      not checked: other-content, stale" in listed
     assert "overruled  unaudited" in listed
     for path in ("README.md", "manifest.json", "data/train-00000-of-00001.jsonl"):

