@@ -63,6 +63,18 @@ def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
         builder.export_dataset(tmp_path, "openai", tmp_path / "no")
 
 
+def test_a_push_asks_for_the_tokenizer_as_other_commands_do(built, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(built, out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["tokenizer"]["name"] = "no/such"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(builder.UsageError, match="against 'no/such': name it with --tokenizer"):
+        builder.push_dataset(out, "you/name", options={"dry_run": True})
+    report = builder.push_dataset(out, "you/name", options={"dry_run": True, "tokenizer": "qwen3"})
+    assert report.gates["verify"] == "open"
+
+
 def test_a_dataset_is_verified_against_its_own_tokenizer(built, tmp_path, capsys):
     folder = shutil.copytree(built, tmp_path / "built")
     manifest = json.loads((folder / "manifest.json").read_text())

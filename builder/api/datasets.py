@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -285,6 +286,8 @@ def push_dataset(
     """
     import time
 
+    from builder.output.manifest import Manifest
+    from builder.paths import expand_home
     from builder.push.job import PushOptions, PushReport, push
     from builder.push.retry import Retries
     from builder.sources.store import hub_name
@@ -294,6 +297,8 @@ def push_dataset(
         raise UsageError(f"repository {repo_id!r}: must be OWNER/NAME, of letters, digits, -, _, .")
     report = PushReport(name)
     chosen = given_options(PushOptions, options)
+    tokenizer = tokenizer_of(Manifest.of(expand_home(os.fspath(dataset))), chosen.tokenizer)
+    chosen = replace(chosen, tokenizer=tokenizer)
     waits = retries or Retries(on_message, time.sleep)
     push(os.fspath(dataset), report, chosen, waits, on_changes)
     return report

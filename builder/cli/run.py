@@ -101,6 +101,15 @@ def usage_message(error: Any) -> str:
         options = [option for item in context.command.params for option in item.opts]
         return f"no such option {name!r}{nearest(name, [*options, '--help'])}"
     text = str(error.format_message()).rstrip(".")
+    param = getattr(error, "param", None)
+    if text.startswith("Missing option") and param is not None and context is not None:
+        option = f"{min(param.opts, key=len)} {param.metavar or str(param.name).upper()}"
+        return f"{context.info_name}: {option} is missing: {str(param.help).rstrip('.')}"
+    if number := re.search(
+        r"'(--[\w-]+)'.*(?:valid integer|(greater|less) than or equal to (\d+))", text
+    ):
+        bound = {"greater": " of at least ", "less": " of at most "}.get(number[2] or "", "")
+        return f"{number[1]}: must be a whole number{bound}{number[3] or ''}"
     if match := re.match(r"No such command '(.*?)'", text):
         return f"no such command {match[1]!r}{nearest(match[1], COMMANDS)}"
     if match := re.fullmatch(

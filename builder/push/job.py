@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.options import check_values
-from builder.output.manifest import MANIFEST, Manifest
+from builder.output.manifest import MANIFEST
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
 from builder.problem import UsageError, nearest
@@ -27,6 +27,7 @@ from builder.push.gates import (
 from builder.push.hub import MAIN, HubRepository, Place
 from builder.push.retry import PushFault, Retries, with_retries
 from builder.push.upload import KEPT, Changes, Uploaded, compare, upload
+from builder.qwen3.reference import EMBEDDED
 from builder.verify.verifier import verifier_for
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 
 @dataclass(frozen=True, slots=True)
 class PushOptions:
-    """Options of a push. `allow`: codes of gates to overrule."""
+    """Options of a push. `allow`: codes of gates to overrule; `tokenizer` None: as for `verify`."""
 
     public: bool = False
     revision: str = MAIN
@@ -127,7 +128,7 @@ def _push(
     if not folder.is_dir():
         raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")
     manifest = read_manifest(folder)
-    target = verifier_for(options.tokenizer or _tokenizer(manifest)).target
+    target = verifier_for(options.tokenizer or EMBEDDED).target
     files, changed = listed_files(folder, manifest)
     closed = list(refusals(folder, manifest, changed, target, public=options.public))
     report.refused, report.overruled = overrule(closed, options.allow)
@@ -186,13 +187,6 @@ def _place(repo: str, options: PushOptions) -> Place:
     if len(options.revision) == 40 and all(char in "0123456789abcdef" for char in options.revision):
         raise UsageError("--revision: is a commit; name the branch to which the push adds a commit")
     return Place(repo, options.revision, private=not options.public)
-
-
-def _tokenizer(manifest: Manifest) -> str:
-    name = manifest.tokenizer.name
-    if not name:
-        raise UsageError(f"{MANIFEST}: tokenizer.name: names no tokenizer")
-    return name
 
 
 def _api() -> HfApi:
