@@ -17,10 +17,12 @@ UNDEFINED = "undefined_tool"
 
 
 def calls_undefined(conversation: Conversation) -> bool:
-    """Returns whether the log lists the request's tools and the model called another one."""
-    if not _lists_all(conversation.tools, conversation.tools_source):
-        return False
-    names = offered_names(conversation.tools or ())
+    """Returns whether the model called a tool that is not in the request's list, or has no list."""
+    names: set[str] | None = set()
+    if conversation.tools:
+        if not _lists_all(conversation.tools, conversation.tools_source):
+            return False
+        names = offered_names(conversation.tools)
     return names is not None and any(
         isinstance(part, ToolCall) and part.name not in names
         for message in conversation.messages
@@ -83,12 +85,12 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     kept = {call.name for call in calls_in(draft.blocks)}
     wanted = kept if known else {name for name, _ in draft.called}
     added: list[dict[str, Json]] = []
-    if options.missing_tools == "untrained" and known and wanted - known:
+    if options.missing_tools == "untrained" and wanted - known:
         elsewhere = shared.elsewhere(draft.version)
         used = dict.fromkeys(name for name, _ in draft.called if name in wanted - known)
         added = convert([elsewhere[name] for name in used if name in elsewhere], Counter())
         counts["tool_shared"] += len(added)
-        source = "shared" if added and source == "logged" else source
+        source = "shared" if added and source in (None, "none", "logged") else source
     wanted = wanted - known - {tool_name(tool) for tool in added} - _not_offered(draft)
     missing = [(name, given) for name, given in draft.called if name in wanted]
     if options.missing_tools == "reject":
@@ -99,8 +101,8 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     inferred = [shared.inferred.get(tool_name(tool), tool) for tool in infer(missing)]
     counts["tool_inferred"] += len(inferred)
     if inferred:
-        source = "mixed" if known and source != "inferred" else "inferred"
-    elif not definitions:
+        source = "mixed" if (known or added) and source != "inferred" else "inferred"
+    elif not definitions and not added:
         source = "none"
     if added or inferred or counts["server_tool_dropped"] or counts["bad_tool"]:
         draft = draft.having([_without_tools(block) for block in draft.blocks])

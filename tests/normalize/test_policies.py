@@ -251,6 +251,22 @@ def test_a_tool_that_another_request_defines_has_that_definition():
     assert set(got.contexts) == {Context("partial", ("tools",))}
 
 
+def test_a_request_without_tools_has_the_definitions_of_other_requests():
+    """And those of a tool that none of them defines are inferred beside them."""
+    f = {"type": "function", "function": {**F, "description": "real"}}
+    g = {"type": "function", "function": {"name": "g", "description": "real"}}
+    got = normalised(
+        *MISTAKEN, context=Context("proven"), shared_tools=SharedTools(source={"f": f, "g": g})
+    )
+    assert list(got.dialogue.tools) == [f, g]
+    assert (got.tools_source, got.changes["tool_shared"]) == ("shared", 2)
+    assert "tool_inferred" not in got.changes
+    assert set(got.contexts) == {Context("partial", ("tools",))}
+    got = normalised(*MISTAKEN, shared_tools=SharedTools(source={"g": g}))
+    assert [tool["function"].get("description") for tool in got.dialogue.tools] == ["real", None]
+    assert (got.tools_source, got.changes["tool_inferred"]) == ("mixed", 1)
+
+
 def test_a_server_side_tool_lowers_the_context_level():
     own = {"type": "web_search_20250305", "name": "web_search"}
     tools = ({"name": "f", "parameters": {"type": "object"}}, own)
