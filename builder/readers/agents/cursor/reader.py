@@ -7,9 +7,11 @@ contains the messages with the system prompt. None contains tool definitions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from builder.conversation import Event, Ignored
+from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.cursor.chat_store import read_store
 from builder.readers.agents.cursor.composers import COMPOSERS, orphans, read_composer
@@ -19,6 +21,10 @@ from builder.sources.source import Source
 from builder.sources.sqlite_file import first_column, guarded, open_sqlite, tables
 
 NAME = "cursor"
+_OLD_TRANSCRIPT = re.compile(
+    rb"\s*(user|assistant):\r?\n(.*\n)??(\[(Tool call|Thinking)\]|<user_query>)", re.S
+)
+"""The beginning of a transcript (.txt) of older versions."""
 
 
 def recognise(source: Source) -> str | None:
@@ -32,13 +38,19 @@ def recognise(source: Source) -> str | None:
         return None
     if source.peek.kind in ("jsonl", "json") and any(map(is_line, source.peek.objects)):
         return "lines with role and message only"
+    if source.peek.kind == "text" and _OLD_TRANSCRIPT.match(source.head):
+        return "a transcript of an older version (user:, [Tool call])"
     return None
 
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a transcript or of each chat of a database."""
     name = source.name.rpartition("/")[2].partition(".")[0] or "session"
-    if source.peek.kind != "sqlite":
+    if source.peek.kind == "text":
+        source.count_records()
+        detail = "turns, calls and results are not marked apart from the text"
+        yield Problem("unverified_format", "file", detail)
+    elif source.peek.kind != "sqlite":
         yield from read_transcript(source, name, NAME)
     elif "cursorDiskKV" in tables(source):
         yield from guarded(source, _read_composers(source))
