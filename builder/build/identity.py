@@ -45,8 +45,6 @@ OTHER_ROOMS = (
     "capture",
     "card",
     "cli",
-    "codes.py",
-    "codes.tsv",
     "config",
     "export",
     "output",

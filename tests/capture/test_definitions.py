@@ -291,7 +291,7 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
         assert built.returncode == 0, built.stderr
         assert (f"\n      {command}\n" in built.stdout) is named
         report = html.unescape((out / "report.html").read_text())
-        assert (f"<code>{command}</code>" in report) is named
+        assert (f'<pre class="command">{command}</pre>' in report) is named
         assert ("capture --definitions" in report) is named
     shown = run("inspect", log)
     assert f"this captures the real ones: {command}\n" in shown.stdout
