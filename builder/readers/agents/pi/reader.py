@@ -382,7 +382,7 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=recognise,
     is_agent=True,
-    checked="1.5.2",
+    checked="1.6.0",
     homes=(
         Home("Pi", "${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions"),
         Home("OpenClaw", "~/.openclaw/agents/*/sessions"),
