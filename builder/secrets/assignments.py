@@ -234,11 +234,11 @@ def _are_items(it: Assigned) -> bool:
 
 
 _NONE: tuple[Callable[[Assigned], bool], ...] = (
+    _is_apart,
     _is_no_name,
     _is_default,
     _is_pipe,
     _is_part,
-    _is_apart,
     _is_collection,
     _is_bare_part,
     _is_passing,

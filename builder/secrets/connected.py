@@ -59,7 +59,7 @@ _TOKEN = re.compile(
 )
 """A value without spaces, between such signs: ` Canyon!7river,`."""
 _WILD = re.compile(r"(?<=[\s\"'`(=:>])[^\s\"'`\\]{8,64}+(?=[\s\"'`\\]|$)")
-"""A value with any signs; that of a setting among others ends at the next: ` u3X(eAj}TZ `."""
+"""A value with any signs; that of a setting among others ends at the next: ` u3X(eAj}TZ@9 `."""
 _NEXT_SETTING = re.compile(r"[;,&][A-Za-z][\w .-]{0,30}=")
 """The name of the setting after a value: `;User ID=`."""
 _SIGN = re.compile(r"[!#$%^&*@~?+]")
@@ -190,7 +190,7 @@ def _whole_line(text: str, start: int) -> Iterator[Hit]:
 def _is_password(value: str, before: str, after: str) -> bool:
     """Returns whether a value between these characters looks like a password, not like code."""
     numbers = len(_DIGITS.findall(value))
-    if not numbers or not grade(value).is_password or _NAME_OF_CODE.search(value):
+    if not numbers or not grade(value).is_secret or _NAME_OF_CODE.search(value):
         return False
     if before in "\"'`" and after in (before, "\\"):
         return True
@@ -235,4 +235,4 @@ def _is_connected(match: re.Match[str], text: str, start: int) -> bool:
 def _looks_secret(value: str, keyword: str = "password") -> bool:
     if is_stand_in(value) or _CODE.search(value) or _NAME_OF_CODE.search(value):
         return False
-    return looks_random(value) or (keyword in PASSWORDS and grade(value).is_password)
+    return looks_random(value) or (keyword in PASSWORDS and grade(value).is_secret)

@@ -35,9 +35,9 @@ class Grade(Enum):
     """What a value is."""
 
     GENERATED = "generated"
-    """By a program, as tokens are: `k3J9sPq0Zx7LmT2v`."""
+    """By a program, of letters and digits: `k3j9s2pq0zx7`."""
     DRAWN = "drawn"
-    """At random, as password managers do: `u3X(eAj}TZ`, `quartzKfWpXbTz`."""
+    """At random, as password managers do: `u3X(eAj}TZ@9`, `quartzKfWpXbTz`."""
     CHOSEN = "chosen"
     """As sites demand, of digits with signs or both cases: `Canyon!7river`."""
     PHRASE = "phrase"
@@ -50,14 +50,12 @@ class Grade(Enum):
     """A variable or an example in documentation: `${PASSWORD}`."""
 
     @property
-    def is_password(self) -> bool:
-        """Whether people and password managers make such values."""
-        return self in (Grade.DRAWN, Grade.CHOSEN, Grade.PHRASE)
-
-    @property
     def is_secret(self) -> bool:
-        """Whether it is such a value, or one that programs generate."""
-        return self.is_password or self is Grade.GENERATED
+        """Whether programs, people and password managers make such values, to keep them secret."""
+        return self in _SECRETS
+
+
+_SECRETS = (Grade.GENERATED, Grade.DRAWN, Grade.CHOSEN, Grade.PHRASE)
 
 
 _DIGITS = re.compile(r"\d+")
@@ -104,26 +102,19 @@ MIN_GENERATED = 16
 
 @lru_cache(maxsize=1 << 12)  # a hostile text repeats a word endlessly
 def grade(value: str) -> Grade:
-    """Returns what a value looks like."""
-    if is_stand_in(value):
-        return Grade.STAND_IN
-    if 8 <= len(value) <= 64 and (password := _password(value)) is not None:
-        return password
-    if looks_random(value):
-        return Grade.GENERATED
-    return Grade.CODE if _NO_PASSWORD.search(value[:LOOKED_AT]) else Grade.WORD
+    """Returns what a value of 8 to 64 code points looks like; others are words.
 
-
-def _password(value: str) -> Grade | None:
-    """Returns how a password was made; None for values that do not look like one.
-
-    It has digits and signs or both cases, was drawn at random, or is made of words with signs
+    A secret has digits and signs or both cases, was drawn at random, or is made of words with signs
     between them. Names of programs, files, versions, paths and addresses do not look so.
     """
-    is_words = is_diceware(value) or is_marked_phrase(value)
+    if not 8 <= len(value) <= 64:
+        return Grade.WORD
+    if is_stand_in(value):
+        return Grade.STAND_IN
     if _NO_PASSWORD.search(value):
-        drawn = Grade.DRAWN if is_wild(value) else None
-        return Grade.PHRASE if is_words else drawn
+        if is_diceware(value) or is_marked_phrase(value):
+            return Grade.PHRASE
+        return Grade.DRAWN if is_wild(value) else Grade.CODE
     has_sign = any(sign in value for sign in "!#$%^&*@&+~") or (value.find("=") == len(value) - 1)
     numbers = len(_DIGITS.findall(value))
     if numbers and _LETTER.search(value) and not _NAME.fullmatch(value):
@@ -131,17 +122,19 @@ def _password(value: str) -> Grade | None:
         if has_sign or (has_cases(value) and is_mixed):
             return Grade.CHOSEN
         if value.isalnum() and (numbers > 2 or (numbers > 1 and looks_random(value))):
-            return Grade.DRAWN
-    if (
-        is_words
-        or is_joined(value)
+            return Grade.GENERATED
+    if is_drawn(value):
+        return Grade.DRAWN
+    is_phrase = (
+        is_joined(value)
+        or is_diceware(value)
+        or is_marked_phrase(value)
         or is_camel_phrase(value)
         or (is_run_together(value) and not value.istitle())  # a label may be one long word
         or _SIGNED.fullmatch(value) is not None
         or is_titled(value.rstrip("!?"))
-    ):
-        return Grade.PHRASE
-    return Grade.DRAWN if is_drawn(value) else None
+    )
+    return Grade.PHRASE if is_phrase else Grade.WORD
 
 
 def is_generated(value: str) -> bool:

@@ -192,7 +192,7 @@ def _after(text: str, start: int, end: int) -> Hit | None:
         if is_pass and not _DIGIT.search(value):
             continue  # and pass kind+how
         is_likely = (
-            grade(value).is_password
+            grade(value).is_secret
             or (is_simple(value) and not needs_quote)
             or (is_login and _MAIL.search(text, end, at) is not None and _MIXED.fullmatch(value))
         )

@@ -151,7 +151,7 @@ def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if value.startswith("*"):  # emphasis of Markdown
             bare = value.lstrip("*")
             at, value = at + len(value) - len(bare), bare.rstrip("*.,:;")
-        value = value.rstrip(".,:;" if grade(value).is_password else ".,:;!?")
+        value = value.rstrip(".,:;" if grade(value).is_secret else ".,:;!?")
         if _NOT_BEFORE.search(text, max(start, at - REACH), at) or is_stand_in(value):
             continue
         is_alone = text[start:end].strip() == value  # a line of a certificate, an image, a file
@@ -171,7 +171,7 @@ def _is_chosen(value: str) -> bool:
         return True
     if digits > 3 and has_cases(value) and _PAIR.fullmatch(value) and _is_respelt(value):
         return True
-    if _CODE.search(value) or not grade(value).is_password:
+    if _CODE.search(value) or not grade(value).is_secret:
         return False
     has_sign = _SIGN.search(value) is not None
     if not has_cases(value):

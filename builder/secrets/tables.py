@@ -23,7 +23,7 @@ from builder.secrets.grade import grade
 from builder.secrets.hits import Hit
 from builder.secrets.passphrases import is_joined
 from builder.secrets.prefilter import LinePrefilter, Lines, necessary
-from builder.secrets.values import is_unpronounceable
+from builder.secrets.values import is_unpronounceable, looks_random
 from builder.secrets.words import KEY_OWNERS, PASSWORDS, TOKENS
 
 MAX_ROWS, MAX_ALIGNED_ROWS = 1000, 100
@@ -179,7 +179,7 @@ def _aligned(text: str, start: int, end: int) -> tuple[list[Hit], int]:
         done = row_end
         for column in columns:
             value = cells[column + extra][0]
-            is_likely = grade(value).is_secret
+            is_likely = looks_random(value) or grade(value).is_secret
             if is_likely and named_secret(names[column], value):
                 hits.append(Hit(*cells[column + extra].span(), "secret", certain=False))
     return hits, done

@@ -189,7 +189,7 @@ def is_chosen(value: str) -> bool:
 
 
 def is_wild(value: str) -> bool:
-    """Returns whether it was drawn from letters, digits and all signs: `u3X(eAj}TZ`.
+    """Returns whether it was drawn from letters, digits and all signs: `u3X(eAj}TZ@9`.
 
     It has letters in both cases, and several signs, some of which are syntax in code. But code has
     words, pairs of brackets and calls.
