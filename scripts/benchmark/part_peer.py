@@ -50,7 +50,11 @@ def run(bench: Bench) -> None:
     found = bench.alternate(_commands(bench, bench.teich, made, rows))
     show_costs("Peer", found)
     show("Peer: MB of raw logs per second, all copies", _rates(["teich", *ours], made, found))
-    pairs = [(f"{one}, {size}", f"teich, {size}", "< 1") for size in made for one in ours]
+    pairs = [
+        (f"{one}, {size}", f"teich, {size}", "< 1" if one == "reading" else "<= 1.5 of seconds")
+        for size in made
+        for one in ours
+    ]
     pairs.append(("builder --help", "teich --help", "< 1"))
     show(
         "Peer: the median of the rounds (lowest to highest)",
