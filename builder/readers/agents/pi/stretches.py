@@ -165,8 +165,8 @@ def find_stretches(nodes: Sequence[Node]) -> list[PathStretch]:
         elif sent is not None:
             added = sent.tools_added or len(current.tools) > len(sent.tools)
             current = replace(current, tools_added=added)
+        known.update(node.id for node in nodes[end : at + 1] if not node.is_aborted)
         sent, end = current, at + 1
-        known.update(node.id for node in nodes[:end] if not node.is_aborted)
     last = sent or _context(None, prompt, None, edits)
     return [*stretches, replace(last, nodes=tuple(nodes))]
 
