@@ -30,6 +30,7 @@ from builder.readers import Reader
 from builder.readers.agents.grok_updates import is_update, read_updates
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import chat_message
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import (
@@ -226,7 +227,7 @@ class _Rows:
         self.end()
         if row.get("prior_turn_interrupt") is not None and self.history.entries:
             last = self.history.entries[-1]
-            if last.message.role == "assistant" and not _has_calls(last.message):
+            if last.message.role == "assistant" and not calls(last.message):
                 last.message = replace(last.message, untrained="aborted")
         reason = row.get("synthetic_reason")
         blocks = as_dicts(row.get("content"))
@@ -262,18 +263,13 @@ class _Rows:
         head = RequestHead(self.system, self.tools, model)
         self.history.append(replace(message, context=context), where, head)
         # The program sends {} in place of arguments that are no JSON.
-        calls = (part for part in message.parts if isinstance(part, ToolCall))
-        if any(isinstance(json_in_text(call.arguments), str) for call in calls):
+        if any(isinstance(json_in_text(call.arguments), str) for call in calls(message)):
             self.missing |= {"history"}
         self.missing |= {"server_tool"} if message.untrained == "server_tool" else set()
 
     def end(self) -> None:
         """Ends a turn: thoughts without an answer are not sent again."""
         self.thoughts, self.server = [], False
-
-
-def _has_calls(message: Message) -> bool:
-    return any(isinstance(part, ToolCall) for part in message.parts)
 
 
 def _thoughts(row: dict[str, Json]) -> list[Part]:

@@ -18,10 +18,10 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
 )
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import loads_text
 from builder.problem import Problem
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
+from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
@@ -179,13 +179,4 @@ def _arguments(value: Json) -> Json:
     """Returns the arguments of a call, whose values are logged as JSON texts."""
     if not isinstance(value, dict):
         return value
-    return {name: _decoded(item) for name, item in as_dict(value).items()}
-
-
-def _decoded(value: Json) -> Json:
-    if not isinstance(value, str):
-        return value
-    try:
-        return loads(value)
-    except JsonFault:
-        return value
+    return {name: loads_text(item) for name, item in value.items()}

@@ -7,7 +7,6 @@ repeat results; they have no id of the call, so they are found by name and argum
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -74,9 +73,7 @@ class _Collector(TraceBuffer):
     """Collects spans into their traces; traces of one group are one session."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__()
-        self.source = source
-        self.names: Counter[str] = Counter()
+        super().__init__(source)
         self.runs: dict[str, list[ToolRun]] = {}  # by trace
         self.bare: set[str] = set()  # ids of agents without tools
         self.origins: dict[str, str] = {}  # the traces of model calls by their place

@@ -7,7 +7,6 @@ Generations whose messages extend one another become one conversation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from builder.conversation import Event, Ignored, Json
@@ -91,11 +90,6 @@ def _is_view(value: Json) -> bool:
 
 class _Collector(TraceBuffer):
     """Collects observations into their traces."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__()
-        self.source = source
-        self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""

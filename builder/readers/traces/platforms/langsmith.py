@@ -8,7 +8,6 @@ runs began.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -78,11 +77,6 @@ def _page(value: dict[str, Json]) -> list[Json] | None:
 
 class _Collector(TraceBuffer):
     """Collects runs into their traces."""
-
-    def __init__(self, source: Source) -> None:
-        super().__init__()
-        self.source = source
-        self.names: Counter[str] = Counter()
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""

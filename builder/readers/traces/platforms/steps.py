@@ -8,7 +8,7 @@ messages.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -25,6 +25,7 @@ from builder.readers.traces.any_vendor.requests import with_system
 from builder.readers.traces.platforms.model_call import ModelCall, Step
 from builder.readers.traces.platforms.nesting import resolve
 from builder.readers.traces.platforms.outcomes import TraceFacts
+from builder.sources.source import Source
 
 MAX_BUFFERED = 20_000
 """Maximum number of steps that are buffered until their trace is complete."""
@@ -148,9 +149,11 @@ class Traces:
 
 
 class TraceBuffer:
-    """Buffers steps until their trace is complete, since exports are unordered."""
+    """Buffers the steps of a source until their trace is complete, since exports are unordered."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.names: Counter[str] = Counter()  # of the places of steps
         self._traces = Traces()
         self._steps: OrderedDict[str, list[Step]] = OrderedDict()  # least recent first
         self._count = 0
