@@ -268,6 +268,12 @@ def test_what_is_open_is_one_line(tmp_path):
     assert line.startswith("# Decide: message.roles: 'patient', 'doctor', 'nurse': which of ")
 
 
+def test_messages_without_a_role_are_no_fault(tmp_path):
+    roles = [{"role": "user", "text": ASKED}, {"role": "ai", "text": REPLY}]
+    log = [{"note": "x"}, *roles, {"role": "", "text": "?"}]
+    assert "role: role" in suggest(written(tmp_path, [{"id": 1, "log": log}]))
+
+
 def test_results_without_calls_need_a_decision(tmp_path):
     rows = [{"log": chat("role", HBO, "text", call={"code": "search()"}, result=FOUND)}]
     assert "# Decide: message.calls: " in suggest(written(tmp_path, rows))

@@ -19,6 +19,8 @@ from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 
 _THOUGHTS = THOUGHT_KEYS | {"why", "rationale", "reason", "scratchpad", "plan"}
 _MAX_ROLES = 24
+_MESSAGES = 200
+"""Messages among which a role is looked for."""
 _CERTAIN = ("user", "assistant")
 _CLEAR = ("role", "sender", "author", "speaker", "who")
 """Names that only a role has, whatever its values are."""
@@ -29,7 +31,7 @@ def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | Non
 
     A role has few values. `is_certain`: they include names for the user and for the assistant.
     """
-    rows = [item for item in messages if isinstance(item, dict)]
+    rows = [item for item in messages[:_MESSAGES] if isinstance(item, dict)]
     paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 2)
     for path in sorted(paths, key=lambda path: (rank("role", path), path.count("."))):
         values = [value_at(path, row) for row in rows]
@@ -99,9 +101,9 @@ def _roles(
 ) -> dict[str, list[Json]]:
     """Decides what the values of the role mean; returns the messages of each role."""
     by_value: dict[str, list[Json]] = {}
-    before: dict[str, set[str]] = {}
+    before: dict[str, set[str | None]] = {}
     for conversation in conversations:
-        last = ""
+        last: str | None = None
         for item in conversation:
             value = _value(role, item)
             by_value.setdefault(value, []).append(item)
@@ -147,7 +149,7 @@ def _named(role: str, value: str) -> str:
 
 def _structure(
     items: Sequence[Json],
-    before: Collection[str],
+    before: Collection[str | None],
     meanings: Mapping[str, str],
     tools: Collection[str],
     found: Proposal,
@@ -163,7 +165,7 @@ def _structure(
     prose = [path for path in prose_paths(items) if not found.is_taken(path)]
     if not prose:
         return "skip"
-    return "system" if {*before} == {""} and "user" in meanings.values() else ""
+    return "system" if {*before} == {None} and "user" in meanings.values() else ""
 
 
 def _result_text(items: Sequence[Json], role: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from builder.readers.toolkit.narrow import as_list
 from builder.sources.source import Source
 from builder.sources.sqlite_file import tables
 
-_RECORDS = 300
+_RECORDS = 100
 """Records that are examined."""
 
 
