@@ -27,6 +27,8 @@ def remedy(conversation: Conversation, code: str, options: NormalizeOptions) -> 
     option = option_of(code)
     if option is None or (changed := _changed(option, options)) is None:
         return option
+    if changed == options:  # it is set already
+        return None
     return None if normalise(conversation, changed).dialogue is None else option
 
 
