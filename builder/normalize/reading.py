@@ -229,6 +229,8 @@ class _DraftReader:
                         unknown = part.text if fault == UNKNOWN_PART else ""
                     elif fault is None and isinstance(part, Text) and self._is_call(part.text):
                         fault = "bad_call"
+                    elif isinstance(part, Media):
+                        untrained = untrained or "media"  # the model did not say "[image]"
                     texts_of_part = self._texts((part,))
                     texts += texts_of_part
                     last += len(texts_of_part) if calls else 0

@@ -30,7 +30,7 @@ They are shown in their true context, so they stay as context unless `untrained_
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
-    "undefined_tool",
+    *("undefined_tool", "media"),
     *LOST,
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""

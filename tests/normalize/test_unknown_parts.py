@@ -2,7 +2,15 @@
 
 import pytest
 
-from builder.conversation import Conversation, Message, Text, ToolCall, ToolResult, unknown_part
+from builder.conversation import (
+    Conversation,
+    Media,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    unknown_part,
+)
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 
@@ -64,3 +72,15 @@ def test_nothing_known_is_rejected_with_the_name_of_the_type():
         "unknown_part",
         "a part of type 'hologram'",
     )
+
+
+@pytest.mark.parametrize("weight", [False, True])
+def test_answer_with_media_is_context(weight):
+    """The placeholder of an image is no word of the model's."""
+    shown = Message("assistant", (Text("Here."), Media("image")), turn="5")
+    conversation = Conversation(id="x", record="x", messages=(ASK, ANSWER, AGAIN, shown), tools=())
+    kept = "weight" if weight else "split"
+    found = normalise(conversation, NormalizeOptions(untrained_turns=kept))
+    turns = [turn for turn in found.dialogue.turns if turn.role == "assistant"]
+    assert [turn.content for turn in turns if turn.trained] == ["b"]
+    assert found.changes.get("turns_cut", 0) == (0 if weight else 1)
