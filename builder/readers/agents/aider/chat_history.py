@@ -74,6 +74,7 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
     fence = ""
     doubtful = False  # whether the open code block contains lines like those of a user
     gap = True  # whether an empty line precedes
+    is_cut_off = False  # whether the block follows output that may go on in it
     for number, line in enumerate(lines):
         is_marked = line.endswith("  ") or line.rstrip() == ">"
         kind = "answer"
@@ -91,6 +92,8 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
                 kind = "output"
         if kind != block.kind or (kind == "user" and gap):
             block.is_mixed |= bool(fence) and doubtful
+            if is_cut_off and kind == "output" and block.lines[-1].strip():
+                block.kind = "output"  # an empty line follows each answer
             yield block
             is_cut_off = block.kind == "output" and not block.lines[-1].endswith(("  ", ">"))
             block = HistoryBlock(kind, number, is_mixed=kind == "answer" and is_cut_off)
