@@ -35,7 +35,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
+from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome, outcome_beside
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
@@ -97,7 +97,11 @@ def read(source: Source) -> Iterator[Event]:
             tools=None if has_calls else (),
             complete=status == "Submitted",
             context=Context("partial", ("tools",)) if has_calls else Context("rendered"),
-            outcome=logged_outcome(benchmark=benchmark_of_image(image), exit_status=status),
+            outcome=logged_outcome(
+                outcome_beside(value) or {},
+                benchmark=benchmark_of_image(image),
+                exit_status=status,
+            ),
         )
     elif run.records:
         yield Problem("no_messages", run.where, "no item is a known message", run.records)

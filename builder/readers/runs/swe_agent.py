@@ -12,7 +12,7 @@ exits and attempts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.conversation import (
@@ -31,7 +31,7 @@ from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, c
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome
+from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome, outcome_beside
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
@@ -134,6 +134,7 @@ class _Facts:
     model: str | None
     exit_status: str
     benchmark: str | None
+    outcome: Mapping[str, Json]
 
 
 def _facts(run: dict[str, Json]) -> _Facts:
@@ -144,6 +145,7 @@ def _facts(run: dict[str, Json]) -> _Facts:
         name_or_none(model.get("name")),
         as_str(run, "info", "exit_status"),
         benchmark_of_image(deployment.get("image")),
+        outcome_beside(run) or {},
     )
 
 
@@ -230,7 +232,9 @@ def _conversation(
         problems=tuple(problems),
         complete=facts.exit_status == "submitted" and not problems,
         context=Context("partial" if missing else level, tuple(sorted(missing))),
-        outcome=logged_outcome(benchmark=facts.benchmark, exit_status=facts.exit_status),
+        outcome=logged_outcome(
+            facts.outcome, benchmark=facts.benchmark, exit_status=facts.exit_status
+        ),
     )
 
 

@@ -20,8 +20,11 @@ _SCORES = frozenset({
 })  # fmt: skip
 """Keys next to a conversation that say how it ended, whatever the format."""
 
-_NESTED = ("extra_info", "reward_model", "info", "metrics", "metadata", "verification", "result")
-"""Columns that may hold these keys (verl, verifiers, NeMo Gym)."""
+_NESTED = (
+    "extra_info", "reward_model", "info", "metrics", "metadata", "verification", "result", "extra",
+    "final_metrics",
+)  # fmt: skip
+"""Columns that may hold these keys (verl, verifiers, NeMo Gym, ATIF)."""
 
 _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 

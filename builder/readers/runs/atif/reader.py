@@ -28,7 +28,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     tuple_or_none,
 )
-from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.outcomes import logged_outcome, outcome_beside
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import objects
 from builder.sources.listing import Listing
@@ -194,7 +194,7 @@ class _Trajectories:
                 changes={} if number else reading.changes,
                 complete=segment.ended,
                 context=segment.context,
-                outcome=self._outcome,
+                outcome=self._outcome or outcome_beside(trajectory),
             )
 
 
