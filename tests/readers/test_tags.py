@@ -98,3 +98,13 @@ def test_hostile_text_takes_linear_time(text):
         tags.take_tools(text, Counter())
     except JsonFault:
         return
+
+
+def test_prose_after_listed_definitions_is_text_of_the_system_prompt():
+    sky = {"name": "sky", "parameters": {"type": "object", "properties": {}}}
+    preamble = "You help with access to the following functions. Use them if required -"
+    for listed in (dumps(sky), dumps([sky])):
+        found = tags.take_listed_tools(f"{preamble}\n{listed}\n\nAnswer briefly.", Counter())
+        assert found == ("You help\n\nAnswer briefly.", (sky,))
+        with pytest.raises(JsonFault):
+            tags.take_listed_tools(f'{preamble}\n{listed}\nThen {{"name"\n}}', Counter())

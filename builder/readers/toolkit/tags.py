@@ -307,10 +307,14 @@ def _bare_definitions(system: str, changes: Counter[str]) -> tuple[Json, ...] | 
     return tuple(listed)
 
 
+_ENDS_LINE = re.compile(r"[}\]][ \t]*$", re.MULTILINE)
+
+
 def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Json, ...] | None]:
     """Returns a system text without the definitions that Glaive lists in it, and these.
 
-    They are () if it states that there are none, None if it does not mention any.
+    They are () if it states that there are none, None if it does not mention any. Prose after the
+    definitions follows the text before them.
 
     Raises JsonFault if they cannot be read.
     """
@@ -319,7 +323,18 @@ def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Js
         if (bare := _bare_definitions(system, changes)) is not None:
             return "", bare
         return system, () if _NO_LISTED.search(system) else None
-    items = values(system[found.end() :], changes)
+    prose, listed = system[: found.start()].strip(), system[found.end() :]
+    trial: Counter[str] = Counter()
+    try:
+        items = values(listed, trial)
+    except JsonFault:
+        end = max((match.end() for match in _ENDS_LINE.finditer(listed)), default=0)
+        if not end or not listed[end:].strip():
+            raise
+        trial.clear()
+        items = values(listed[:end], trial)
+        prose = "\n\n".join(filter(None, (prose, listed[end:].strip())))
+    changes.update(trial)
     changes["tools_preamble"] += 1
-    listed = [one for item in items for one in (item if isinstance(item, list) else [item])]
-    return system[: found.start()].strip(), tuple(listed)
+    definitions = [one for item in items for one in (item if isinstance(item, list) else [item])]
+    return prose, tuple(definitions)
