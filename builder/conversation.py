@@ -7,6 +7,7 @@ independent of files, configurations and training formats.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -157,6 +158,14 @@ def lowest(contexts: Collection[Context]) -> Context | None:
         return None
     level = min((item.level for item in contexts), key=LEVELS.index)
     return Context(level, tuple(sorted({code for item in contexts for code in item.missing})))
+
+
+def session_name(conversation: str) -> str:
+    """Returns the name of the session that a conversation is a part of, from its id.
+
+    The parts of a session are named after it: `ID/sub-agent`, `ID#segment`, `ID~branch`.
+    """
+    return re.split(r"\s*[/#~]", conversation, maxsplit=1)[0]
 
 
 REPEAT = "repeat"

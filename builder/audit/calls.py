@@ -143,7 +143,7 @@ class CallAudit:
         """Yields the findings."""
         messages = {
             "broken_schema": "calls whose tool has an unusable schema",
-            "error_result": "calls that were answered with an error",
+            "error_result": "calls with a result that reads like an error",
             "schema_violation": "calls whose arguments violate their schema",
             "tool_not_defined": "calls of tools that their sample does not define",
         }

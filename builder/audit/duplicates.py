@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from builder.audit.notes import EXAMPLES, AuditRow
 from builder.audit.result import AuditFinding, AuditTable, FindingExample, Pick
 from builder.audit.shingles import shingles, word_numbers
+from builder.conversation import session_name
 from builder.qwen3.render import last_query
 
 CODES = ("duplicate_across_splits", "exact_duplicate", "near_duplicate", "prefix_of_another")
@@ -133,6 +134,7 @@ class DuplicateAudit:
         self._begins = array("Q")
         self._begins_of = array("I")
         self._splits, self._sources, self._files = Names(), Names(), Names()
+        self._sessions = Names()
         self._lines = array("Q")
 
     def add(self, row: AuditRow, numbers: NDArray[np.uint64]) -> None:
@@ -148,6 +150,8 @@ class DuplicateAudit:
                 self._begins_of.append(row.number)
         self._splits.append(row.split)
         self._sources.append(row.meta.source)
+        session = session_name(row.meta.conversation) if row.meta.conversation else row.where
+        self._sessions.append(f"{row.meta.source}\n{session}")
         file, _, line = row.where.rpartition(":")
         self._files.append(file)
         self._lines.append(int(line))
@@ -162,6 +166,7 @@ class DuplicateAudit:
         self._begins_of.extend(before + at for at in later._begins_of)
         self._splits.merge(later._splits)
         self._sources.merge(later._sources)
+        self._sessions.merge(later._sessions)
         self._files.merge(later._files)
         self._lines += later._lines
 
@@ -186,7 +191,7 @@ class DuplicateAudit:
         near = [
             Cluster(rows, cluster.similarity)
             for cluster in clusters(signatures, words)
-            if len(rows := tuple(at for at in cluster.rows if at not in repeats)) > 1
+            if len(rows := _of_others(cluster, self._sessions.codes, repeats)) > 1
         ]
         codes = self._splits.codes, self._sources.codes
         return Duplicates(exact, longer, near, *codes, self._files, self._lines)
@@ -297,14 +302,27 @@ def _prefixes(row: AuditRow) -> list[int]:
     return prefixes or [int.from_bytes(digest.digest(), "big")]
 
 
-def compared_text(messages: Sequence[tuple[str, str]], unit: str) -> str:
-    """Returns the text to compare: all but the system turn, for a query or turn its own part."""
+def compared_text(
+    messages: Sequence[tuple[str, str]], unit: str, trained: Sequence[bool] = ()
+) -> str:
+    """Returns the text to compare: all but the system turn, for a query or turn its own part.
+
+    `trained` says which messages are: what precedes the query of the first one is context that
+    samples share by design (windows, copies of a session).
+    """
     begin = last_query(messages) if unit in ("query", "turn") else 0
+    first = next((at for at, is_target in enumerate(trained) if is_target), None)
+    if first is not None and any(role == "assistant" for role, _ in messages[:first]):
+        begin = max(begin, last_query(messages[:first]))
     return "\n".join(content for role, content in messages[begin:] if role != "system")
 
 
-def near_repeats(texts: Iterable[str]) -> dict[int, int]:
-    """Returns {index of a text to drop: index of the text kept instead}."""
+def near_repeats(texts: Iterable[str], sessions: Sequence[Hashable] = ()) -> dict[int, int]:
+    """Returns {index of a text to drop: index of the text kept instead}.
+
+    `sessions` are those of the texts: the parts of one session share context, but are no
+    duplicates. Empty: each text is one of its own.
+    """
     signatures, words = array("I"), array("I")
     for text in texts:
         numbers = word_numbers(text)
@@ -312,4 +330,14 @@ def near_repeats(texts: Iterable[str]) -> dict[int, int]:
         signatures.frombytes(signature(shingles(numbers, SHINGLE)).tobytes())
     table = np.frombuffer(signatures, dtype=np.uint32).reshape(len(words), PERMUTATIONS)
     found = clusters(table, np.frombuffer(words, dtype=np.uint32)) if words else []
-    return {at: cluster.rows[0] for cluster in found for at in cluster.rows[1:]}
+    groups = sessions or range(len(words))
+    kept = {cluster.rows[0]: _of_others(cluster, groups)[1:] for cluster in found}
+    return {at: first for first, rows in kept.items() for at in rows}
+
+
+def _of_others(
+    cluster: Cluster, sessions: Sequence[Hashable], without: Collection[int] = ()
+) -> tuple[int, ...]:
+    """Returns the first row of a cluster and those of other sessions."""
+    rows = [at for at in cluster.rows if at not in without]
+    return tuple(at for at in rows if at == rows[0] or sessions[at] != sessions[rows[0]])

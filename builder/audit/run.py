@@ -118,7 +118,13 @@ class Audits:
         self.first_of.setdefault(self.turns.add(row), row.number)
         sets = evaluation_sets(self.sets)
         if self.near or sets is not None:
-            words = word_numbers(compared_text(row.sample.messages, row.meta.unit))
+            weights = row.sample.weights or [None] * len(row.sample.messages)
+            trained = [
+                role == "assistant" and weight != 0
+                for (role, _), weight in zip(row.sample.messages, weights, strict=True)
+            ]
+            text = compared_text(row.sample.messages, row.meta.unit, trained)
+            words = word_numbers(text)
             if self.near:
                 self.duplicates.add(row, words)
             if sets is not None:

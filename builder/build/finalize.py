@@ -15,6 +15,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any, cast
 
+from builder.build.near_duplicates import near_duplicates
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
 from builder.card.result import BuildResult, Origin
@@ -76,7 +77,11 @@ def finalize(
     options = ChoiceOptions(in_pieces, config.shares, config.select, config.split)
     table = list(_table(results, weights, options, review, built))
     drops_near = config.audit.options.near_duplicates == "drop"
-    choice = choose(table, options, partial(_near_duplicates, results) if drops_near else None)
+    choice = choose(
+        table,
+        options,
+        partial(near_duplicates, lambda: _samples(results), table) if drops_near else None,
+    )
     if changed:
         choice = _without_changed(choice, results, changed)
     _count_records(built, results, unreadable)
@@ -184,20 +189,6 @@ def _without_changed(
         if codes[number] is None and _meta(meta).id in changed:
             codes[number], splits[number] = LOADER, None
     return replace(choice, codes=codes, splits=splits)
-
-
-def _near_duplicates(results: Sequence[ChunkResult], chosen: Sequence[bool]) -> Mapping[int, int]:
-    """Returns {near duplicate: the sample that is kept in its place} among the chosen ones."""
-    from builder.audit.duplicates import compared_text, near_repeats  # noqa: PLC0415 - numpy
-
-    def texts() -> Iterator[str]:
-        for number, (line, meta) in enumerate(_samples(results)):
-            if chosen[number]:
-                messages = [(item["role"], item["content"]) for item in _decoded(line)["messages"]]
-                yield compared_text(messages, _meta(meta).unit)
-
-    numbers = [number for number, is_chosen in enumerate(chosen) if is_chosen]
-    return {numbers[again]: numbers[kept] for again, kept in near_repeats(texts()).items()}
 
 
 def _count_records(

@@ -236,7 +236,7 @@ def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
         if not codes.total() or not (verbose or kept_by is not None):
             continue
         print(f"  {painted(title, WARNING)}")
-        ordered = ranked(codes)
+        ordered = [item for item in ranked(codes) if item[1]]
         shown = ordered if verbose else ordered[:SHOWN_CODES]
         width = max(len(code) for code, _ in shown)
         for code, count in shown:

@@ -227,12 +227,12 @@ def _thoughts(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
 
 
 def _with_thoughts(manifest: Manifest) -> Remedy | None:
-    """Returns what keeps thoughts that were left out; None if the template would hide them too."""
+    """Returns what keeps thoughts that were left out; None if the template shows none of them."""
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
     shows = known.style.thoughts if known is not None else Thoughts.hybrid
-    if shows is Thoughts.dropped:
+    if not shows.has_blocks:
         return None
-    if shows in (Thoughts.every, Thoughts.verbatim):
+    if shows is Thoughts.every:
         is_set = manifest.reasoning == "keep"
         return None if is_set else Remedy("`normalize.reasoning: keep`", "the tokens of thoughts")
     if manifest.reasoning == "keep" and manifest.unit in ("query", "turn"):

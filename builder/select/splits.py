@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from builder.conversation import session_name
 from builder.options import at_least
 
 SPLITS = ("train", "validation", "test")
@@ -38,7 +39,7 @@ def session_digest(conversation: str, format: str, origin: str) -> bytes:  # noq
     A session's parts are named after it: `ID/sub-agent`, `ID#segment`, `ID~branch`. A globally
     unique id (a UUID) identifies the session in all files, any other only within its own.
     """
-    root = re.split(r"\s*[/#~]", conversation, maxsplit=1)[0]
+    root = session_name(conversation)
     place = "" if _UNIQUE.fullmatch(root) else origin
     text = "\n".join((format, place, root)).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=8).digest()

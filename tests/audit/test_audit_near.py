@@ -14,7 +14,7 @@ from support.sensitive.planted import row
 
 from builder import cli
 from builder.audit import shingles as words_of
-from builder.audit.duplicates import SIMILAR, near_repeats, signature
+from builder.audit.duplicates import SIMILAR, compared_text, near_repeats, signature
 from builder.audit.shingles import shingles, word_numbers
 
 
@@ -88,6 +88,41 @@ def test_the_longest_text_of_a_cluster_is_kept_or_the_first_of_equals():
     text = words(3, 100)
     longer = f"{text} and more"
     assert near_repeats(["other " * 9, text, longer, longer, text]) == {1: 2, 3: 2, 4: 2}
+
+
+def test_the_parts_of_a_session_are_no_duplicates_of_each_other():
+    text = words(3, 100)
+    longer = f"{text} and more"
+    assert near_repeats([text, longer, text, longer], "aaab") == {3: 1}
+    assert near_repeats([longer, text, text], "abc") == {1: 0, 2: 0}
+
+
+def test_context_that_is_not_trained_is_not_compared():
+    shared = [("user", words(4, 200)), ("assistant", "a"), ("user", words(5, 80))]
+    one, other = [*shared, ("assistant", words(6, 80))], [*shared, ("assistant", words(7, 80))]
+    trained = [False, False, False, True]
+    begin = f"{words(5, 80)}\n"
+    assert compared_text(one, "conversation", trained) == begin + words(6, 80)
+    assert near_repeats(compared_text(row, "conversation", trained) for row in (one, other)) == {}
+    assert compared_text(one, "conversation").startswith(words(4, 200))
+
+
+@pytest.mark.slow
+def test_windows_and_turns_of_a_session_are_kept(tmp_path):
+    def call(name):
+        return [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}}]
+
+    chat = [{"role": "user", "content": words(1, 300)}]
+    for name in ("first", "second"):
+        chat.append({"role": "assistant", "content": "", "tool_calls": call(name)})
+        chat.append({"role": "tool", "tool_call_id": name, "content": name})
+    chat.append({"role": "assistant", "content": "Done."})
+    log = tmp_path / "in.jsonl"
+    log.write_text(json.dumps({"messages": chat}) + "\n")
+    config = tmp_path / "c.yaml"
+    config.write_text("normalize: {unit: turn}\naudit: {near_duplicates: drop}\n")
+    assert cli.main(["build", str(log), "-c", str(config), "-o", str(tmp_path / "out")]) == 0
+    assert len(lines(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl")) == 3
 
 
 def test_short_texts_are_left_alone():

@@ -132,8 +132,10 @@ def same_report(built, folder, _):
 def same_view(built, folder, monkeypatch):
     def pages(url):
         """Returns the first page and that of the first sample, without address and token."""
-        with urllib.request.urlopen(url) as answer:
-            first = answer.read().decode()
+        first = ""
+        while 'href="row' not in first or "indexed so far" in first:  # the index takes a moment
+            with urllib.request.urlopen(url) as answer:
+                first = answer.read().decode()
         sample = re.search(r'href="(row[^"]*)"', first)[1]
         with urllib.request.urlopen(urllib.parse.urljoin(url, html.unescape(sample))) as answer:
             second = answer.read().decode()
