@@ -171,21 +171,20 @@ def _context(surveyed: Survey) -> Iterator[Advice]:
     sources = surveyed.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
     turns, partial = surveyed.context.total(), surveyed.context["partial"]
-    codes = [
-        code for code, _ in surveyed.missing.most_common() if not (inferred and code == "tools")
-    ]
+    missing = surveyed.missing - surveyed.supplied
+    codes = [code for code, _ in missing.most_common() if not (inferred and code == "tools")]
+    own = [name for name in _SUPPLIED if surveyed.missing[name] and surveyed.supplied[name]]
     texts, shares = [], []
     if partial and codes:
         listed = ", ".join(
-            f"{_MISSING.get(code) or shorten(code.replace('_', ' '), 30)}"
-            f" {number(surveyed.missing[code])}"
+            f"{_MISSING.get(code) or shorten(code.replace('_', ' '), 30)} {number(missing[code])}"
             for code in codes[:4]
         )
         texts.append(
             f"{number(partial)} of {number(turns)} trained turns lack a part of what the model saw:"
             f" {listed}."
         )
-        shares.append(surveyed.missing[codes[0]] / turns)
+        shares.append(missing[codes[0]] / turns)
     if inferred:
         texts.append(
             f"The tools of {counted(inferred, 'sample')} are inferred from the calls: only tools"
@@ -194,6 +193,9 @@ def _context(surveyed: Survey) -> Iterator[Advice]:
         shares.append(inferred / max(surveyed.samples, 1))
     if texts:
         supplied = [name for name in _SUPPLIED if name in codes or (inferred and name == "tools")]
+        if own:
+            named = " and ".join(f"the {_MISSING.get(name, name)}" for name in own)
+            texts.append(f"You supplied {named}, which the log neither has nor confirms.")
         detail = " ".join(texts[1:])
         remedies = (_supply(surveyed, supplied, inferred),)
         yield Advice(max(shares), texts[0], remedies, detail, training=True)

@@ -38,6 +38,7 @@ class Survey:
 
     context     trained turns by the level of their context
     missing     trained turns by what their context lacks
+    supplied    trained turns by what the user supplied of that (`system`, `tools`)
     recorded    samples by the comparison with the tokens in the log
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
@@ -54,6 +55,7 @@ class Survey:
     parity: Counter[str] = field(default_factory=Counter)
     context: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
+    supplied: Counter[str] = field(default_factory=Counter)
     recorded: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
@@ -117,6 +119,10 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.context, meta.context.level, turns)
         for code in meta.context.missing:
             _count(surveyed.missing, code, turns)
+        if meta.tools_source in ("supplied", "captured"):
+            surveyed.supplied["tools"] += turns
+        if not {"system_supplied", "system_replaced"}.isdisjoint(meta.changes):
+            surveyed.supplied["system"] += turns
     if meta.compared:
         _count(surveyed.recorded, meta.compared, 1)
     for mode, count in meta.parity.items():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from support.logs.preference import DENIED, call, corrected
+from support.places import DATA
 from support.runs.builds import lines
 
 from builder import cli
@@ -56,3 +57,21 @@ def test_an_option_is_named_only_where_it_would_keep_something(tmp_path, capsys)
     printed = summary(log, tmp_path / "out", capsys)
     assert "zero_weight 2 a turn that the log's author excluded from training" in printed
     assert "1 of them kept by normalize.untrained_turns: weight" in printed
+
+
+def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
+    log = DATA / "claude-code" / "parallel.jsonl"
+    tools, system = tmp_path / "tools.json", tmp_path / "system.txt"
+    names = ("Read", "Glob", "Grep", "Bash")
+    tools.write_text(json.dumps([{"name": name, "input_schema": {}} for name in names]))
+    system.write_text("You are an agent.")
+    asked = summary(log, tmp_path / "out", capsys)
+    assert "Supply the tools with --tools FILE" in asked
+    assert "the system prompt with --system FILE" in asked
+    given = summary(log, tmp_path / "given", capsys, "--tools", str(tools), "--system", str(system))
+    assert "Supply" not in given
+    assert "lack a part of what the model saw: reminders of the agent program" in given
+    assert "You supplied the tools and the system prompt, which the log neither has nor" in given
+    half = summary(log, tmp_path / "half", capsys, "--system", str(system))
+    assert "Supply the tools with --tools FILE (inputs[].tools)." in half
+    assert "--system" not in half
