@@ -33,6 +33,7 @@ from builder.readers.homes import Home
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
+from builder.readers.toolkit.json_text import command_failed
 from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import missing_records, objects
@@ -178,7 +179,7 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
                 content(item.get("content")),
                 call_id=name_or_none(item.get("tool_call_id")),
                 name=name_of(item, "tool_name", "name"),
-                is_error=item.get("finish_reason") == "error",
+                is_error=item.get("finish_reason") == "error" or command_failed(text),
             )
             found.append(Message("tool", (result,)))
             continue

@@ -157,6 +157,9 @@ def read(source: Source) -> Iterator[Event]:
         uuid = name_or_none(item.get("uuid"))
         if uuid is None:
             yield Problem("no_uuid", where, "a record without uuid is in no conversation")
+        elif uuid in entries and entries[uuid].item.get("type") != item.get("type"):
+            detail = f"its uuid is that of the record at {entries[uuid].where}, of another type"
+            yield Problem("duplicate_id", where, detail)
         elif uuid in entries:
             repeated += 1
             _merge(entries[uuid], item)

@@ -168,7 +168,8 @@ class _Collector(TraceBuffer):
         for call in (*made.values(), *(one for message in answers for one in calls(message))):
             for run in runs:
                 run.known = run.known or run.fits(call)
-        failed = [run for run in runs if run.result.is_error]
+        # A later trace continues the conversation: its requests have results of earlier ones.
+        failed = [run for own in self.runs.values() for run in own if run.result.is_error]
         messages = tuple(with_errors(one, made, failed) for one in step.call.messages)
         return replace(step, call=replace(step.call, tools=tools, messages=messages))
 
