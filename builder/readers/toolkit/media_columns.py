@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from builder.conversation import Json, Media, Message, Part, Text, unknown_part
+from builder.conversation import Json, Media, Message, Part, Text, ToolResult, unknown_part
+
+P = TypeVar("P", bound=Part)
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 """The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
@@ -25,21 +28,35 @@ def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Messag
         placed = (part for message in messages for part in message.parts)
         left -= sum(isinstance(part, Media) and part.kind == kind for part in placed)
         for index, message in enumerate(messages if left > 0 else ()):
-            if message.role != "user":
-                continue
             parts: list[Part] = []
-            for part in message.parts:
-                texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) else []
-                left -= max(0, len(texts) - 1)
-                if len(texts) < 2:
-                    parts.append(part)
-                    continue
-                for number, text in enumerate(texts):
-                    parts += [Media(kind)] if number else []
-                    parts += [Text(text)] if text.strip() else []
-            messages[index] = replace(message, parts=tuple(parts))
+            for part in message.parts if message.role in ("user", "tool") else ():
+                if isinstance(part, ToolResult):
+                    content, left = _with_tags(part.content, kind, left)
+                    parts.append(replace(part, content=content))
+                else:
+                    placed_parts, left = _with_tags((part,), kind, left)
+                    parts += placed_parts
+            if parts:
+                messages[index] = replace(message, parts=tuple(parts))
         asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
         if left > 0 and asked is not None:
             first = messages[asked]
             messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
     return messages
+
+
+def _with_tags(
+    parts: Sequence[P], kind: str, left: int
+) -> tuple[tuple[P | Text | Media, ...], int]:
+    """Returns the parts with media in place of their tags, and how many media are left."""
+    found: list[P | Text | Media] = []
+    for part in parts:
+        texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) and left > 0 else []
+        left -= max(0, len(texts) - 1)
+        if len(texts) < 2:
+            found.append(part)
+            continue
+        for number, text in enumerate(texts):
+            found += [Media(kind)] if number else []
+            found += [Text(text)] if text.strip() else []
+    return tuple(found), left
