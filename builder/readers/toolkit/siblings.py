@@ -25,7 +25,10 @@ def from_sibling(source: Source, name: str, extract: Callable[[Source], T]) -> T
 
 
 def from_related(source: Source, pattern: str, extract: Callable[[Source], T]) -> T | None:
-    """Does the same for the first file that a pattern matches (see `Source.related`)."""
+    """Returns what `extract` finds in the first file that a pattern matches (`Source.related`).
+
+    The result is remembered as in `from_sibling`.
+    """
     return _from(source.related(pattern), extract)
 
 

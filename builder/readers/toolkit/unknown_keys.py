@@ -112,7 +112,7 @@ def noted(
     """Returns the messages read from one logged message, the first with its unknown keys.
 
     If they have no content at all, that of the unknown key becomes an unknown part. So do calls of
-    an answer under an unknown key: without them it would not be what the model said.
+    an answer under an unknown key: without them, it would not be the whole answer.
     """
     messages = list(messages)
     message = as_dict(item)
@@ -133,9 +133,9 @@ def noted(
 
 
 def _acts(key: str, value: Json) -> bool:
-    """Returns whether a key of an answer says what it did: by its name, or by calls in its value.
+    """Returns whether a key of an answer holds what the model did.
 
-    A name with a number or a mark (`action: 3`) says nothing that could have been a text.
+    Its name shows it, if its value has any text, or its value looks like calls.
     """
     return (_CALL_KEY.fullmatch(key) is not None and _has_text(value)) or _has_calls(value)
 
