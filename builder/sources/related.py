@@ -9,14 +9,15 @@ from pathlib import Path
 def related_path(path: Path, pattern: str) -> Path | None:
     """Returns the file that `pattern` names, relative to the folder of `path`, if there is one.
 
-    Of several matches it is the first by name. A name that cannot be one of a file matches nothing.
+    Of several matches it is the first by name. A name that cannot be one of a file matches nothing,
+    nor does a folder that cannot be listed.
     """
-    if "*" in pattern:
-        return min(path.parent.glob(pattern), default=None)
     try:
+        if "*" in pattern:
+            return min(path.parent.glob(pattern), default=None)
         other = path.parent / pattern
         return other if other.exists() else None
-    except ValueError:  # it contains a null character
+    except (ValueError, OSError):  # a null character, too long a name, a folder that is gone
         return None
 
 

@@ -16,7 +16,8 @@ from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.sources.source import Source
 
 _THREAD = re.compile(r"[0-9a-fA-F-]{8,64}")
-_FOLDERS = ("", "../../../*/*/*/", "../../../../archived_sessions/", "../sessions/*/*/*/")
+_DAY = "[0-9]*/[0-9]*/[0-9]*/"
+_FOLDERS = ("", f"../../../{_DAY}", "../../../../archived_sessions/", f"../sessions/{_DAY}")
 """Where a parent's file lies, seen from its fork: by day, or archived in one folder."""
 _FORKS = 32
 """How many parents are followed: a fork of a fork of a fork, and so on."""
