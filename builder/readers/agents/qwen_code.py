@@ -13,7 +13,7 @@ sessions, which was the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
@@ -36,6 +36,7 @@ from builder.readers.api.gemini.contents import content_messages
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
+from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.repeats import mark_repeats, without_key
@@ -198,7 +199,8 @@ def _code(item: dict[str, Json]) -> str:
 def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
     counts: Counter[str] = Counter()
     last = {as_str(entry.item.get("sessionId")): uuid for uuid, entry in entries.items()}
-    paths = [_path(entries, leaf) for leaf in last.values()]
+    links = Links({uuid: entry.parent for uuid, entry in entries.items()})
+    paths = [links.path(leaf) for leaf in last.values()]
     inner = {uuid for path in paths for uuid in path[:-1]}
     covered: set[str] = set()
     broken = False
@@ -209,32 +211,21 @@ def _conversations(entries: dict[str, _Entry]) -> Iterator[Conversation]:
         covered.update(path)
         for segment in _segments(entries, path):
             yield from _emit(entries, segment, counts)
-    parents = {entry.parent for entry in entries.values()}
-    for leaf, end in entries.items():
-        if leaf in parents or leaf in covered:
+    for leaf in links.leaves:
+        if leaf in covered:
             continue
-        own = _path(entries, leaf, until=covered)
+        own = links.path(leaf, until=covered)
         # If a session has lost its beginning, the records before the gap were not abandoned.
         abandoned = entries[own[0]].parent in covered or not broken
         covered.update(own)
         if not any(entries[uuid].item.get("type") == "assistant" for uuid in own):
             continue
-        for segment in _segments(entries, _path(entries, leaf)):
+        for segment in _segments(entries, links.path(leaf)):
             if any(uuid in own for uuid in segment.uuids):
                 if abandoned:
                     detail = "the session went on from an earlier message"
-                    segment.problems += (Problem("rewound", end.where, detail, records=0),)
+                    segment.problems += (Problem("rewound", entries[leaf].where, detail, 0),)
                 yield from _emit(entries, segment, counts)
-
-
-def _path(entries: dict[str, _Entry], leaf: str, until: Container[str] = ()) -> list[str]:
-    """Returns the uuids from the root (or from just after one of `until`) to `leaf`."""
-    path: dict[str, None] = {}
-    at: str | None = leaf
-    while at is not None and at in entries and at not in path and at not in until:
-        path[at] = None
-        at = entries[at].parent
-    return list(path)[::-1]
 
 
 def _emit(

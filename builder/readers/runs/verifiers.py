@@ -33,6 +33,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message, qualified
 from builder.readers.toolkit.comparison import cut_off
 from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
@@ -180,24 +181,14 @@ class _Graph:
         A path without a sampled message has nothing to learn from, and is yielded only if there is
         no other.
         """
-        inner = set(self._parents)
-        leaves = [at for at in range(len(self._nodes)) if at not in inner]
+        links = Links(dict(enumerate(self._parents)))
         ends: dict[int | None, list[int]] = {}
-        for leaf in leaves:
-            path = self._path(leaf)
+        for path in map(links.path, links.leaves):
             last = next((at for at in reversed(path) if self.is_sampled(at)), None)
             ends.setdefault(last, path)
         if len(ends) > 1:
             ends.pop(None, None)
         yield from ends.values()
-
-    def _path(self, leaf: int) -> list[int]:
-        path: list[int] = []
-        at: int | None = leaf
-        while at is not None and at >= 0:
-            path.append(at)
-            at = self._parents[at]
-        return path[::-1]
 
     def problems(self, path: Sequence[int], where: str) -> tuple[Problem, ...]:
         """Returns the problem of a path that does not begin at a root."""

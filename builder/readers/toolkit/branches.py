@@ -23,6 +23,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.places import unique_name
 
 
@@ -100,39 +101,28 @@ def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[
 
     The path to the current message is the first one; it need not end at a leaf.
     """
-    parents = {one: node.parent for one, node in nodes.items() if node.parent in nodes}
-    inner = set(parents.values())
-    leaves = [one for one in nodes if one not in inner]
+    links = Links({one: node.parent for one, node in nodes.items()})
+    parents = links.parents
     if current not in nodes:
-        current = leaves[-1] if leaves else next(iter(nodes), None)
+        current = links.leaves[-1] if links.leaves else next(iter(nodes), None)
     if current is None:
         return
-    chosen = _path(current, parents)
+    chosen = links.path(current)
     yield chosen, False
     on_path = set(chosen)
     last_of_group: dict[tuple[str | None, str], str] = {}
     for one, node in nodes.items():
-        last_of_group[parents.get(one), node.group] = one
-    replacing = {parents.get(one): one for one in chosen}
-    for leaf in leaves:
+        last_of_group[parents[one], node.group] = one
+    replacing = {parents[one]: one for one in chosen}
+    for leaf in links.leaves:
         if leaf in on_path:
             continue
-        path = _path(leaf, parents)
+        path = links.path(leaf)
         first = next(one for one in path if one not in on_path)
-        parent, group = parents.get(first), nodes[first].group
+        parent, group = parents[first], nodes[first].group
         other = replacing.get(parent)
         is_beside = group != "" and other is not None and nodes[other].group not in ("", group)
         yield path, not (is_beside and last_of_group[parent, group] == first)
-
-
-def _path(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
-    """Returns the ids from the first message to a leaf; a cycle ends the path."""
-    path: dict[str, None] = {}
-    at: str | None = leaf
-    while at is not None and at not in path:
-        path[at] = None
-        at = parents.get(at)
-    return [*reversed(path)]
 
 
 def _is_answer(node: ChatNode) -> bool:

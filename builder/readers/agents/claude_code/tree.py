@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.lines import SessionLine
+from builder.readers.toolkit.links import upwards
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 
@@ -191,12 +192,10 @@ class _Tree:
 
     def _attached(self) -> dict[str, list[SessionLine]]:
         """Returns the attachments without a message below them, by the line that they follow."""
-        leads: set[str | None] = set()
+        leads: set[str] = set()
         for line in self.nodes.values():
-            at = line.uuid if has_content(line) else None
-            while at is not None and at not in leads:
-                leads.add(at)
-                at = self.parents.get(at)
+            if has_content(line):
+                leads.update(upwards(line.uuid, self.parents.get, until=leads))
         attached: dict[str, list[SessionLine]] = {}
         anchors: dict[str, str] = {}
         for line in self.nodes.values():
@@ -209,12 +208,9 @@ class _Tree:
         return attached
 
     def _upwards(self, uuid: str, leaf: SessionLine) -> Iterator[SessionLine]:
-        seen: set[str] = set()
-        at: str | None = uuid
-        while at is not None and at in self.nodes and at not in seen:
-            seen.add(at)
-            yield self.nodes[at]
-            at = self.parent(at, leaf)
+        if uuid in self.nodes:
+            for one in upwards(uuid, lambda below: self.parent(below, leaf)):
+                yield self.nodes[one]
 
 
 def has_content(line: SessionLine) -> bool:

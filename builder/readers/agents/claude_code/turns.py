@@ -25,6 +25,7 @@ from builder.readers.agents.claude_code.injected_text import CUT_OFF, INCOMPLETE
 from builder.readers.agents.claude_code.lines import SessionLine
 from builder.readers.api.anthropic.blocks import read_part
 from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.links import upwards
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 _ENDS, _AGENT_ENDS = (2, 1, 260), (2, 1, 310)
@@ -226,14 +227,9 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
     Calls that were complete when the answer was cut off were run: their results and the hooks'
     attachments are between the answer and the note.
     """
-    above = nodes.get(note.parent or "")
-    seen = {note.uuid}
-    while above is not None and above.uuid not in seen:
-        if above.kind == "assistant" or above.is_typed:
-            return above.uuid
-        seen.add(above.uuid)
-        above = nodes.get(above.parent or "")
-    return note.parent
+    ids = upwards(note.parent, lambda one: nodes[one].parent if one in nodes else None, {note.uuid})
+    above = (nodes[one] for one in ids if one in nodes)
+    return next((one.uuid for one in above if one.kind == "assistant" or one.is_typed), note.parent)
 
 
 def _turn(

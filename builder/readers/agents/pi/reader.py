@@ -56,10 +56,10 @@ from builder.readers.agents.pi.stretches import (
     edited,
     find_stretches,
     kept,
-    to_root,
 )
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
@@ -199,25 +199,24 @@ class _Session:
 
     def events(self) -> Iterator[Event]:
         """Yields the conversations, and the events of entries that none of them counts."""
-        parents = {node.parent for node in self.nodes.values()}
-        leaves = [name for name in self.nodes if name not in parents]
+        links = Links({name: node.parent for name, node in self.nodes.items()})
         current = next(reversed(self.nodes), None)
         if current is not None:
-            yield from self._path(current)
-        for leaf in leaves:
+            yield from self._path(links.path(current))
+        for leaf in links.leaves:
             if leaf != current:
-                yield from self._path(leaf, abandoned=True)
+                yield from self._path(links.path(leaf), abandoned=True)
         for name, node in self.nodes.items():
             if node.answers and name not in self.emitted:  # a cycle, which has no leaf
-                yield from self._path(name, abandoned=True)
+                yield from self._path(links.path(name), abandoned=True)
         self.ignored["rewound"] += len(self.nodes.keys() - self.emitted)
         if self.used:
             yield Used(self.used) if self.has_emitted else Ignored("no_messages", self.used)
         yield from ignored(+self.ignored)
 
-    def _path(self, leaf: str, *, abandoned: bool = False) -> Iterator[Conversation]:
-        """Yields the segments with new entries of the path to a leaf; `abandoned`: not current."""
-        logged, whole = to_root(self.nodes, leaf)
+    def _path(self, names: Sequence[str], *, abandoned: bool = False) -> Iterator[Conversation]:
+        """Yields the segments with new entries of a path to a leaf; `abandoned`: not current."""
+        logged = [self.nodes[name] for name in names]
         path, self.moved = in_order(logged)  # prompts behind what did not see them
         self.moved |= {node.id for node in path if forks.is_unlike_log(node.entry)}
         starts = (at for at, node in enumerate(path) if at and forks.begins_context(node.entry))
@@ -229,7 +228,7 @@ class _Session:
             problems: list[Problem] = []
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
-            is_cut = not start and not whole
+            is_cut = not start and logged[0].parent is not None
             for stretch in find_stretches(segment):
                 number += 1
                 name = self.id if number == 1 else f"{self.id}#{number}"

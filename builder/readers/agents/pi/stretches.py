@@ -58,16 +58,6 @@ class Node:
         return self.answers and (is_failed or bool(message.get("retryRecovery")))
 
 
-def to_root(nodes: Mapping[str, Node], leaf: str) -> tuple[list[Node], bool]:
-    """Returns the path from the root to the entry, and whether the root has no parent."""
-    path: dict[str, Node] = {}
-    name: str | None = leaf
-    while name is not None and name in nodes and name not in path:
-        path[name] = nodes[name]
-        name = path[name].parent
-    return [*path.values()][::-1], name is None
-
-
 def kept(before: Sequence[Node], compaction: Node, places: Sequence[Node | None]) -> list[Node]:
     """Returns the entries before a compaction that stayed in the context with its summary."""
     first = compaction.entry.get("firstKeptEntryId")

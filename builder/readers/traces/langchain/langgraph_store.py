@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from builder.conversation import Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
+from builder.readers.toolkit.links import upwards
 from builder.readers.toolkit.narrow import as_dict, one_or_many
 from builder.readers.toolkit.places import unique_name
 from builder.readers.traces.langchain.lists import (
@@ -141,16 +142,12 @@ class CheckpointReader:
         children = Counter(row.parent for row in rows)
         # The messages of states with several children, since a fork may contain only new ones.
         forks: dict[object, list[Fields]] = {row.id: [] for row in rows if children[row.id] > 1}
-        seen: set[object] = set()
+        seen: set[_Checkpoint] = set()
         # The last state comes first and owns the states that it shares with forks. Going through
         # all rows afterwards adds those whose parents form a cycle.
         for leaf in [*(row for row in reversed(rows) if not children[row.id]), *reversed(rows)]:
-            path: list[_Checkpoint] = []
-            node: _Checkpoint | None = leaf
-            while node is not None and node.id not in seen:
-                seen.add(node.id)
-                path.append(node)
-                node = by_id.get(node.parent)
+            path = [*upwards(leaf, lambda row: by_id.get(row.parent), until=seen)]
+            seen.update(path)
             if path:
                 yield from self._path(path[::-1], forks, leaf is rows[-1])
 

@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.links import upwards
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
@@ -157,11 +158,8 @@ class _Collector(TraceBuffer):
         """Returns the step, its request with failed results and with what its agent offered."""
         if step.call is None:
             return step
-        node, seen = step.parent, {step.id}
-        while node not in seen and node not in self.bare and node is not None:
-            seen.add(node)
-            node = parents.get(node)
-        tools = () if step.call.tools is None and node in self.bare else step.call.tools
+        is_bare = any(one in self.bare for one in upwards(step.parent, parents.get, {step.id}))
+        tools = () if step.call.tools is None and is_bare else step.call.tools
         runs = self.runs.get(trace, ())
         made = {one.id: one for message in step.call.messages for one in calls(message)}
         answers = (one.message for one in step.call.outcome.answers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from builder.conversation import Json, Message
 from builder.problem import Problem
+from builder.readers.toolkit.links import upwards
 from builder.readers.traces.any_vendor.answers import Outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 
@@ -56,3 +58,11 @@ class Step:
     system: str = ""
     call: ModelCall | None = None
     output: Json = None
+
+
+def enclosing(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
+    """Yields the steps around a step, the innermost first."""
+    parents = upwards(
+        step.parent, lambda one: by_id[one].parent if one in by_id else None, until={step.id}
+    )
+    return (by_id[one] for one in parents if one in by_id)

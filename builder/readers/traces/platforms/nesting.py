@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice, takewhile
 
 from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import has_unknown_parts
 from builder.readers.toolkit.comparison import calls
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
-from builder.readers.traces.platforms.model_call import ModelCall, Step
+from builder.readers.traces.platforms.model_call import ModelCall, Step, enclosing
 
 MAX_DEPTH = 100
 """Maximum number of enclosing steps that are considered."""
@@ -44,14 +45,8 @@ def resolve(steps: Sequence[Step]) -> Iterator[tuple[Step, ModelCall | str]]:
 
 def _around(step: Step, by_id: Mapping[str, Step]) -> Iterator[Step]:
     """Yields the steps around a call, innermost first, up to the next tool or agent."""
-    seen = {step.id}
-    around = by_id.get(step.parent or "")
-    while around is not None and not around.nests and around.id not in seen:
-        if len(seen) > MAX_DEPTH:
-            return
-        seen.add(around.id)
-        yield around
-        around = by_id.get(around.parent or "")
+    nearest = islice(enclosing(step, by_id), MAX_DEPTH)
+    return takewhile(lambda around: not around.nests, nearest)
 
 
 def _choose(step: Step, within: Sequence[Step], resolved: dict[str, ModelCall | str]) -> None:

@@ -11,6 +11,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from builder.conversation import Event, Ignored, Json, Media, Message, Part, Text, ToolResult
 from builder.problem import Problem
@@ -22,7 +23,7 @@ from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.traces.any_vendor.requests import with_system
-from builder.readers.traces.platforms.model_call import ModelCall, Step
+from builder.readers.traces.platforms.model_call import ModelCall, Step, enclosing
 from builder.readers.traces.platforms.nesting import resolve
 from builder.readers.traces.platforms.outcomes import TraceFacts
 from builder.sources.source import Source
@@ -213,14 +214,8 @@ def _unreadable(step: Step, call: ModelCall) -> tuple[Problem, ...]:
 
 def _system(step: Step, by_id: dict[str, Step]) -> str:
     """Returns the system text logged outside the messages: of the step or of its agent."""
-    seen: set[str | None] = set()
-    node: Step | None = step
-    while node is not None and node.id not in seen:
-        if node.system or node.agent:
-            return node.system
-        seen.add(node.id)
-        node = by_id.get(node.parent or "")
-    return ""
+    steps = chain([step], enclosing(step, by_id))
+    return next((one.system for one in steps if one.system or one.agent), "")
 
 
 def _withdrawn_tools(tools: tuple[Json, ...] | None, messages: Sequence[Message]) -> str:
