@@ -56,7 +56,7 @@ def installed_logs() -> Iterator[tuple[str, Path]]:
 def inspect_log(
     path: DatasetLike,
     *,
-    index: int = 0,
+    index: int | None = None,
     format: str | None = None,  # noqa: A002 - as the option
     mapping: str | Path | None = None,
     config: Config | Mapping[str, Any] | str | Path | None = None,
@@ -66,9 +66,10 @@ def inspect_log(
     """Returns the format and the contents of a log, and one conversation as a build converts it.
 
     The log may be rows in memory. Of a folder, it is the first usable file. `index` is the number
-    of the conversation, `format` names a reader, `mapping` is a mapping file (docs/mapping.md);
-    `tokenizer` None: that of the configuration. Raises UsageError if no reader recognises the log,
-    or if there is no such conversation, reader, mapping or tokenizer.
+    of the conversation, from 0 (None: the first usable one), `format` names a reader, `mapping` is
+    a mapping file (docs/mapping.md); `tokenizer` None: that of the configuration. Raises UsageError
+    if no reader recognises the log, or if there is no such conversation, reader, mapping or
+    tokenizer.
     """
     from builder.build.inspection import inspect_log as inspected
     from builder.qwen3.reference import with_template

@@ -37,12 +37,17 @@ INFERRED = ("inferred", "mixed")
 """Sources of tools of which some are not in the log."""
 FILES = 2000
 """Files of a folder that are examined: more would take minutes."""
+CANDIDATES = 1000
+"""Conversations of a source that are tried for one that can be shown as a sample."""
+FIRST = 20
+"""Conversations of each file of a folder that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedConversation:
     """A conversation as a build converts it.
 
+    index    its number in the source, from 0
     id, record, model   as in the log
     changes, tools_source  those of `Normalised`
     samples  the number of its verified samples
@@ -51,6 +56,7 @@ class InspectedConversation:
     verdict  that on its last sample, which contains the text of those before it; None: no sample
     """
 
+    index: int
     id: str
     record: str
     model: str | None
@@ -65,6 +71,7 @@ class InspectedConversation:
     def to_json(self) -> dict[str, Json]:
         """Returns the conversation as `builder inspect --json` prints it."""
         result: dict[str, Json] = {
+            "index": self.index,
             "id": self.id,
             "record": self.record,
             "model": self.model,
@@ -100,7 +107,9 @@ class Inspection:
     ignored  the records that are ignored by design, by code
     formats  of a folder: the number of files of each format; None: it is a file
     unknown  of a folder: the number of files that no reader recognises
-    conversation  the one that was asked for; None: the source has none
+    conversation  the one that was asked for, else the first usable one, else the first one;
+                  None: the source has none
+    skipped  the conversations that were tried and cannot be used, by code
     """
 
     source: str
@@ -114,6 +123,7 @@ class Inspection:
     formats: Mapping[str, int] | None = None
     unknown: int = 0
     conversation: InspectedConversation | None = None
+    skipped: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Json]:
         """Returns the inspection as `builder inspect --json` prints it."""
@@ -133,7 +143,7 @@ class Inspection:
         if self.formats is not None:
             result |= {"files": {"formats": {**self.formats}, "unknown": self.unknown}}
         if self.conversation is not None:
-            result |= {"conversation": self.conversation.to_json()}
+            result |= {"conversation": self.conversation.to_json(), "skipped": {**self.skipped}}
         return result
 
 
@@ -149,15 +159,15 @@ def inspect_log(
     config: Config,
     tokenizer: str,
     *,
-    index: int = 0,
+    index: int | None = None,
     format: str | None = None,  # noqa: A002 - the option's name
     mapping: Path | None = None,
 ) -> Inspection:
     """Inspects a file, or the first usable one of a folder.
 
-    `index` is the number of the conversation to show, `format` names a reader, `mapping` is the
-    mapping file of the log. Raises UsageError if no reader recognises anything, or if there is no
-    such conversation, reader or mapping.
+    `index` is the number of the conversation to show (None: the first usable one), `format` names
+    a reader, `mapping` is the mapping file of the log. Raises UsageError if no reader recognises
+    anything, or if there is no such conversation, reader or mapping.
     """
     with _chosen(path, config) as (source, formats, unknown):
         if mapping is not None:
@@ -169,13 +179,11 @@ def inspect_log(
             reader = readers()[name]
         inspected = Inspection(source.name, reader.name, reason, formats=formats, unknown=unknown)
         before = source.records_read  # in a folder, a conversation was looked for in it
-        chosen = _read(source, reader, index, inspected, named=format is not None)
-        inspected.records = source.records_read - before
         key = derive_key([source]) if config.audit.scrub.needs_key else b""
-    if chosen is not None:
-        verifier = Verifier(target_for(tokenizer))
-        inspected.conversation = _conversation(chosen, config, verifier, key, reader.name)
-    elif inspected.conversations:
+        converter = _Converter(config, Verifier(target_for(tokenizer)), key, reader.name)
+        _read(source, reader, index, inspected, converter, named=format is not None)
+        inspected.records = source.records_read - before
+    if inspected.conversation is None and inspected.conversations:
         raise UsageError(
             f"--index {index}: there {'is' if inspected.conversations == 1 else 'are'}"
             f" {counted(inspected.conversations, 'conversation')}, numbered from 0"
@@ -200,8 +208,8 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
 def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] | None, int]]:
     """Yields a local copy of the source to show, {reader: files}, and how many none recognises.
 
-    For a folder, the source is the first recognised one with a conversation that is not rejected,
-    else the first with a conversation, else the first one.
+    For a folder, the source is the first recognised one with a conversation that is not rejected
+    among its first, else the first with a conversation, else the first one.
     For a single file there are no counts, and the file may be unrecognised. Raises UsageError if
     there is nothing to show.
     """
@@ -235,13 +243,15 @@ def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] 
 
 
 def _worth(source: Source, reader: Reader, config: Config) -> int:
-    """Returns USABLE if the first conversation can be normalised, 1 if not, 0 without one."""
-    events = read_events(reader, source)
-    first = next((event for event in events if isinstance(event, Conversation)), None)
-    if first is None:
-        return 0
+    """Returns USABLE if one of the first conversations can be normalised, 1 if not, 0 without."""
     options: NormalizeOptions = replace(config.normalize, train=config.train)
-    return USABLE if normalise(first, options).dialogue is not None else 1
+    events = read_events(reader, source)
+    worth = 0
+    for event in islice((event for event in events if isinstance(event, Conversation)), FIRST):
+        if normalise(event, options).dialogue is not None:
+            return USABLE
+        worth = 1
+    return worth
 
 
 def _format(source: Source, forced: str | None) -> tuple[str, str]:
@@ -268,15 +278,27 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
 
 
 def _read(
-    source: Source, reader: Reader, index: int, inspected: Inspection, *, named: bool
-) -> Conversation | None:
-    """Counts the contents of a source; returns the conversation with this number."""
-    chosen = None
+    source: Source,
+    reader: Reader,
+    index: int | None,
+    inspected: Inspection,
+    converter: _Converter,
+    *,
+    named: bool,
+) -> None:
+    """Counts the contents of a source, and converts the conversation to show."""
+    is_found = False
     for event in read_events(reader, source, named=named):
         match event:
             case Conversation():
-                if inspected.conversations == index:
-                    chosen = event
+                number = inspected.conversations
+                if number == index or (index is None and not is_found and number < CANDIDATES):
+                    shown = converter.converted(event, number)
+                    is_found = bool(shown.samples) or number == index
+                    if is_found or inspected.conversation is None:
+                        inspected.conversation = shown
+                    if not is_found and shown.problem is not None:
+                        inspected.skipped[shown.problem.code] += 1
                 inspected.conversations += 1
                 inspected.calls += sum(
                     isinstance(part, ToolCall)
@@ -289,31 +311,43 @@ def _read(
                 inspected.problems.append(event)
             case Used():
                 pass
-    return chosen
 
 
-def _conversation(
-    conversation: Conversation, config: Config, verifier: Verifier, key: bytes, agent: str
-) -> InspectedConversation:
-    """Returns the conversation; `key` is that of the build's replacements for personal data."""
-    options: NormalizeOptions = replace(config.normalize, train=config.train)
-    target, lengths = verifier.target, config.limits.lengths
-    scrubber = Scrubber(config.audit.scrub, key, target.added_tokens)
-    normalised, _ = prepare(conversation, options, lengths, target, scrubber)
-    proofs = [] if normalised.dialogue is None else [*prove(normalised, options, lengths, verifier)]
-    problems = [normalised.problem, *(proof.problem for proof in proofs)]
-    problem = next((item for item in problems if item is not None), None)
-    return InspectedConversation(
-        conversation.id,
-        conversation.record,
-        conversation.model,
-        dict(normalised.changes),
-        normalised.tools_source,
-        samples=sum(proof.problem is None for proof in proofs),
-        problem=problem,
-        remedy=None if problem is None else remedy(conversation, problem.code, options),
-        definitions_command=definitions_command(agent, conversation.model)
-        if normalised.tools_source in INFERRED
-        else None,
-        verdict=proofs[-1].verdict if proofs else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Converter:
+    """Converts conversations as a build does.
+
+    `key` is that of the build's replacements for personal data, `agent` the reader's name.
+    """
+
+    config: Config
+    verifier: Verifier
+    key: bytes
+    agent: str
+
+    def converted(self, conversation: Conversation, index: int) -> InspectedConversation:
+        """Returns the conversation, which has this number in its source."""
+        options: NormalizeOptions = replace(self.config.normalize, train=self.config.train)
+        target, lengths = self.verifier.target, self.config.limits.lengths
+        scrubber = Scrubber(self.config.audit.scrub, self.key, target.added_tokens)
+        normalised, _ = prepare(conversation, options, lengths, target, scrubber)
+        proofs = []
+        if normalised.dialogue is not None:
+            proofs = [*prove(normalised, options, lengths, self.verifier)]
+        problems = [normalised.problem, *(proof.problem for proof in proofs)]
+        problem = next((item for item in problems if item is not None), None)
+        return InspectedConversation(
+            index,
+            conversation.id,
+            conversation.record,
+            conversation.model,
+            dict(normalised.changes),
+            normalised.tools_source,
+            samples=sum(proof.problem is None for proof in proofs),
+            problem=problem,
+            remedy=None if problem is None else remedy(conversation, problem.code, options),
+            definitions_command=definitions_command(self.agent, conversation.model)
+            if normalised.tools_source in INFERRED
+            else None,
+            verdict=proofs[-1].verdict if proofs else None,
+        )

@@ -114,7 +114,7 @@ def verify(
     loaded: options.AsLoaded = False,
     parity: options.Parity = "report",
     mode: options.InferenceMode = "non-thinking",
-    show_all: Annotated[bool, typer.Option("--all", help="Print every bad line.")] = False,
+    show_all: options.EveryLine = False,
     workers: options.Workers = None,
     *,
     output: Output,
@@ -142,7 +142,8 @@ def verify(
 @command(app)
 def inspect(
     file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
-    index: options.Index = 0,
+    index: options.Index = None,
+    full: options.Full = False,
     format: options.Format = None,  # noqa: A002 - the option's name
     mapping: options.MappingFile = None,
     suggest_mapping: options.SuggestMapping = False,
@@ -161,6 +162,7 @@ def inspect(
     return run_inspect(
         file,
         index=index,
+        full=full,
         format=format,
         mapping=mapping,
         suggests=suggest_mapping,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.api import inspect_log, suggest_mapping
+from builder.cli.folding import FoldedRange, folds
 from builder.cli.formats import print_overview
+from builder.cli.grouped import Grouped
 from builder.cli.output import Output
-from builder.cli.terminal import RESET, TRAINED, colours, escaped, print_json
+from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
 from builder.config import Config
+from builder.ledger import ranked
 from builder.output.aside import write_whole
 from builder.problem import UsageError
 from builder.text import counted
@@ -21,10 +25,15 @@ if TYPE_CHECKING:
     from builder.qwen3.parity import Spans
 
 
+WHOLE_FILE = "file"
+"""The place and the name of a conversation that is its whole file."""
+
+
 def run_inspect(
     path: str,
     *,
-    index: int,
+    index: int | None,
+    full: bool,
     format: str | None,  # noqa: A002 - the option's name
     mapping: Path | None,
     suggests: bool,
@@ -35,9 +44,9 @@ def run_inspect(
 ) -> int:
     """Prints the format of a file and one conversation as `build` converts it; returns 0.
 
-    For a folder, prints the formats of its files, and shows the first usable conversation.
-    `mapping` is a mapping file for the log; `suggests` proposes one and writes it. Raises
-    UsageError if no reader recognises anything.
+    For a folder, prints the formats of its files. `index` None: the first usable conversation.
+    `full`: the whole text, also if it is long. `mapping` is a mapping file for the log; `suggests`
+    proposes one and writes it. Raises UsageError if no reader recognises anything.
     """
     if suggests:
         mapping = _suggested(path, config, output)
@@ -57,7 +66,7 @@ def run_inspect(
         print_overview(path, inspected.formats, inspected.unknown)
     _print_counts(inspected)
     if inspected.conversation is not None:
-        _print_conversation(inspected.conversation)
+        _print_conversation(inspected, inspected.conversation, full=full)
     return 0
 
 
@@ -83,13 +92,23 @@ def _print_counts(inspected: Inspection) -> None:
     print(f"{counted(inspected.records, 'record')}, {conversations}, {calls}")
     for code, count in sorted(inspected.ignored.items()):
         print(escaped(f"  ignored {code}: {count}"))
-    for problem in inspected.problems[:20]:
-        print(escaped(f"  {problem.code} at {problem.where}: {problem.detail}"))
+    problems = Grouped()
+    for problem in inspected.problems:
+        problems.add(problem.code, f"{problem.where}: {problem.detail}")
+    for line in problems.lines("record", "--json lists all"):
+        print(escaped(f"  {line}"))
 
 
-def _print_conversation(shown: InspectedConversation) -> None:
+def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, full: bool) -> None:
+    name = f"conversation {shown.index}"
+    if inspected.conversations > 1:
+        name += f" of {inspected.conversations:,} (numbered from 0; --index N shows another)"
+    # A file that is one record has no name for its conversation.
+    names = [shown.record] if shown.record.endswith(shown.id) else [shown.id, shown.record]
+    names = [one for one in names if one != WHOLE_FILE]
     model = f"model {shown.model}" if shown.model else "no model named"
-    print(escaped(f"conversation {shown.id} ({shown.record}), {model}"))
+    print(escaped(f"{name}: {', '.join([*names, model])}"))
+    _print_skipped(inspected, shown)
     if shown.changes:
         print("  changes: " + ", ".join(f"{code} {n}" for code, n in shown.changes.items()))
     if shown.problem is not None:
@@ -100,15 +119,42 @@ def _print_conversation(shown: InspectedConversation) -> None:
         command = shown.definitions_command
         print(f"  tools inferred from the calls; this captures the real ones: {command}")
     if shown.verdict is not None:
-        print(f"  {shown.verdict.tokens} tokens; trained text is marked\n")
-        print(marked(shown.verdict.text, shown.verdict.spans))
+        print(f"  {counted(shown.verdict.tokens, 'token')}; trained text is marked\n")
+        text = shown.verdict.text
+        print(marked(text, shown.verdict.spans, () if full else folds(text)))
 
 
-def marked(text: str, spans: Spans) -> str:
-    """Returns the text, escaped for a terminal, with the spans in colour or between ⟦ and ⟧."""
+def _print_skipped(inspected: Inspection, shown: InspectedConversation) -> None:
+    """Prints why the conversations before the one that is shown are not."""
+    total = inspected.skipped.total()
+    if not total or inspected.conversations == 1:
+        return
+    reasons = ", ".join(f"{code} {n:,}" for code, n in ranked(inspected.skipped))
+    if shown.samples:
+        print(escaped(f"  the first that can be used; those before it cannot: {reasons}"))
+        return
+    tried = "none of them" if total == inspected.conversations else f"none of the first {total:,}"
+    print(escaped(f"  {tried} can be used: {reasons}"))
+
+
+def marked(text: str, spans: Spans, left_out: Sequence[FoldedRange] = ()) -> str:
+    """Returns the text, escaped for a terminal, with the spans in colour or between ⟦ and ⟧.
+
+    The ranges in `left_out` are replaced by their notes.
+    """
     begin, end = (TRAINED, RESET) if colours() else ("⟦", "⟧")
-    borders = [0, *(border for span in spans for border in span), len(text)]
-    pieces = [escaped(text[start:stop]) for start, stop in pairwise(borders)]
-    return "".join(
-        f"{begin}{piece}{end}" if number % 2 else piece for number, piece in enumerate(pieces)
-    )
+    borders = {0, len(text), *(at for span in spans for at in span)}
+    borders |= {at for fold in left_out for at in (fold.start, fold.stop)}
+    notes = {fold.start: fold for fold in left_out}
+    trained = {at for span in spans for at in span}
+    pieces = []
+    is_trained, hidden_until = False, 0
+    for start, stop in pairwise(sorted(borders)):
+        is_trained ^= start in trained
+        if start in notes:
+            pieces.append(painted(notes[start].note, DIM))
+            hidden_until = notes[start].stop
+        if start >= hidden_until:
+            piece = escaped(text[start:stop])
+            pieces.append(f"{begin}{piece}{end}" if is_trained else piece)
+    return "".join(pieces)

@@ -195,7 +195,12 @@ ReviewFile = Annotated[
 MergeConfig = Annotated[
     Path | None, typer.Option("--config", "-c", help="A YAML file (docs/merge.md).")
 ]
-Index = Annotated[int, typer.Option(min=0, help="The conversation to show, from 0.")]
+Index = Annotated[
+    int | None,
+    typer.Option(min=0, help="The conversation to show, from 0; default: the first usable one."),
+]
+Full = Annotated[bool, typer.Option("--full", help="Print the whole text, however long.")]
+EveryLine = Annotated[bool, typer.Option("--all", "--verbose", "-v", help="Print every bad line.")]
 Tag = Annotated[str | None, typer.Option(help="Tag the pushed commit.")]
 Version = Annotated[
     bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from builder.api import verify_dataset
 from builder.api.datasets import tokenizer_of
+from builder.cli.grouped import Grouped, counts_line
 from builder.cli.masks import as_json, print_masks
 from builder.cli.output import Output
 from builder.cli.terminal import NO_SAMPLES, conversion_lines, escaped, print_json, warn
 from builder.conversation import Json
+from builder.finding import CheckFinding
+from builder.ledger import ranked
 from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
@@ -23,8 +26,8 @@ from builder.verify.witnesses.count import as_json as as_json_testimony
 from builder.verify.witnesses.count import drifts, lines, testimonies, witnesses_named
 from builder.verify.witnesses.replay import line, servers_named
 
-SHOWN = 100
-"""Bad lines that are printed; the rest is counted."""
+LISTED = 100
+"""Bad lines that `--json` lists without `--all`; the rest is counted."""
 
 
 def run_verify(
@@ -117,24 +120,24 @@ def _testify(
 
 
 class BadLines:
-    """Prints the findings of bad lines as they come, and keeps them for `--json`."""
+    """Groups the findings of bad lines by code; with `show_all`, prints each line as it comes."""
 
     def __init__(self, show_all: bool, output: Output) -> None:
         self.show_all = show_all
         self.output = output
-        self.count = 0
+        self.groups = Grouped()
         self.listed: list[Json] = []
 
     def add(self, report: LineReport) -> None:
-        """Prints or keeps a report, if it has findings and the list is not full."""
+        """Prints, groups or lists a report with findings."""
         if not report.findings:
             return
-        self.count += 1
-        if self.show_all or self.count <= SHOWN:
-            if self.output.as_json:
-                self.listed.append(_as_json(report))
-            elif self.output.in_words:
-                _print(report)
+        if self.output.as_json and (self.show_all or len(self.listed) < LISTED):
+            self.listed.append(_as_json(report))
+        if self.output.in_words and self.show_all:
+            print("\n".join(_worded(report, one) for one in report.findings))
+        for finding in {one.code: one for one in reversed(report.findings)}.values():
+            self.groups.add(finding.code, _worded(report, finding))
 
 
 def _result(
@@ -158,7 +161,7 @@ def _result(
         "bad": lines.listed,
     }
     if output.in_words:
-        _print_summary(summary, lines.count, lines.show_all)
+        _print_faults(summary, lines)
         for line in conversion_lines(summary.forms, summary.samples, summary.changes):
             print(escaped(line))
         if summary.turns:
@@ -182,24 +185,28 @@ def _proven(result: dict[str, Json]) -> str:
     )
 
 
-def _print(report: LineReport) -> None:
+def _worded(report: LineReport, finding: CheckFinding) -> str:
+    """Returns the lines that show a finding of a row."""
     place = f"{report.file}:{report.line}" if report.line else report.file
-    for finding in report.findings:
-        where = "" if finding.turn is None else f" message {finding.turn}"
-        where += "" if finding.offset is None else f" offset {finding.offset}"
-        print(escaped(f"{place} {finding.code}{where}: {finding.message}"))
-        if finding.expected is not None:
-            print(f"    expected {escaped(repr(finding.expected))}")
-        if finding.found is not None:
-            print(f"    found    {escaped(repr(finding.found))}")
+    where = "" if finding.turn is None else f" message {finding.turn}"
+    where += "" if finding.offset is None else f" offset {finding.offset}"
+    texts = [f"{place} {finding.code}{where}: {finding.message}"]
+    for name, text in (("expected", finding.expected), ("found   ", finding.found)):
+        if text is not None:
+            texts.append(f"    {name} {text!r}")
+    return escaped("\n".join(texts))
 
 
-def _print_summary(summary: Summary, bad_lines: int, show_all: bool) -> None:
-    if bad_lines > SHOWN and not show_all:
-        print(f"… and {bad_lines - SHOWN} more bad lines (--all prints them)")
-    for title, counts in (("findings", summary.codes), ("warnings", summary.warnings)):
-        for code, count in sorted(counts.items()):
-            print(f"{title[:-1]:8} {code:12} {count:8,} {'line' if count == 1 else 'lines'}")
+def _print_faults(summary: Summary, lines: BadLines) -> None:
+    """Prints the findings by code, with examples unless each was printed, and the warnings."""
+    if lines.show_all:
+        for code, count in ranked(summary.codes):
+            print(escaped(counts_line(code, count, "line")))
+    else:
+        for text in lines.groups.lines("line", "-v prints all"):
+            print(text)
+    for code, count in ranked(summary.warnings):
+        print(escaped(f"warning {counts_line(code, count, 'line')}"))
 
 
 def _as_json(report: LineReport) -> Json:

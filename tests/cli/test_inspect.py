@@ -11,6 +11,9 @@ from builder.cli import options
 from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 
+ANSWER = {"role": "assistant", "content": "b"}
+QUESTION = {"role": "user", "content": "a"}
+UNUSABLE = {"messages": [QUESTION, {**ANSWER, "content": "<|im_end|>"}]}
 SECRET = "AKIA" + "Q3EGRCWMTHHVCTPA"
 
 
@@ -83,9 +86,75 @@ def test_the_help_shows_whole_sentences(capsys):
 
 
 def test_a_folder_shows_the_first_conversation_that_is_usable(tmp_path, inspect):
-    only_user = {"messages": [{"role": "user", "content": "a"}]}
-    (tmp_path / "a.jsonl").write_text(json.dumps(only_user) + "\n")
+    (tmp_path / "a.jsonl").write_text(json.dumps(UNUSABLE) + "\n")
     rows(tmp_path / "b.jsonl", "good")
     found = inspect(tmp_path)
     assert found["source"] == "b.jsonl"
     assert found["conversation"]["rejected"] is None
+
+
+def test_the_first_usable_conversation_is_shown_and_which_were_not(tmp_path, inspect, capsys):
+    log = rows(tmp_path / "log.jsonl", "good", "later")
+    log.write_text(f"{json.dumps(UNUSABLE)}\n" * 2 + log.read_text())
+    found = inspect(log)
+    assert found["conversation"]["index"] == 2
+    assert found["skipped"] == {"control_tokens": 2}
+    assert cli.main(["inspect", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert "conversation 2 of 4 (numbered from 0; --index N shows another): line 3" in shown
+    assert "the first that can be used; those before it cannot: control_tokens 2" in shown
+    assert "good" in shown
+    named = inspect(log, "--index", "1")["conversation"]
+    assert (named["index"], named["rejected"]["code"]) == (1, "control_tokens")
+    assert "later" in inspect(log, "--index", "3")["conversation"]["text"]
+    assert found["conversation"]["text"] == inspect(log, "--index", "2")["conversation"]["text"]
+
+
+def test_a_log_without_a_usable_conversation_shows_why(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    log.write_text(f"{json.dumps(UNUSABLE)}\n" * 3)
+    assert cli.main(["inspect", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert "none of them can be used: control_tokens 3" in shown
+    assert "rejected: control_tokens" in shown
+
+
+def test_a_file_that_is_one_conversation_is_not_named_file(tmp_path, capsys):
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"messages": [QUESTION, ANSWER]}))
+    assert cli.main(["inspect", str(log)]) == 0
+    assert "conversation 0: no model named\n" in capsys.readouterr().out
+
+
+def test_long_texts_are_folded_unless_they_are_asked_for(tmp_path, capsys):
+    turns = []
+    for number in range(40):
+        result = "\n".join(f"row {number}.{row}" for row in range(50))
+        turns += [{"role": "user", "content": result}, {**ANSWER, "content": "x" * 1000}]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"messages": turns}) + "\n")
+    assert cli.main(["inspect", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n") < 160
+    assert "… 40 more lines (--full)" in shown
+    assert "… 690 more characters (--full)" in shown
+    assert re.search(r"… \d+ more messages, [\d,]+ more lines \(--full\)", shown)
+    assert "row 0.0\n" in shown
+    assert "row 39.49<|im_end|>\n" in shown
+    assert shown.count("⟦") == shown.count("⟧")
+    assert cli.main(["inspect", str(log), "--full"]) == 0
+    whole = capsys.readouterr().out
+    assert "more lines" not in whole
+    assert all(f"row {number}.{row}" in whole for number in range(40) for row in range(50))
+    assert whole.count("⟦") == 40
+
+
+def test_faults_of_a_log_are_grouped(tmp_path, capsys):
+    log = rows(tmp_path / "log.jsonl", *"abc")
+    log.write_text(log.read_text() + "{broken\n" * 30)
+    assert cli.main(["inspect", str(log)]) == 0
+    shown = capsys.readouterr().out
+    assert "bad_json: 30 records" in shown
+    assert "line 4: " in shown
+    assert "line 6: " not in shown
+    assert "… 28 more (--json lists all)" in shown
