@@ -1,6 +1,6 @@
 """Parses bodies of OpenAI's Responses API (docs/formats/openai-responses.md).
 
-The server may keep the history; `Links` inserts it into requests that refer to it.
+The server may keep the history; `ServerHistories` inserts it into requests that refer to it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _weight(value: Json) -> int:
     return 8
 
 
-class Links:
+class ServerHistories:
     """Histories kept by the server, by the id of a response or conversation.
 
     `instructions` are not inherited; each request's own are its system text. The beginning of a
@@ -243,4 +243,4 @@ def _conversation_id(value: Json) -> str | None:
     return name_or_none(value) or name_or_none(as_dict(value).get("id"))
 
 
-RESPONSES = Api(OPENAI_RESPONSES, history, answers, continues, lambda: Links().complete)
+RESPONSES = Api(OPENAI_RESPONSES, history, answers, continues, lambda: ServerHistories().complete)
