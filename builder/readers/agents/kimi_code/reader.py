@@ -18,7 +18,7 @@ from builder.jsonio import packed
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.kimi_code.fold import Fold
-from builder.readers.homes import Home
+from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -36,7 +36,9 @@ NAME = "kimi-code"
 
 _WIRE = "wire.jsonl"
 _INTERNAL = ("ctitle-", "sklsum-", "dvlt-")
-"""Beginnings of the names of Kimi Work's sessions that only make titles and summaries."""
+"""Beginnings of the names of Kimi Work's own sessions: titles, summaries of skills, its tasks."""
+
+_KIMI_WORK = "kimi-desktop/daimon-share/daimon/runtime/kimi-code/home/sessions"
 
 _HISTORY = frozenset({
     "context.append_message", "context.append_loop_event", "context.undo", "context.clear",
@@ -85,12 +87,17 @@ def recognise(source: Source) -> str | None:
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each agent of a session."""
     names: Counter[str] = Counter()
+    is_internal = any(part.startswith(_INTERNAL) for part in source.name.split("/"))
     folder = source.name.rpartition("/")[2]
-    if not source.members:
+    if is_internal and not source.members:
+        yield from _helper_requests(source)
+    elif not source.members:
         session = folder.removesuffix(".jsonl") or "session"
         yield from _Agent(source, SessionHistory(NAME, session, source.name)).events(names)
     for member in source.members:
-        if member.name.endswith(_WIRE):
+        if member.name.endswith(_WIRE) and is_internal:
+            yield from _helper_requests(member)
+        elif member.name.endswith(_WIRE):
             session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
             scope = f"{source.name}/{member.name}"
             history = SessionHistory(NAME, session, scope, f"{member.name} ")
@@ -98,6 +105,12 @@ def read(source: Source) -> Iterator[Event]:
         else:
             member.count_records()
             yield Ignored("other_file")
+
+
+def _helper_requests(source: Source) -> Iterator[Event]:
+    """Yields the records of a session that the program held with itself as ignored ones."""
+    for record in source.json_lines():
+        yield record if isinstance(record, Problem) else Ignored("helper_request")
 
 
 @dataclass(slots=True)
@@ -214,7 +227,10 @@ READER = Reader(
     evidence=("source", "files"),
     recognise=recognise,
     checked="2.1.0",
-    homes=(Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),),
+    homes=(
+        Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),
+        Home("Kimi Work", f"{APPDATA}/{_KIMI_WORK}"),
+    ),
     is_agent=True,
     read=read,
     is_store=is_store,
