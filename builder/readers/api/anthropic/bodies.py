@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import Json, Message
@@ -48,7 +48,22 @@ def read_body(body: dict[str, Json]) -> History:
     for item in as_dicts(body.get("messages")):
         messages += read_message(item)
     tools = tuple_or_none(body.get("tools"))
-    return History(tuple(messages), tools, name_or_none(body.get("model")))
+    read = History(tuple(messages), tools, name_or_none(body.get("model")))
+    return read.without_deferred(frozenset(_loaded(as_dicts(body.get("messages")))))
+
+
+def _loaded(messages: Iterable[dict[str, Json]]) -> Iterator[str]:
+    """Yields the names of the tools that results of searches and system messages load.
+
+    The API writes their definitions where a block refers to them.
+    Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
+    """
+    for block in (block for item in messages for block in as_dicts(item.get("content"))):
+        inner = block.get("content")
+        references = [block.get("tool"), *as_list(inner), *as_list(inner, "tool_references")]
+        for reference in as_dicts(references):
+            if reference.get("type") == "tool_reference":
+                yield as_str(reference, "tool_name") or as_str(reference, "name")
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:

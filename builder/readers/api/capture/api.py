@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -11,6 +11,7 @@ from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.narrow import as_dict, as_str
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,9 @@ class History:
     """The content of a request: its messages in order, the system text first.
 
     tools     None if the request has none
+    deferred  definitions that the request contains and that no search has loaded: the model did not
+              see them (`defer_loading`)
+    loads     tools are defined within the messages, where they became available
     problems  of the conversation
     session   the log's own name for the session or trace of the request, or ""; histories with
               different names are never one conversation, even if their messages match
@@ -31,12 +35,35 @@ class History:
     changes: Counter[str] = field(default_factory=Counter)
     session: str = ""
     outcome: Mapping[str, Json] | None = None
+    deferred: tuple[Json, ...] = ()
+    loads: bool = False
 
     def tools_offered(self, messages: Sequence[Message]) -> tuple[Json, ...] | None:
-        """Returns the tools; () if the request has none and none of the messages calls a tool."""
+        """Returns the tools; () if the request has none and none of the messages calls a tool.
+
+        A deferred tool that one of the messages calls was loaded, by a search that is not logged.
+        """
         if self.tools is None and not any(map(calls, messages)):
             return ()
-        return self.tools
+        if not self.deferred:
+            return self.tools
+        called = {call.name for message in messages for call in calls(message)}
+        loaded = (tool for tool in self.deferred if as_str(tool, "name") in called)
+        return (*(self.tools or ()), *loaded)
+
+    def without_deferred(self, loaded: Collection[str]) -> History:
+        """Returns the history without the tools that are deferred and not `loaded`, by name."""
+        marked = [tool for tool in self.tools or () if as_dict(tool).get("defer_loading") is True]
+        if not marked:
+            return self
+        deferred = tuple(tool for tool in marked if as_str(tool, "name") not in loaded)
+        return replace(
+            self,
+            tools=tuple(tool for tool in self.tools or () if tool not in deferred),
+            deferred=deferred,
+            loads=self.loads or len(deferred) < len(marked),
+            changes=self.changes + Counter({"deferred_tools": len(deferred)}),
+        )
 
 
 @dataclass(frozen=True, slots=True)

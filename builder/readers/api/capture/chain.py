@@ -16,6 +16,7 @@ from builder.conversation import (
     Part,
     Text,
     Unparsed,
+    lowest,
 )
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
@@ -62,6 +63,7 @@ class RequestChain:
         self.marks: list[bytes] = []
         self.responses: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
         self.changes: Counter[str] = Counter()  # between requests
+        self.changed_at = 0  # answers before this position had fewer tools or an earlier date
 
     @property
     def id(self) -> str:
@@ -133,10 +135,11 @@ class RequestChain:
         if chosen is not None:
             self.responses[at] = self.last, chosen
             self.answered_before = False
-        if not self.has_same_prompts(history):
-            self.changes["system_date_moved"] += 1
-        if self.history.tools and len(history.tools or ()) > len(self.history.tools):
-            self.changes["tools_added_later"] += 1
+        moved = not self.has_same_prompts(history)
+        added = 0 < len(self.history.tools or ()) < len(history.tools or ())
+        self.changes.update(system_date_moved=int(moved), tools_added_later=int(added))
+        if moved or added:
+            self.changed_at = at + 1
         self.last, self.history = exchange, history
         self.answers = _with_models(answers, history)
         if any(answer.usable for answer in answers):
@@ -157,7 +160,15 @@ class RequestChain:
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
         changes = self.history.changes + self.changes
         continued = self._continued_positions(chosen)
-        history = list(self._with_thoughts(remembered, continued, changes))
+        lower = lowest((context, _AS_RENDERED)) if context is not None else None
+        if self.history.loads:
+            context = lower
+        history = [
+            replace(message, context=lower)
+            if at < self.changed_at and message.role == "assistant" and message.context is None
+            else message
+            for at, message in enumerate(self._with_thoughts(remembered, continued, changes))
+        ]
         if logged is not None:
             history = self._with_untrained(history, logged)
         messages = self._with_beginnings(history, chosen, continued, changes)
@@ -361,6 +372,10 @@ def _fault_code(answer: ApiAnswer) -> str:
     """Returns the code of an answer that is not a target."""
     unread = (part.code for part in answer.message.parts if isinstance(part, Unparsed))
     return answer.fault or next(unread, "zero_weight")
+
+
+_AS_RENDERED = Context("rendered")
+"""Of turns that are shown with tools or a date that their requests had in another place."""
 
 
 def _only_adds(before: History, after: History) -> bool:

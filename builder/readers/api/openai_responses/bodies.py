@@ -44,13 +44,15 @@ def history(body: dict[str, Json]) -> History:
     if kept or reading.missing:
         detail = f"{', '.join(kept) or 'item_reference'} refers to data that is not in the log"
         problems = (Problem("missing_history", "request", detail, records=0),)
-    return History(
+    read = History(
         tuple(reading.messages),
         _tools(body, reading.tools),
         name_or_none(body.get("model")),
         problems,
         reading.changes,
+        loads=bool(reading.tools),
     )
+    return read.without_deferred({as_str(tool, "name") for tool in reading.tools})
 
 
 def items(value: Json) -> list[Json]:
