@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from builder.conversation import (
     Content,
     Context,
-    Conversation,
     Event,
     Ignored,
     Json,
@@ -175,7 +174,7 @@ class _Session:
     def _model(self) -> str | None:
         return name_of(self.document, "chatModelTitle")
 
-    def conversations(self) -> Iterator[Conversation | Ignored]:
+    def conversations(self) -> Iterator[Event]:
         """Yields the conversations of the session."""
         yield from self.history.conversations(self.records)
 

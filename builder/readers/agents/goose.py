@@ -38,6 +38,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.rows import missing_records, objects
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unknown_records import carries_content
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
@@ -201,7 +202,7 @@ def _conversations(
         if records:
             yield Ignored("empty_session", records)
         return
-    number = 0
+    numbered = Segments(session, records)
     targets: set[str] = set()
     for segment, hidden in _segments(rows):
         reading = _Reading(CallKeys(session))
@@ -211,17 +212,15 @@ def _conversations(
             continue
         place = span(segment[0].where, segment[-1].where)
         rewound = Problem("rewound", place, "hidden from the model later on", records=0)
-        number += 1
         yield Conversation(
-            id=session if number == 1 else f"{session}#{number}",
+            id=numbered.next_name(),
             record=place,
             messages=tuple(mark_repeats(reading.messages, targets)),
             model=model,
-            records=records if number == 1 else 0,
+            records=numbered.take_records(),
             problems=(*problems, rewound) if hidden else problems,
         )
-    if not number and records:
-        yield Ignored("no_turns", records)
+    yield from numbered.rest("no_turns")
 
 
 def _segments(rows: Sequence[_Row]) -> Iterator[tuple[list[_Row], bool]]:

@@ -37,6 +37,7 @@ from builder.readers.toolkit.json_text import command_failed
 from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import missing_records, objects
+from builder.readers.toolkit.segments import Segments
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -278,24 +279,22 @@ def _session(
     records: int,
 ) -> Iterator[Event]:
     """Yields the conversations of a session's rows; `info` is its own row."""
-    number = 0
+    segments = Segments(session, records)
     system = name_or_none(info.get("system_prompt"))
     for history, code, detail in _histories(items):
         messages = _messages(history, session, system)
         if len(messages) <= bool(system):
             continue
-        number += 1
         removed = (Problem(code, place, detail, records=0),) if code else ()
         yield Conversation(
-            id=session if number == 1 else f"{session}#{number}",
+            id=segments.next_name(),
             record=place,
             messages=tuple(messages),
             model=name_or_none(info.get("model")),
-            records=records if number == 1 else 0,
+            records=segments.take_records(),
             problems=(*missing_records(lost), *removed),
         )
-    if not number and records:
-        yield Ignored("empty_session", records)
+    yield from segments.rest("empty_session")
 
 
 def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:

@@ -15,7 +15,7 @@ from builder.conversation import (
     REPEAT,
     Context,
     Conversation,
-    Ignored,
+    Event,
     Json,
     Message,
     Text,
@@ -24,7 +24,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.links import Links
-from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.segments import Segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +61,38 @@ class Chat:
 
 def chat_conversations(
     chat: Chat, nodes: Mapping[str, ChatNode], current: str | None, names: Counter[str]
-) -> Iterator[Conversation | Ignored]:
+) -> Iterator[Event]:
     """Yields the conversation that ends at the current message, and the abandoned branches.
 
     The first one counts the chat as one record; a chat without messages is ignored. `current` None
     or unknown: the last leaf.
     """
     targets: set[str] = set()
-    records = 1
+    segments = Segments(chat.name, records=1, taken=names)
     for path, is_abandoned in paths(nodes, current):
         answers = {one for one in path if _is_answer(nodes[one])}
         messages = [message for one in path for message in _messages(one, nodes[one], targets)]
-        if not messages or (answers <= targets and not records):
+        if not messages or (answers <= targets and not segments.records):
             continue
         targets |= answers
         if chat.system:
             messages.insert(0, Message("system", (Text(chat.system),)))
         detail = "the chat went on from another message"
+        is_first = bool(segments.records)
         yield Conversation(
-            id=unique_name(chat.name, names),
+            id=segments.next_name(),
             record=chat.where,
             messages=tuple(with_session_keys(chat.format_name, messages, chat.scope)),
             tools=chat.tools,
             model=chat.model,
-            records=records,
+            records=segments.take_records(),
             problems=(Problem("rewound", chat.where, detail, 0),) if is_abandoned else (),
-            changes=dict(chat.changes or {}) if records else {},
+            changes=dict(chat.changes or {}) if is_first else {},
             context=chat.context,
-            outcome=chat.outcome if records else None,
+            outcome=chat.outcome if is_first else None,
             version=chat.version,
         )
-        records = 0
-    if records:
-        yield Ignored("no_messages")
+    yield from segments.rest("no_messages")
 
 
 def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[list[str], bool]]:

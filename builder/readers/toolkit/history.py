@@ -24,7 +24,7 @@ from builder.conversation import (
     REPEAT,
     Context,
     Conversation,
-    Ignored,
+    Event,
     Json,
     Message,
     Text,
@@ -35,7 +35,8 @@ from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_str
-from builder.readers.toolkit.places import span, unique_name
+from builder.readers.toolkit.places import span
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.volatile import without_volatile
 
 
@@ -111,13 +112,14 @@ class SessionHistory:
         names: Counter[str] | None = None,
         version: str | None = None,
         outcome: Mapping[str, Json] | None = None,
-    ) -> Iterator[Conversation | Ignored]:
+    ) -> Iterator[Event]:
         """Yields the conversations; the first one counts all `records` of the session.
 
         `names`: ids that other sessions of the source have. The context of an answer without one
         follows from its request: what the log lacks is `missing`, else it is `logged`.
         """
         taken = Counter[str]() if names is None else names
+        segments = Segments(self.name, records, taken)
         targets: set[int] = set()
         numbers: dict[int, int] = {}
         for entry in chain(*(entries for entries, _ in self._past), self.entries):
@@ -141,21 +143,19 @@ class SessionHistory:
                 place = self.prefix + span(stretch[0].where, stretch[-1].where)
                 detail = f"rewound to its message {kept}"
                 yield Conversation(
-                    id=unique_name(self.name, taken),
+                    id=segments.next_name(),
                     record=place,
                     messages=tuple(with_session_keys(self.format_name, messages, self.scope)),
                     tools=tools,
                     model=next((head.model for head in heads if head.model), None),
-                    records=records,
+                    records=segments.take_records(),
                     problems=() if kept is None else (Problem("rewound", place, detail, 0),),
                     changes=dict(sorted(changes.items())),
                     version=version,
                     context=lowest([m.context for m in messages if m.context is not None]),
                     outcome=outcome,
                 )
-                records = 0
-        if records:
-            yield Ignored("no_messages", records)
+        yield from segments.rest("no_messages")
 
 
 def _is_answer(entry: HistoryEntry) -> bool:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from builder.conversation import (
     Context,
-    Conversation,
-    Ignored,
+    Event,
     Message,
     Part,
     Reasoning,
@@ -123,9 +122,7 @@ def _fence(line: str, open_fence: str) -> str:
     return "" if closes else open_fence
 
 
-def read_session(
-    scope: str, name: str, where: str, lines: list[str]
-) -> Iterator[Conversation | Ignored]:
+def read_session(scope: str, name: str, where: str, lines: list[str]) -> Iterator[Event]:
     """Yields the conversations of a session.
 
     They are one, one more for each time that it was cleared, and one for each answer of an editor.

@@ -24,6 +24,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_non
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.rows import missing_records, objects
+from builder.readers.toolkit.segments import Segments
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -146,17 +147,17 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
     scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))
     seen: set[str] = set()
     targets: set[str] = set()
-    for number, segment in enumerate(_segments(rows), 1):
+    segments = Segments("task")
+    for segment in _segments(rows):
         reading = ClineReading(CallKeys(scope), tags=True)
         for where, row in segment:
             reading.take(row, where, where)
         fresh = [where for where, _ in segment if where not in seen]
         seen.update(fresh)
-        name = "task" if number == 1 else f"task#{number}"
         place = span(segment[0][0], segment[-1][0])
         problems = missing_records(lost)
         reading.messages = mark_repeats(reading.messages, targets)
-        yield from _conversation(reading, name, place, len(fresh), problems)
+        yield from _conversation(reading, segments.next_name(), place, len(fresh), problems)
 
 
 def _segments(rows: Rows) -> Iterator[Rows]:

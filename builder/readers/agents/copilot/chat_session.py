@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from builder.conversation import (
     Content,
     Context,
-    Conversation,
-    Ignored,
+    Event,
     Json,
     Message,
     Part,
@@ -84,7 +83,7 @@ class ChatSession:
         if request.get("shouldBeRemovedOnSend") or request.get("isHidden") is True:
             self.history.rewind(before)
 
-    def conversations(self, records: int) -> Iterator[Conversation | Ignored]:
+    def conversations(self, records: int) -> Iterator[Event]:
         """Yields the conversations of the session."""
         return self.history.conversations(records, version=self.version)
 

@@ -25,7 +25,6 @@ from builder.conversation import (
     Json,
     Message,
     ToolCall,
-    Used,
 )
 from builder.problem import Problem
 from builder.readers import Reader
@@ -43,8 +42,9 @@ from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.comparison import common_prefix
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
-from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unknown_records import carries_content
 from builder.sources.source import Source
 
@@ -245,10 +245,10 @@ class _Session:
         """Yields the last state, and each earlier state that no later one contains."""
         states = [*self.closed, self.now]
         views = [view_of(state.messages.items(), self.id, self.copied) for state in states]
-        records, first = 0, ""
+        segments, first = Segments(self.id, taken=names), ""
         conversations: list[Conversation] = []
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
-            records += state.records
+            segments.records += state.records
             first = first or state.first
             later = [other.compared for other in views[at + 1 :] if other.compared]
             if not view.compared or any(starts_with(other, view.compared) for other in later):
@@ -261,19 +261,18 @@ class _Session:
                 problems += (Problem("rewound", state.last, detail, records=0),)
             conversations.append(
                 Conversation(
-                    id=unique_name(self.id, names),
+                    id=segments.next_name(),
                     record=span(first, state.last),
                     messages=view.messages,
                     model=view.model,
-                    records=records,
+                    records=segments.take_records(),
                     problems=problems,
                     context=view.context,
                 )
             )
-            records, first = 0, ""
+            first = ""
         yield from with_repeats(conversations)
-        if records:
-            yield Used(records) if conversations else Ignored("no_turns", records)
+        yield from segments.rest("no_turns")
         yield from ignored(self.ignored)
 
 

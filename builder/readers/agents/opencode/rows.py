@@ -39,6 +39,7 @@ from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, media_of
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unanswered import supply_results
 from builder.readers.toolkit.unknown_keys import PART_KEYS, unknown_names
 
@@ -91,7 +92,7 @@ def conversations(
     """
     where = f"session {session_id}"
     kept = list(_kept(rows, as_dict(session.get("revert"))))
-    count = 0
+    numbered = Segments(session_id, records)
     targets: set[str] = set()
     known = frozenset(row.id for row in rows)
     segments = [(segment, False) for segment in _segments(kept)]
@@ -111,21 +112,20 @@ def conversations(
             version=name_or_none(session.get("version")),
         )
         for number, failed in enumerate(reading.failed, start=1):
-            name = f"{session_id}#{count + 1}~{number}"
+            name = f"{session_id}#{numbered.segments + 1}~{number}"
             problem = Problem("request_failed", where, "the request for the answer failed", 0)
             yield replace(empty, id=name, messages=failed, problems=(problem,))
         if not reading.messages:
             continue
-        count += 1
         targets |= {message.turn for message in reading.messages if message.turn}
         rewound = Problem("rewound", where, "the user reverted to an earlier message", records=0)
         messages, supplied = supply_results(reading.messages, _interrupted)
         reading.changes["result_supplied"] += supplied
         yield replace(
             empty,
-            id=session_id if count == 1 else f"{session_id}#{count}",
+            id=numbered.next_name(),
             messages=tuple(messages),
-            records=records if count == 1 else 0,
+            records=numbered.take_records(),
             problems=(*problems, *reading.problems, *((rewound,) if undone else ())),
             changes=dict(sorted((+reading.changes).items())),
         )

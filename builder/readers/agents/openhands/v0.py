@@ -28,7 +28,7 @@ from builder.conversation import (
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.openhands.model_calls import is_llm_log, llm_log
-from builder.readers.agents.openhands.views import FINISH, Segments, ViewEntry, with_affixes
+from builder.readers.agents.openhands.views import FINISH, AgentViews, ViewEntry, with_affixes
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
@@ -156,7 +156,7 @@ class _Session:
     """The events of one session: its agent's and, separately, those of delegates."""
 
     def __init__(self, name: str, scope: str) -> None:
-        self.main = Segments(name, f"{scope}/{name}")
+        self.main = AgentViews(name, f"{scope}/{name}")
         self.agents = [self.main]
         self.running = [self.main]
         self.called: dict[str, str] = {}  # event id → id of its call
@@ -186,7 +186,7 @@ class _Session:
                 yield from agent.events(records, complete=agent.ended is not None, where=where)
                 records = 0
 
-    def _action(self, agent: Segments, event: dict[str, Json], event_id: str, where: str) -> str:
+    def _action(self, agent: AgentViews, event: dict[str, Json], event_id: str, where: str) -> str:
         action = as_str(event.get("action"))
         args = as_dict(event.get("args")) if "args" in event else event
         output = content(args.get("content"))
@@ -219,7 +219,7 @@ class _Session:
             self._delegate()
         return ""
 
-    def _call(self, agent: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+    def _call(self, agent: AgentViews, event: dict[str, Json], event_id: str) -> ViewEntry:
         """Adds the model's turn, at the first of the actions that its calls became."""
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
@@ -240,7 +240,7 @@ class _Session:
 
     def _unlogged_call(
         self,
-        agent: Segments,
+        agent: AgentViews,
         event: dict[str, Json],
         args: dict[str, Json],
         event_id: str,
@@ -265,11 +265,11 @@ class _Session:
     def _delegate(self) -> None:
         """Starts the conversation of another agent, which ends with the delegate's answer."""
         place = f"delegate {len(self.agents)}"
-        agent = Segments(f"{self.main.name} {place}", f"{self.main.scope} {place}")
+        agent = AgentViews(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
         self.running.append(agent)
 
-    def _observation(self, agent: Segments, event: dict[str, Json], event_id: str) -> str:
+    def _observation(self, agent: AgentViews, event: dict[str, Json], event_id: str) -> str:
         kind = as_str(event.get("observation")) or "null"
         extras = as_dict(event.get("extras"))
         if kind == "agent_state_changed" and isinstance(state := extras.get("agent_state"), str):

@@ -37,7 +37,7 @@ from builder.readers.agents.openhands.model_calls import (
     with_place_keys,
 )
 from builder.readers.agents.openhands.observations import as_sent, clipped
-from builder.readers.agents.openhands.views import FAMILY, Segments, ViewEntry
+from builder.readers.agents.openhands.views import FAMILY, AgentViews, ViewEntry
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
@@ -96,7 +96,7 @@ def read(source: Source) -> Iterator[Event]:
     if is_dump(source):
         yield from _dump(source)
         return
-    session = Segments("session", source.name, atomic=True)
+    session = AgentViews("session", source.name, atomic=True)
     silent: Counter[str] = Counter()
     used = 0
     for record in objects(_records(source, session), "an event is "):
@@ -120,7 +120,7 @@ def read(source: Source) -> Iterator[Event]:
         yield from session.events(used, complete=complete)
 
 
-def _records(source: Source, session: Segments) -> Iterator[Record | Problem | Ignored]:
+def _records(source: Source, session: AgentViews) -> Iterator[Record | Problem | Ignored]:
     """Yields the records of a file, or the events of a store by the numbers in file names."""
     if not source.members:
         yield from source.records()
@@ -148,7 +148,7 @@ def _records(source: Source, session: Segments) -> Iterator[Record | Problem | I
             yield replace(record, where=where)
 
 
-def _take(session: Segments, event: dict[str, Json], where: str) -> str:
+def _take(session: AgentViews, event: dict[str, Json], where: str) -> str:
     """Reads the next event; returns the code under which it is ignored, "" if it is used."""
     event_id = as_str(event.get("id")) or where
     match event.get("kind"):
@@ -201,7 +201,7 @@ def _take(session: Segments, event: dict[str, Json], where: str) -> str:
     return ""
 
 
-def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+def _message(session: AgentViews, event: dict[str, Json], event_id: str) -> ViewEntry:
     """Returns a message of the user or the agent; text appended to the user's is harness text."""
     message = as_dict(event.get("llm_message"))
     output = content(message.get("content"))
@@ -214,7 +214,7 @@ def _message(session: Segments, event: dict[str, Json], event_id: str) -> ViewEn
     return ViewEntry(event_id, "user", (*output, *added))
 
 
-def _action(session: Segments, event: dict[str, Json], event_id: str) -> ViewEntry:
+def _action(session: AgentViews, event: dict[str, Json], event_id: str) -> ViewEntry:
     """Returns one call of a response; the first one includes the text before the calls."""
     output = content(event.get("thought"))
     call = as_dict(event.get("tool_call"))

@@ -32,6 +32,7 @@ from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unknown_records import unknown_message
 
 FAMILY = "openhands"
@@ -174,7 +175,7 @@ def without_calls(entry: ViewEntry) -> ViewEntry:
 
 
 @dataclass(slots=True)
-class Segments:
+class AgentViews:
     """Collects the conversations of one agent as its events are read.
 
     scope         makes the keys of its calls unique: the file and the agent in it
@@ -249,19 +250,20 @@ class Segments:
         ]
         if not conversations:
             yield Problem("no_messages", place, "no event contains a message", records)
-        for number, (segment, ended, changes) in enumerate(conversations, 1):
+        segments = Segments(self.name, records, mark=" segment ")
+        for segment, ended, changes in conversations:
             yield Conversation(
-                id=self.name if number == 1 else f"{self.name} segment {number}",
+                id=segments.next_name(),
                 record=place,
                 messages=tuple(with_session_keys(FAMILY, segment, self.scope)),
                 tools=self.tools,
                 model=self.model,
-                records=records if number == 1 else 0,
+                records=segments.take_records(),
                 problems=tuple(self.problems[:1]),
                 changes=changes,
                 complete=ended,
                 context=self._context(segment, changes),
-                outcome=self.outcome or None if number == len(conversations) else None,
+                outcome=self.outcome or None if segments.segments == len(conversations) else None,
             )
 
     def _context(self, segment: Sequence[Message], changes: Mapping[str, int]) -> Context:

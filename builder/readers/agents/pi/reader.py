@@ -30,11 +30,9 @@ from builder.conversation import (  # fmt: skip
     Context,
     Conversation,
     Event,
-    Ignored,
     Json,
     Message,
     Text,
-    Used,
 )
 from builder.problem import Problem
 from builder.readers import Reader
@@ -63,6 +61,7 @@ from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unanswered import supply_results
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
@@ -112,12 +111,12 @@ def read(source: Source) -> Iterator[Event]:
         if entry.get("type") == "session":
             yield from session.events()  # concatenated files
             if session.nodes:
-                taken.add(session.id)
+                taken.add(session.segments.name)
             logged = name_or_none(entry.get("id"))
-            name = logged or session.id
+            name = logged or session.segments.name
             name = f"{name}@{where}" if name in taken else name
             session = _Session(name, name if logged else f"{source.name}/{where}")
-            session.used = 1
+            session.segments.records = 1
             session.model = name_or_none(entry.get("modelId"))
             session.version = entry.get("version")
             session.copied = answers_of_parent(source, entry)
@@ -132,7 +131,7 @@ class _Session:
 
     scope    makes the keys of its calls unique
     places   nodes by line, which version 1 refers to; None: the header
-    used     number of records that no conversation counts, but that contributed to one
+    segments its names, and its records that no conversation counts
     emitted  ids of the entries that a conversation contains or that are ignored
     unknown  ids of the entries of unknown types that carry content
     copied   digests of the answers that the file of the parent session has
@@ -142,22 +141,20 @@ class _Session:
     """
 
     def __init__(self, name: str, scope: str) -> None:
-        self.id = name
+        self.segments = Segments(name)
         self.scope = scope
         self.model: str | None = None
         self.version: Json = None
         self.places: list[Node | None] = []
         self.nodes: dict[str, Node] = {}
         self.ignored: Counter[str] = Counter()
-        self.used = 0
         self.emitted: set[str] = set()
         self.unknown: set[str] = set()
         self.copied: Collection[bytes] = ()
         self.prompt: str | None = None
         self.injects: set[str] = set()
         self.answered, self.snapshots = False, dict[str, str]()
-        self.branches = 0
-        self.has_emitted, self.moved = False, frozenset[str]()
+        self.moved = frozenset[str]()
 
     def add(self, where: str, entry: Entry) -> Iterator[Problem]:
         """Adds the next entry; yields a Problem if another entry has its id."""
@@ -173,7 +170,7 @@ class _Session:
             return
         before = None if last is None else (last, self.nodes[last].entry)
         if parent is not None and parent not in self.nodes:
-            parent = forks.parent_of(parent, self.id, before, answered=self.answered)
+            parent = forks.parent_of(parent, self.segments.name, before, answered=self.answered)
         if before is not None and forks.is_injection(before[1]):
             self.injects.add(name)
         self.prompt = forks.init_prompt(entry) or self.prompt
@@ -210,8 +207,7 @@ class _Session:
             if node.answers and name not in self.emitted:  # a cycle, which has no leaf
                 yield from self._path(links.path(name), abandoned=True)
         self.ignored["rewound"] += len(self.nodes.keys() - self.emitted)
-        if self.used:
-            yield Used(self.used) if self.has_emitted else Ignored("no_messages", self.used)
+        yield from self.segments.rest("no_messages")
         yield from ignored(+self.ignored)
 
     def _path(self, names: Sequence[str], *, abandoned: bool = False) -> Iterator[Conversation]:
@@ -220,7 +216,6 @@ class _Session:
         path, self.moved = in_order(logged)  # prompts behind what did not see them
         self.moved |= {node.id for node in path if forks.is_unlike_log(node.entry)}
         starts = (at for at, node in enumerate(path) if at and forks.begins_context(node.entry))
-        number = 0
         for start, end in pairwise([0, *starts, len(path)]):
             segment = path[start:end]
             if start:
@@ -230,27 +225,24 @@ class _Session:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
             is_cut = not start and logged[0].parent is not None
             for stretch in find_stretches(segment):
-                number += 1
-                name = self.id if number == 1 else f"{self.id}#{number}"
-                named = None if abandoned else name
-                yield from self._stretch(named, stretch, problems, is_cut=is_cut)
+                yield from self._stretch(stretch, problems, abandoned=abandoned, is_cut=is_cut)
 
     def _stretch(
         self,
-        name: str | None,
         stretch: PathStretch,
         problems: Sequence[Problem],
         *,
+        abandoned: bool,
         is_cut: bool,
     ) -> Iterator[Conversation]:
         """Yields the conversation of a stretch, if it contains anything new.
 
-        Before it, yields one for each new aborted answer. `name` is None for an abandoned branch.
+        Before it, yields one for each new aborted answer. `abandoned`: it is not the current path.
         `is_cut`: the entry before the first is not in the file.
         """
         nodes = stretch.nodes
         fresh = [node for node in nodes if node.id not in self.emitted]
-        if name is None and not any(node.answers for node in fresh):
+        if abandoned and not any(node.answers for node in fresh):
             return
         messages: list[Message] = []
         held: list[Message] = []
@@ -282,7 +274,7 @@ class _Session:
                     problem = _problem("aborted", node, "the answer was aborted or failed")
                     cut = [*messages, message]
                     ends = (nodes[0], node)
-                    yield self._conversation(None, cut, ends, model, [problem], stretch)
+                    yield self._conversation(cut, ends, model, [problem], stretch, branch=True)
                 continue
             if node.answers:
                 is_edited = stretch.edits.get(node.id) is not None
@@ -295,14 +287,16 @@ class _Session:
                 missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
             messages.append(message)
             new = node.id not in self.emitted and node.entry.get("type") != "compaction"
-            has_new = has_new or (new and (name is not None or node.answers))
+            has_new = has_new or (new and (node.answers or not abandoned))
         self.emitted.update(node.id for node in fresh)
         if not has_new:
-            self.used += len(fresh)
+            self.segments.records += len(fresh)
             return
         messages, changes["result_supplied"] = self._with_results(messages, base)
         ends = (nodes[0], nodes[-1])
-        conversation = self._conversation(name, messages, ends, model, problems, stretch)
+        conversation = self._conversation(
+            messages, ends, model, problems, stretch, branch=abandoned
+        )
         yield replace(conversation, records=len(fresh), changes=dict(+changes))
 
     def _message(self, node: Node, stretch: PathStretch, changes: Counter[str]) -> Message | None:
@@ -346,22 +340,19 @@ class _Session:
 
     def _conversation(
         self,
-        name: str | None,
         messages: Sequence[Message],
         ends: tuple[Node, Node],
         model: str | None,
         problems: Sequence[Problem],
         stretch: PathStretch,
+        *,
+        branch: bool,
     ) -> Conversation:
-        self.has_emitted = True
-        if name is None:
-            self.branches += 1
-            name = f"{self.id}~{self.branches}"
         prompt = stretch.system or self.prompt
         system = [Message("system", (Text(prompt),))] if prompt else []
         sent = [*system, *image_messages(messages, stretch.api)]
         return Conversation(
-            id=name,
+            id=self.segments.next_branch() if branch else self.segments.next_name(),
             record=span(ends[0].where, ends[1].where),
             messages=tuple(with_session_keys(NAME, sent, self.scope)),
             tools=None if stretch.system is None else tuple(stretch.tools.values()),

@@ -31,6 +31,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.outcomes import logged_outcome, outcome_beside
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.segments import Segments
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
@@ -180,18 +181,19 @@ class _Trajectories:
         name = name_of(trajectory, "trajectory_id", "session_id") or "trajectory"
         models = (name_or_none(item.get("model_name")) for item in (agent, *steps))
         model = next(filter(None, models), None)
-        for number, segment in enumerate(segments):
+        named = Segments(name[:200], records, self._names)
+        for segment in segments:
             tools = tuple_or_none(agent.get("tool_definitions"))
             if tools is None and reading.in_text and not segment.has_calls:
                 tools = ()
             yield Conversation(
-                id=unique_name(name[:200], self._names),
+                id=named.next_name(),
                 record=where,
                 messages=tuple(segment.messages),
                 tools=tools,
                 model=model,
-                records=0 if number else records,
-                changes={} if number else reading.changes,
+                records=named.take_records(),
+                changes=reading.changes if named.segments == 1 else {},
                 complete=segment.ended,
                 context=segment.context,
                 outcome=self._outcome or outcome_beside(trajectory),
