@@ -110,6 +110,11 @@ def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> 
     return "\n".join(part_text(part) for part in parts)
 
 
+def result_text(result: ToolResult) -> str:
+    """Returns the whole text of a result, as `pair` gives it to its call."""
+    return _result_text(result, Counter(), harness=True)
+
+
 def arguments(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Decodes the arguments; the step `cut` handles those that are not a JSON object.
 
@@ -121,11 +126,7 @@ def arguments(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         return draft
     counts: Counter[str] = Counter()
     blocks = tuple(_decoded_block(block, counts) for block in draft.blocks)
-    called = tuple(
-        (call.name, call.arguments)
-        for call in calls_in(blocks)
-        if isinstance(call.arguments, dict) and call_fault(call) is None
-    )
+    called = tuple(call for call in calls_in(blocks) if call_fault(call) is None)
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from builder.conversation import Conversation, Json, ToolCall
-from builder.normalize.draft import Block, Draft, calls_in
+from builder.normalize.draft import Block, Draft, DraftCall, calls_in
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.normalize.tools import convert, infer, offered_names, tool_name
 from builder.problem import Problem
+from builder.readers.toolkit.unknown_tools import says_unknown
 
 UNDEFINED = "undefined_tool"
 
@@ -38,26 +39,40 @@ def _lists_all(tools: tuple[Json, ...] | None, source: str | None) -> bool:
 def offered(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Makes turns that call a tool which was not offered context only (`undefined_tool`).
 
-    Only where the log lists the tools of the request, and none of its other requests defines the
-    tool. `missing_tools: infer` defines such tools from their calls instead.
+    A log that lists the tools of the request shows it, if none of its other requests defines the
+    tool. Without such a list, the result shows it, which says that there is no such tool, or the
+    reader knows it. `missing_tools: infer` defines such tools from their calls instead.
     """
-    has_list = _lists_all(draft.tools, draft.tools_source) and "tools" not in draft.context.missing
-    if options.missing_tools != "untrained" or not draft.called or not has_list:
+    if options.missing_tools != "untrained" or not draft.called:
         return draft
-    shared = options.shared_tools or SharedTools()
-    names = offered_names(draft.tools or ())
-    if names is None:
-        return draft
-    undefined = {name for name, _ in draft.called} - names - shared.elsewhere(draft.version).keys()
-    if not undefined:
+    listed: set[str] | None = None
+    if _lists_all(draft.tools, draft.tools_source) and "tools" not in draft.context.missing:
+        listed = offered_names(draft.tools or ())
+    undefined: set[str] = set()
+    if listed is not None:
+        shared = options.shared_tools or SharedTools()
+        called = {call.name for call in draft.called}
+        undefined = called - listed - shared.elsewhere(draft.version).keys()
+
+    def is_undefined(block: Block, call: DraftCall) -> bool:
+        if call.name in undefined or block.untrained == UNDEFINED:
+            return True
+        is_listed = listed is not None and call.name in listed
+        return not is_listed and call.answer is not None and says_unknown(call.answer, call.name)
+
+    ordinals = {
+        call.ordinal for block in draft.blocks for call in block.calls if is_undefined(block, call)
+    }
+    if not ordinals:
         return draft
     blocks = [
-        replace(block, untrained=UNDEFINED)
-        if any(call.name in undefined for call in block.calls)
-        else block
+        block
+        if ordinals.isdisjoint(call.ordinal for call in block.calls)
+        else replace(block, untrained=UNDEFINED)
         for block in draft.blocks
     ]
-    return draft.having(blocks)
+    offered_calls = tuple(call for call in draft.called if call.ordinal not in ordinals)
+    return replace(draft, blocks=tuple(blocks), called=offered_calls)
 
 
 def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -66,10 +81,10 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     Definitions from other sessions, of the same version of the agent, or from other requests of the
     same log are counted as `tool_shared`. Other called tools are inferred from the calls of all
     sessions of the agent, or of this session if the others are not known (`tool_inferred`; the
-    source is `mixed` if other definitions are not inferred), except those in turns that `offered`
-    made context only. If the list is not the one in the log, or a definition cannot be written (a
-    provider's own tool), the model saw another list, so `tools` is missing in the context of all
-    turns. `tools: called` leaves out definitions that no kept call uses (`tools_left_out`).
+    source is `mixed` if other definitions are not inferred), except those that were not `offered`.
+    If the list is not the one in the log, or a definition cannot be written (a provider's own
+    tool), the model saw another list, so `tools` is missing in the context of all turns. `tools:
+    called` leaves out definitions that no kept call uses (`tools_left_out`).
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
@@ -77,22 +92,26 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         listed, source = options.supplied_tools, options.supplied_source
     shared = options.shared_tools or SharedTools()
     if listed is None:
-        listed = tuple(shared.listed(draft.version, {name for name, _ in draft.called}))
+        listed = tuple(shared.listed(draft.version, {call.name for call in draft.called}))
         source = "shared" if listed else source
         counts["tool_shared"] += len(listed)
     definitions = convert(listed, counts)
     known = {tool_name(tool) for tool in definitions}
     kept = {call.name for call in calls_in(draft.blocks)}
-    wanted = kept if known else {name for name, _ in draft.called}
+    wanted = kept if known else {call.name for call in draft.called}
     added: list[dict[str, Json]] = []
     if options.missing_tools == "untrained" and wanted - known:
         elsewhere = shared.elsewhere(draft.version)
-        used = dict.fromkeys(name for name, _ in draft.called if name in wanted - known)
+        used = dict.fromkeys(call.name for call in draft.called if call.name in wanted - known)
         added = convert([elsewhere[name] for name in used if name in elsewhere], Counter())
         counts["tool_shared"] += len(added)
         source = "shared" if added and source in (None, "none", "logged") else source
-    wanted = wanted - known - {tool_name(tool) for tool in added} - _not_offered(draft)
-    missing = [(name, given) for name, given in draft.called if name in wanted]
+    wanted = wanted - known - {tool_name(tool) for tool in added}
+    missing = [
+        (call.name, call.arguments)
+        for call in draft.called
+        if call.name in wanted and isinstance(call.arguments, dict)
+    ]
     if options.missing_tools == "reject":
         if lacking := sorted(kept - known):
             detail = f"no definition of {', '.join(lacking)}"
@@ -112,13 +131,6 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         counts["tools_left_out"] += len(listing) - len(chosen)
         listing = chosen
     return replace(draft, tools=tuple(listing), tools_source=source).counting(**counts)
-
-
-def _not_offered(draft: Draft) -> set[str]:
-    """Returns the tools that only turns with the code `undefined_tool` call."""
-    undefined = (block for block in draft.blocks if block.untrained == UNDEFINED)
-    others = (block for block in draft.blocks if block.untrained != UNDEFINED)
-    return {call.name for call in calls_in(undefined)} - {call.name for call in calls_in(others)}
 
 
 def _without_tools(block: Block) -> Block:

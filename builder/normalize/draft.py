@@ -94,7 +94,7 @@ class Block:
 class Draft:
     """A conversation being normalised.
 
-    `called` has name and arguments of all readable calls, including calls that are dropped later:
+    `called` has all readable calls of offered tools, including calls that are dropped later:
     definitions are inferred from them. `changes` counts changes by code. `dropped` maps the
     ordinals of dropped calls to codes. `cut` is why turns were cut, if any were. `tools_source`
     describes the logged `tools` until the step `tools` sets it for all definitions. `padded`: nulls
@@ -104,7 +104,7 @@ class Draft:
 
     blocks: tuple[Block, ...]
     system: tuple[str, ...] = ()
-    called: tuple[tuple[str, dict[str, Json]], ...] = ()
+    called: tuple[DraftCall, ...] = ()
     tools: tuple[Json, ...] | None = None
     tools_source: str = "none"
     reasoning: str = "none"

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from builder.conversation import Conversation, Json, ToolCall
+from builder.conversation import Conversation, Json, ToolCall, ToolResult
 from builder.jsonio import dumps, loads
 from builder.ledger import ranked
-from builder.normalize.calls import call_fault, decoded
+from builder.normalize.calls import call_fault, decoded, result_text
 from builder.normalize.draft import DraftCall
 from builder.normalize.shared import Definition, SharedTools
 from builder.normalize.tools import convert, function_tool, kind_of, schema_of, tool_name
+from builder.readers.toolkit.unknown_tools import says_unknown
 
 MAX_ARGUMENTS = 100
 """A tool with more argument names takes free-form arguments, so it gets no shared definition."""
@@ -54,10 +55,13 @@ class ToolUse:
             logged = {conversation.version: {"lists": 1, "tools": names}}
             self.add({"logged": logged})
         lacks = listed is None
-        for message in conversation.messages:
-            for part in message.parts:
-                if isinstance(part, ToolCall) and part.name not in known:
-                    lacks = True
+        parts = [part for message in conversation.messages for part in message.parts]
+        results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
+        for part in parts:
+            if isinstance(part, ToolCall) and part.name not in known:
+                lacks = True
+                result = results.get(part.id) if part.id is not None else None
+                if result is None or not says_unknown(result_text(result), part.name):
                     self._call(part)
         if lacks and conversation.version:
             self.add({"versions": {conversation.version: 1}})

@@ -56,6 +56,9 @@ _INTERRUPTED = "[Tool execution was interrupted]"
 _ABORTED = "Tool execution aborted"
 _DENIED = ("The user rejected permission", "The user has specified a rule which prevents")
 _MISSING = frozenset({"system", "tools"})
+_REPLACED = "invalid"
+"""The program's own tool, of which it makes a call in place of one that names no tool or that has
+arguments it cannot decode. The model's call is lost, and later requests contain this one."""
 _CUT_SHORT = frozenset({"length", "content-filter"})
 
 
@@ -244,6 +247,8 @@ class _Reading:
             parts, results = self._parts(row, step)
             turn = row.id if number == 1 else f"{row.id}/{number}"
             untrained = REPEAT if turn in self.targets else None
+            if any(part.get("type") == "tool" and part.get("tool") == _REPLACED for part in step):
+                untrained = "undefined_tool"
             has_content = any(isinstance(part, Text | ToolCall | Media) for part in parts)
             if fault == "request_failed":
                 if has_content:  # the program omits it from the next request
