@@ -171,6 +171,14 @@ def test_definitions_and_media_are_read_from_their_columns():
     assert [type(part).__name__ for part in found.messages[0].parts] == ["Text", "Media", "Text"]
 
 
+def test_the_name_of_a_container_is_no_image():
+    asked, answer = CHAT[0], CHAT[-1]
+    for image in ("swebench/sweb.eval.x86_64.django:latest", "repo@sha256:0a1b", "python:3.11"):
+        assert len(only({"messages": [asked, answer], "image": image}).messages[0].parts) == 1
+    for image in ("shots/1.PNG", "https://a.example/b.jpg?w=1", "data:image/png;base64,AA"):
+        assert len(only({"messages": [asked, answer], "image": image}).messages[0].parts) == 2
+
+
 def test_the_roles_of_ms_swift_are_calls_and_results():
     call = {"role": "tool_call", "content": '{"name": "f", "arguments": {"x": 1}}'}
     found = only({"messages": [CHAT[0], call, {"role": "tool_response", "content": "r"}, CHAT[3]]})

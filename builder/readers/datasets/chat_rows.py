@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
@@ -40,7 +39,4 @@ def read_chat(
     name: str, where: str, messages: list[Json], tools: Json = None
 ) -> Conversation | Problem:
     """Returns the conversation of chat messages; `tools` is a list of definitions or its text."""
-    conversation = row_conversation(name, where, history({"messages": messages, "tools": tools}))
-    if isinstance(conversation, Problem):
-        return conversation
-    return replace(conversation, messages=end_at_made_up(conversation.messages))
+    return row_conversation(name, where, history({"messages": messages, "tools": tools}))

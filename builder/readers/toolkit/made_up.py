@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from builder.conversation import Message, Text, ToolCall, ToolResult, Unparsed
+from builder.conversation import Message, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
 
 _FLATTENED = re.compile(
     r"^\W*(?:Action(?: Input)?|Function(?: Name| Input)?|Tool(?: Name| Input)?) ?\d*\W*:"
@@ -21,6 +21,20 @@ _FLATTENED = re.compile(
     re.MULTILINE,
 )
 """A call as prose and, on a later line, the output of the tool."""
+_OUTPUT = r"(?:tool|function|code|exec(?:ution)?|execute|search)[_-]?(?:result|response|output)s?"
+_TAGGED = re.compile(
+    rf"""
+    </(?:code|python|bash|sql|search|query|browse|tool|tool_call|function_call|call|action|execute)>
+    \s* <(?:{_OUTPUT}|interpreter|information|results?|observations?|output|execution|documents?)>
+    | ^```[ \t]*\n\s* ^```(?:{_OUTPUT}|output)\b      # NuminaMath-TIR, ToRA, Gemma
+    | <llm-code-output>                                # OpenMathInstruct
+    | <\|(?:start|begin)?_?(?:of)?_?(?:{_OUTPUT}|exec|execution|observation|documents?)\|>
+    """,
+    re.MULTILINE | re.VERBOSE | re.ASCII,
+)
+"""A call in the markup of a dataset and, directly after it, the output of the tool."""
+_MARKS = ("</", "```", "<|", "<llm-code-output>")
+"""Texts of which each markup has one; to look for them is much faster than the pattern."""
 
 
 def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -43,7 +57,7 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
             asking = len(found)
             if orphan:
                 kept = _marked(message, "orphan_result")
-            elif any(isinstance(p, Text) and _FLATTENED.search(p.text) for p in message.parts):
+            elif any(map(_is_flattened, message.parts)):
                 kept = _marked(message, "flattened")
             orphan = False
         elif message.role == "tool":
@@ -56,6 +70,13 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
             asking, calls, results = None, 0, 0
         found.append(kept)
     return tuple(found)
+
+
+def _is_flattened(part: Part) -> bool:
+    if not isinstance(part, Text | Reasoning):
+        return False
+    marked = any(mark in part.text for mark in _MARKS)
+    return bool(_FLATTENED.search(part.text) or (marked and _TAGGED.search(part.text)))
 
 
 def _ends(message: Message) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -12,6 +13,12 @@ P = TypeVar("P", bound=Part)
 
 _MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
 """The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
+_FILE = re.compile(
+    r"^data:|\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|mp4|avi|mov|mkv|webm|wav|mp3|flac|ogg|m4a)(?:\?|$)",
+    re.IGNORECASE,
+)
+_LONGEST_NAME = 512
+"""A longer text is encoded content."""
 
 
 def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Message]:
@@ -24,6 +31,8 @@ def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Messag
     messages = list(messages)
     for kind, plural in _MEDIA:
         media = row.get(plural) or row.get(kind)
+        if isinstance(media, str) and not _is_media(media, kind, messages):
+            continue
         left = len(media) if isinstance(media, list) else int(bool(media))
         placed = (part for message in messages for part in message.parts)
         left -= sum(isinstance(part, Media) and part.kind == kind for part in placed)
@@ -43,6 +52,17 @@ def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Messag
             first = messages[asked]
             messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
     return messages
+
+
+def _is_media(value: str, kind: str, messages: Sequence[Message]) -> bool:
+    """Returns whether the text in a column is a file or its content.
+
+    Runs of agents have the name of their container in `image`.
+    """
+    if _FILE.search(value) or len(value) > _LONGEST_NAME:
+        return True
+    parts = (part for message in messages for part in message.parts)
+    return any(isinstance(part, Text) and f"<{kind}>" in part.text for part in parts)
 
 
 def _with_tags(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from builder.conversation import Conversation, Event, Json, Message, unknown_part
+from builder.readers.toolkit.loss import LOSS_KEYS, is_trained
 from builder.readers.toolkit.narrow import as_dict, unknown_code
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 
@@ -26,11 +27,11 @@ MAX_DEPTH = 8
 _NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
 """An id, a path, an address, encoded bytes or a time, which are no words."""
 
-MESSAGE_KEYS = THOUGHT_KEYS | {
+MESSAGE_KEYS = THOUGHT_KEYS | LOSS_KEYS | {
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
-    "annotations", "weight", "loss", "prefix", "id", "timestamp", "created_at", "model", "type",
+    "annotations", "prefix", "id", "timestamp", "created_at", "model", "type",
     "images", "videos", "audios", "cache_control", "parsed", "executed_tools", "from", "value",
-    "loss_weight", "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
+    "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
     "phase", "status", "citations", "reasoning_signature", "token_ids", "logprobs", "uuid",
     "metadata", "usage_metadata", "provider_state", "is_error", "stop_reason", "finish_reason",
     "createdAt", "tool_name",
@@ -111,11 +112,14 @@ def noted(
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
+    Answers that the author of a dataset excludes from training (`loss.is_trained`) are untrained.
     If they have no content at all, that of the unknown key becomes an unknown part. So do calls of
     an answer under an unknown key: without them, it would not be the whole answer.
     """
     messages = list(messages)
     message = as_dict(item)
+    if not is_trained(message):
+        messages = [_untrained(one) for one in messages]
     names = unknown_names(message, known)
     inside = _unknown_inside(message)
     if inside and messages:
@@ -130,6 +134,12 @@ def noted(
         role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
         return [Message(role, (unknown_part(names[0]),), unknown=names)]
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
+
+
+def _untrained(message: Message) -> Message:
+    if message.role != "assistant" or message.untrained is not None:
+        return message
+    return replace(message, untrained="zero_weight")
 
 
 def _acts(key: str, value: Json) -> bool:

@@ -12,6 +12,7 @@ from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.capture.api import History
 from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.sources.source import Source
 
 
@@ -28,7 +29,7 @@ def row_conversation(
     return Conversation(
         id=name,
         record=where,
-        messages=with_request_keys(history.messages),
+        messages=with_request_keys(end_at_made_up(history.messages)),
         tools=history.tools_offered(history.messages),
         model=history.model,
         records=records,

@@ -119,17 +119,14 @@ def is_flat(items: Iterable[dict[str, Json]]) -> bool:
 def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) -> Iterator[Message]:
     """Yields the messages of a logged message. `flat`: see `is_flat`."""
     role = as_str(item.get("role"))
-    trained = item.get("weight") != 0 or isinstance(item.get("weight"), bool)
-    trained = trained and item.get("loss") is not False
     text = as_str(item.get("content"))
     if role == "assistant":
         parts = _assistant(item, changes, flat=flat)
-        code = None if trained else "zero_weight"
-        yield Message(role, tuple(parts), untrained=code, tokens=ids_beside(item))
+        yield Message(role, tuple(parts), tokens=ids_beside(item))
     elif role == "tool_call":
         calls = text_tags.read_calls(text, changes)
         found = [Unparsed(text, "bad_call")] if calls is None else calls
-        yield Message("assistant", tuple(found), untrained=None if trained else "zero_weight")
+        yield Message("assistant", tuple(found))
     elif role in ("tool", "function", "tool_response"):
         yield Message("tool", (_result(item),))
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:

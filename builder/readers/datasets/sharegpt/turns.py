@@ -85,23 +85,13 @@ def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> li
     if role not in ("assistant", "call"):
         return [Message(role, tuple(parts))]
     parts = [*thoughts_of_keys(item), *parts, *chat_messages.tool_calls(item.get("tool_calls"))]
-    return [
-        Message("assistant", tuple(parts), untrained=None if _has_loss(item) else "zero_weight")
-    ]
+    return [Message("assistant", tuple(parts))]
 
 
 def is_typed(content: Json) -> bool:
     """Returns whether a message's content is a list of parts {type, value}."""
     parts = as_dicts(content)
     return bool(parts) and all("type" in part and "value" in part for part in parts)
-
-
-def _has_loss(turn: dict[str, Json]) -> bool:
-    """Returns whether the turn has a loss (`loss`, `loss_weight`, `weight`)."""
-    return turn.get("loss") is not False and not any(
-        key in turn and not isinstance(turn[key], bool) and turn[key] == 0
-        for key in ("loss_weight", "weight")
-    )
 
 
 def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
