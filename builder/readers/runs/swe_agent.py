@@ -27,13 +27,15 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.runs.swe_agent_rows import is_exit, is_row
+from builder.readers.runs.swe_agent_rows import read as read_rows
+from builder.readers.toolkit import rows
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome, outcome_beside
 from builder.readers.toolkit.places import span, unique_name
-from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 
@@ -41,8 +43,6 @@ _Item = tuple[str, dict[str, Json]]
 """An item of a history with its place."""
 _OWN = frozenset({"agent", "message_type", "thought", "action", "is_demo"})
 """Keys that only SWE-agent's history items have."""
-_EXITS = ("Exit due to ", "Exiting due to ")
-"""The beginnings of the step that SWE-agent adds when an error or limit ends a run."""
 
 _KEYS = MESSAGE_KEYS | {
     "agent", "message_type", "thought", "action", "is_demo", "tool_call_ids", "tags",
@@ -52,7 +52,9 @@ _KEYS = MESSAGE_KEYS | {
 
 
 def recognise(source: Source) -> str | None:
-    """Claims an object with a history of SWE-agent's items, or attempts that contain one."""
+    """Claims an object with a history of SWE-agent's items, or rows with the history of a run."""
+    if any(map(is_row, source.peek.objects)):
+        return "rows with a trajectory of system, user and ai"
     if source.peek.kind != "json" or len(source.peek.objects) != 1:
         return None
     run = source.peek.objects[0]
@@ -76,7 +78,10 @@ def _history(run: dict[str, Json]) -> tuple[list[Json], str]:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yields one conversation for each agent of each attempt."""
+    """Yields one conversation for each agent of each attempt, or for each row."""
+    if any(map(is_row, source.peek.objects)):
+        yield from read_rows(source)
+        return
     value = source.document()
     if isinstance(value, Problem):
         source.count_records()
@@ -102,7 +107,7 @@ def _run(source: Source, prefix: str, run: dict[str, Json], names: Counter[str])
         yield Problem("no_messages", (prefix or "file").rstrip("."), "the run has no history")
         return
     by_agent: dict[str, list[_Item]] = {}
-    for item in objects(source.counted(history, f"{prefix}{where}[{{}}]")):
+    for item in rows.objects(source.counted(history, f"{prefix}{where}[{{}}]")):
         if isinstance(item, Problem):
             yield item
         else:
@@ -201,7 +206,7 @@ def _harness_exit(items: list[_Item], facts: _Facts) -> int:
     at = max((n for n, (_, item) in enumerate(items) if item.get("role") == "assistant"), default=0)
     item = items[at][1] if items else {}
     text = as_str(item.get("thought")) or as_str(item.get("content"))
-    by_harness = "exit" in facts.exit_status and text.startswith(_EXITS)
+    by_harness = is_exit(text, facts.exit_status)
     return at if by_harness and not item.get("tool_calls") else len(items)
 
 
@@ -254,8 +259,12 @@ def _message(item: dict[str, Json]) -> Message:
 
 READER = Reader(
     name="swe-agent",
-    summary="SWE-agent .traj files: a history of messages by agent, and the steps in trajectory",
+    summary=(
+        "SWE-agent .traj files: a history of messages by agent, and the steps in trajectory; rows"
+        " with a trajectory of system, user and ai"
+    ),
     evidence=("source", "files"),
     recognise=recognise,
     read=read,
+    splits=lambda source: rows.splits(source) and any(map(is_row, source.peek.objects)),
 )

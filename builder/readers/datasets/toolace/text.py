@@ -88,6 +88,25 @@ def _calls(body: str, names: list[str]) -> list[ToolCall]:
     return calls
 
 
+def calls_in_lines(text: str, names: Iterable[str]) -> list[ToolCall]:
+    """Returns the calls in a text, `f(a=1)` in each line. Raises JsonFault for any other text.
+
+    Only the defined `names` may contain white space.
+    """
+    longest_first = sorted(names, key=len, reverse=True)
+    found: list[ToolCall] = []
+    at = past_space(text, 0)
+    while at < len(text):
+        begin = at
+        name, at = _name(text, at, longest_first)
+        if name not in longest_first and len(name.split()) > 1:
+            raise JsonFault("bad_json", f"no name of a function at character {begin}")
+        arguments, at = _arguments(text, at)
+        found.append(ToolCall(name, arguments))
+        at = past_space(text, at)
+    return found
+
+
 def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:
     at = past_space(body, at)
     for name in names:
