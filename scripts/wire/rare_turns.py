@@ -74,6 +74,10 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "This counting is longer than the limit and", "stop": "max_tokens", "pace": 0.8},
         {"text": "ends here.", "pace": 0.8},
     ],
+    "weather": [
+        {"text": "I'll ask.", "calls": [use("weather", city="Bern")]},
+        {"text": "8 degrees."},
+    ],
     "overloaded": [{"status": 400}],
     "broken": [
         {"text": "I'll read it.", "calls": [read("app.py")]},

@@ -28,7 +28,7 @@ def responses(reader, path):
 @pytest.mark.parametrize(
     ("case", "expected"),
     [
-        ("codex/provenance-0.169", [["resp_1", None]]),
+        ("codex/provenance-0.169", [["resp_1", "resp_2"]]),
         ("codex/interrupted-0.169", [["r", "r", "r", None, "r"]]),
         ("pi/plain-v3", [[None, "msg_1", None, None]]),
     ],

@@ -23,6 +23,7 @@ X
 D=$INSTALL/node_modules/@openai
 CX=$(find $D/ -path '*x86_64-unknown-linux*' -name codex -type f | head -1)
 P="$CX exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox"
+S() { $PYTHON $HARNESS/app_server.py "$@" -- $CX app-server; }
 """
 
 _INSTRUCTIONS = """
@@ -35,6 +36,14 @@ mkdir -p .codex/skills/shout .agents/skills/shout
 printf -- '---\\nname: shout\\ndescription: Say it loudly.\\n---\\n\\nSHOUT SKILL BODY.\\n' |
   tee .codex/skills/shout/SKILL.md > .agents/skills/shout/SKILL.md
 """
+
+_ITEMS = (
+    '{"items": ['
+    '{"type": "message", "role": "assistant", "content": '
+    '[{"type": "output_text", "text": "Words of the editor."}]}, '
+    '{"type": "message", "role": "developer", "content": '
+    '[{"type": "input_text", "text": "A note of the editor."}]}]}'
+)
 
 AGENT = Agent(
     name="codex",
@@ -62,6 +71,33 @@ AGENT = Agent(
         '$P resume --last "[[S:second]] And data.txt?"',
         "cut": 'timeout -s INT -k 8 5 $P "[[S:slow]] Think long."; '
         '$P resume --last "[[S:second]] And data.txt?"',
+        "killed": 'timeout -s KILL 12 $P "[[S:halfway]] Think long."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
+        "killed-call": 'timeout -s KILL 12 $P "[[S:sleep2]] Run two commands."; '
+        '$P resume --last "[[S:second]] And data.txt?"',
+        "broken": '$P "[[S:broken]] What does app.py do?"',
+        "broken-call": '$P "[[S:brokencall]] What does app.py do?"',
+        "broken-later": '$P "[[S:brokenlater]] What do they do?"',
+        "cutoff": '$P "[[S:cutoff]] What does app.py do?"',
+        "served": 'S "turn:[[S:weather]] The weather in Bern?" "turn:[[S:second]] And data.txt?"',
+        "served-steered": 'S "start:[[S:sleepshort]] Wait." wait:1 "steer:Be quick." end',
+        "served-interrupted": 'S "start:[[S:sleep2]] Run two commands." wait:4 interrupt end '
+        '"turn:[[S:second]] And data.txt?"',
+        "served-reverted": 'S "turn:[[S:plain]] What does app.py do?" '
+        '"turn:[[S:second]] And data.txt?" revert:1 "turn:[[S:third]] Go on."',
+        "served-forked": 'S "turn:[[S:plain]] What does app.py do?" fork '
+        '"turn:[[S:second]] And data.txt?"',
+        "served-injected": 'S "turn:[[S:plain]] What does app.py do?" '
+        f"'thread/inject_items:{_ITEMS}' "
+        '"turn:[[S:second]] And data.txt?"',
+        "served-shell": 'S "turn:[[S:plain]] What does app.py do?" '
+        """'thread/shellCommand:{"command": "echo typed"}' end """
+        '"turn:[[S:second]] And data.txt?"',
+        "served-compacted": 'S "turn:[[S:plain]] What does app.py do?" '
+        'thread/compact/start end "turn:[[S:second]] And data.txt?"',
+        "served-reviewed": 'echo "y = 2" >> app.py; S "turn:[[S:plain]] What does app.py do?" '
+        """'review/start:{"target": {"type": "uncommittedChanges"}}' end """
+        '"turn:[[S:second]] And data.txt?"',
         "refused": 'P="${P%--dangerously*}"; $P -s read-only "[[S:denied]] Clean up.";'
         ' $P resume --last "[[S:second]] And data.txt?"',
     },

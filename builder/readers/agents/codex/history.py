@@ -24,6 +24,13 @@ from builder.conversation import (
 from builder.readers.agents.codex import items
 from builder.readers.toolkit.unanswered import supply_results
 
+_SUMMARY_PREFIX = "Another language model started to solve this problem"
+_KEPT_USER_CHARS = 80_000
+"""The approximate limit of user messages that a compaction keeps: 20,000 tokens of 4 bytes.
+
+Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS.
+"""
+
 
 @dataclass(slots=True)
 class RolloutTurn:
@@ -34,6 +41,7 @@ class RolloutTurn:
     model      the model of the request that it answers
     response   the provider's id of the response
     unknown    keys with text that are not known, as in `Message`
+    is_counted the log has the record of usage that follows a whole answer; None: it has none of any
     """
 
     role: str
@@ -44,6 +52,7 @@ class RolloutTurn:
     model: str | None = None
     response: str | None = None
     unknown: list[str] = field(default_factory=list)
+    is_counted: bool | None = None
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -74,6 +83,11 @@ def last_answer(turns: Sequence[RolloutTurn]) -> int | None:
     return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
 
 
+def ends_review(turns: Sequence[RolloutTurn]) -> bool:
+    """Returns whether the last entry says how a review ended: the program adds its result next."""
+    return bool(turns) and turns[-1].text.startswith("<user_action>")
+
+
 def mark_replayed(
     turns: Sequence[RolloutTurn], before: Sequence[RolloutTurn], *, is_encrypted: bool
 ) -> None:
@@ -87,6 +101,24 @@ def mark_replayed(
         if turn.role == "assistant":
             is_repeat = not is_encrypted and turn.text in whole
             turn.untrained = REPEAT if is_repeat else "stripped"
+
+
+def rebuilt(before: Sequence[RolloutTurn], summary: str) -> list[RolloutTurn]:
+    """Returns the history after a compaction of which only the summary is logged.
+
+    Older builds kept the context at the start of the history and the user's messages, and appended
+    the summary (seen in 0.77).
+    """
+    heads = [at for at, turn in enumerate(before) if turn.has_content]
+    prompts = [turn for turn in before if turn.is_prompt]
+    hides = set() if summary else {"encrypted_context"}
+    if sum(len(turn.text) for turn in prompts) > _KEPT_USER_CHARS or (
+        summary and not summary.startswith(_SUMMARY_PREFIX)
+    ):
+        hides = {"history"}
+    parts: list[Part] = [Text(summary, harness=True)] if summary else []
+    first = before[: heads[0]] if heads else before
+    return [*first, *prompts, RolloutTurn("user", parts, hides=hides)]
 
 
 def messages(
@@ -118,7 +150,8 @@ def messages(
         if turn.parts:
             context = None if context == base else context
             parts = tuple(turn.parts)
-            message = Message(turn.role, parts, name, turn.untrained, context, turn.model)
+            untrained = turn.untrained or ("aborted" if turn.is_counted is False else None)
+            message = Message(turn.role, parts, name, untrained, context, turn.model)
             unknown = tuple(dict.fromkeys(turn.unknown))
             messages.append(replace(message, response=turn.response, unknown=unknown))
         missing |= turn.hides

@@ -6,7 +6,7 @@ Source: docs/formats/codex.md, "The items".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
@@ -21,7 +21,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.readers.toolkit.chat_messages import qualified, text_or_data
+from builder.readers.toolkit.chat_messages import as_harness, qualified, text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, unknown_in
@@ -42,8 +42,8 @@ SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 """Summaries that only the provider can read, in place of the history before them."""
 
-SILENT = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that the program sends to no model."""
+SILENT = frozenset({"ghost_snapshot", "compaction_trigger", "configuration_update"})
+"""Items without text of the conversation; a configuration_update has the effort of thinking."""
 
 ITEMS = {"message", "reasoning", "agent_message", "additional_tools"}.union(
     CALLS, OUTPUTS, SERVER_CALLS, COMPACTIONS, SILENT
@@ -198,6 +198,16 @@ def result(item: Item) -> ToolResult:
     )
 
 
+def is_unasked(item: Item) -> bool:
+    """Returns whether an output names its tool, but no call: a tool reported by itself (0.171)."""
+    return "name" in item and call_id(item) is None and item.get("type") != "tool_search_output"
+
+
+def unasked(item: Item) -> tuple[Part, ...]:
+    """Returns the text of an output without a call, which a sample cannot show as a result."""
+    return as_harness(result(item).content)
+
+
 def _failed(output: str) -> bool:
     """Returns whether a command's output states an exit code other than 0.
 
@@ -256,6 +266,12 @@ def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
             yield {**own, "name": qualified(space, as_str(spec.get("name")))}
         else:
             yield value
+
+
+def with_tools(known: Sequence[Json], added: Json) -> list[Json]:
+    """Returns the tools with those added; one of the same name takes the place of the earlier."""
+    tools = {as_str(tool, "name"): tool for tool in known}
+    return [*(tools | {as_str(tool, "name"): tool for tool in definitions(added)}).values()]
 
 
 def is_from_program(message: Item) -> bool:

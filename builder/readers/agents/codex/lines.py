@@ -23,11 +23,15 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class RolloutLine:
-    """One line, in any layout. The `payload` of a response_item is the item."""
+    """One line, in any layout. The `payload` of a response_item is the item.
+
+    `is_numbered`: it has an ordinal, as in the builds since 0.171.
+    """
 
     where: str
     kind: str
     payload: dict[str, Json]
+    is_numbered: bool = False
 
     @property
     def item(self) -> str:
@@ -43,7 +47,7 @@ def line_of(record: Record) -> RolloutLine | Problem:
     kind = as_str(value.get("type"))
     payload = value.get("payload")
     if isinstance(payload, dict):
-        return RolloutLine(record.where, kind, payload)
+        return RolloutLine(record.where, kind, payload, isinstance(value.get("ordinal"), int))
     if "payload" in value or kind in KINDS:
         return Problem("not_object", record.where, f"{kind[:40]}: its payload is not an object")
     if "record_type" in value:

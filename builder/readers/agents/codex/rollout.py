@@ -22,7 +22,14 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers.agents.codex import items
-from builder.readers.agents.codex.history import RolloutTurn, last_answer, mark_replayed, messages
+from builder.readers.agents.codex.history import (
+    RolloutTurn,
+    ends_review,
+    last_answer,
+    mark_replayed,
+    messages,
+    rebuilt,
+)
 from builder.readers.agents.codex.lines import RolloutLine, id_in, item_texts, typed_texts
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import as_harness
@@ -32,13 +39,11 @@ from builder.readers.toolkit.unknown_records import carries_content, unknown_mes
 
 NAME = "codex"
 
-_BOOKKEEPING = {"world_state", "token_usage_record", "inter_agent_communication_metadata"}
-_SUMMARY_PREFIX = "Another language model started to solve this problem"
-_KEPT_USER_CHARS = 80_000
-"""The approximate limit of user messages that a compaction keeps: 20,000 tokens of 4 bytes.
-
-Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS.
-"""
+_BOOKKEEPING = frozenset({
+    "world_state", "token_usage_record", "inter_agent_communication_metadata", "retained_context",
+    "security_risk_score", "realtime_item", "id_allocation",
+})  # fmt: skip
+"""Kinds of lines that no request contains, though some repeat what the user answered or spoke."""
 
 
 class Rollout:
@@ -54,10 +59,11 @@ class Rollout:
             for line in lines
         )
         self.records_usage = any(line.kind == "token_usage_record" for line in lines)
+        self.counts_answers = False  # a whole answer is followed by a record of its usage
+        self.has_tasks = self.is_idle = False
         self.has_meta = False
         self.is_inherited = False
         self.system = ""
-        self.instructions = ""
         self.missing = frozenset({"system", "tools"})
         self.tools: list[Json] = []
         self.model: str | None = None
@@ -84,13 +90,17 @@ class Rollout:
         """Reads the next line. `joins`: it belongs to the model's turn before the last output."""
         kind = line.kind
         code: str | None = None
+        self.counts_answers = self.counts_answers or (self.records_usage and line.is_numbered)
         if kind == "response_item":
             code = self._item(line.payload, line.where, joins=joins)
         elif kind == "session_meta":
             self._meta(line.payload)
         elif kind == "turn_context":
             self.model = name_or_none(line.payload.get("model")) or self.model
-            self.open = None  # a request begins
+            self.open, self.is_idle = None, False  # a request begins
+        elif kind == "dynamic_tools_updated":
+            added = line.payload.get("dynamic_tools", line.payload.get("tools"))
+            self.tools = items.with_tools(self.tools, added)
         elif kind == "compacted":
             self._drop_summary(as_str(line.payload.get("message")))
             yield from self._segment()
@@ -104,7 +114,9 @@ class Rollout:
         elif kind == "event_msg":
             code = "ui_event"
             if line.item in ("task_started", "turn_started"):
-                self.open = None
+                self.open, self.is_idle, self.has_tasks = None, False, True
+            elif line.item in ("task_complete", "turn_complete"):
+                self.open, self.is_idle = None, self.has_tasks
             if line.item == "token_count" and line.payload.get("info") is not None:
                 self.is_complete = self.is_complete or not self.records_usage
         elif kind == "state":
@@ -181,7 +193,7 @@ class Rollout:
         if own.strip() and not any(own.strip() in text for text in self.texts):
             self.turns.append(RolloutTurn("user", [Text(own, harness=True)]))
         # Only the client's own tools: the log does not list the built-in ones.
-        self.tools += items.definitions(meta.get("dynamic_tools"))
+        self.tools = items.with_tools(self.tools, meta.get("dynamic_tools"))
 
     def _item(
         self, item: items.Item, where: str, *, joins: bool = False, replayed: bool = False
@@ -202,6 +214,8 @@ class Rollout:
         elif kind in items.CALLS:
             turn = self._add([replace(items.call(item), key=where)], joins=joins)
             turn.unknown += items.unknown(item)
+        elif kind in items.OUTPUTS and items.is_unasked(item):
+            self._append(RolloutTurn("user", [*items.unasked(item)], hides={"history"}))
         elif kind in items.OUTPUTS:
             self._add_output(items.result(item))
         elif kind in items.COMPACTIONS:
@@ -209,9 +223,7 @@ class Rollout:
         elif kind == "agent_message":
             self._from_agent(item)
         elif kind == "additional_tools":
-            for tool in items.definitions(item.get("tools")):
-                if tool not in self.tools:  # a replay repeats them
-                    self.tools.append(tool)
+            self.tools = items.with_tools(self.tools, item.get("tools"))
         elif kind in items.SILENT:
             return kind
         else:
@@ -228,10 +240,12 @@ class Rollout:
         else:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
+            is_inserted = self.is_idle or items.is_from_program(item) or ends_review(self.turns)
+            self.open = None if is_inserted else self.open
             turn = self._add(parts, joins=joins)
             turn.unknown += items.unknown(item)
-            if items.is_from_program(item):
-                turn.untrained = turn.untrained or "inserted"
+            if is_inserted:
+                turn.untrained, self.open = turn.untrained or "inserted", None
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = [*as_harness(parts)]  # the program's notes of changed settings
@@ -257,7 +271,8 @@ class Rollout:
     def _add(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
         """Adds parts to the open turn of the model, or to a new one; returns the turn."""
         if self.open is None or (self.open.results and not joins):
-            self.open = RolloutTurn("assistant", model=self.model)
+            is_counted = False if self.counts_answers else None
+            self.open = RolloutTurn("assistant", model=self.model, is_counted=is_counted)
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:
@@ -268,9 +283,11 @@ class Rollout:
 
     def _end_response(self, payload: dict[str, Json]) -> None:
         """Takes the line that follows the items of a response."""
-        self.is_complete = True
+        self.is_complete = self.counts_answers = True
+        self.open = None
         at = last_answer(self.turns)
         if at is not None:
+            self.turns[at].is_counted = True
             self.turns[at].response = name_or_none(payload.get("response_id"))
 
     def _add_output(self, result: ToolResult) -> None:
@@ -310,20 +327,8 @@ class Rollout:
             is_encrypted = any("encrypted_context" in turn.hides for turn in self.turns)
             mark_replayed(self.turns, before, is_encrypted=is_encrypted)
         else:
-            # Older builds log only the summary. They kept the context at the start of the history
-            # and the user's messages, and appended the summary (seen in 0.77).
             self.changes["compaction_rebuilt"] += 1
-            heads = [at for at, turn in enumerate(before) if turn.has_content]
-            prompts = [turn for turn in before if turn.is_prompt]
-            self.turns = before[: heads[0]] if heads else before
-            self.turns += prompts
-            hides = set() if summary else {"encrypted_context"}
-            if sum(len(turn.text) for turn in prompts) > _KEPT_USER_CHARS or (
-                summary and not summary.startswith(_SUMMARY_PREFIX)
-            ):
-                hides = {"history"}
-            parts: list[Part] = [Text(summary, harness=True)] if summary else []
-            self.turns.append(RolloutTurn("user", parts, hides=hides))
+            self.turns = rebuilt(before, summary)
         self.open = None
         self.grew = False
 
