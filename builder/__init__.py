@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from builder.api import diff_datasets as diff_datasets
     from builder.api import export_dataset as export_dataset
     from builder.api import find_sources as find_sources
+    from builder.api import flatten as flatten
     from builder.api import inspect_log as inspect_log
     from builder.api import installed_logs as installed_logs
     from builder.api import merge_datasets as merge_datasets
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
     from builder.problem import UsageError as UsageError
     from builder.push.job import PushOptions as PushOptions
     from builder.push.job import PushReport as PushReport
-    from builder.qwen3.flatten import flatten as flatten
     from builder.readers import Reader as Reader
     from builder.report.advice import Advice as Advice
     from builder.report.compare import DatasetDifference as DatasetDifference
@@ -92,7 +92,8 @@ if TYPE_CHECKING:
 _ROOMS = {
     "api": (
         "OnProgress Progress audit_dataset available_formats build_dataset capture_definitions"
-        " capture_logs collect_logs diff_datasets export_dataset find_sources inspect_log"
+        " capture_logs collect_logs diff_datasets export_dataset find_sources flatten"
+        " inspect_log"
         " installed_logs merge_datasets normalise push_dataset read recognise recognise_all"
         " report_dataset serve_capture suggest_mapping verify_dataset verify_sample"
         " view_dataset"
@@ -116,7 +117,6 @@ _ROOMS = {
     "normalize.options": "NormalizeOptions",
     "problem": "BuilderError Problem UsageError",
     "push.job": "PushOptions PushReport",
-    "qwen3.flatten": "flatten",
     "readers": "Reader",
     "report.advice": "Advice",
     "report.compare": "DatasetDifference",

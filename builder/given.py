@@ -14,13 +14,21 @@ from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.config import Config
+    from builder.readers.mapping.spec import MappingSpec
 
 Row = Mapping[str, Any]
-DatasetLike = str | os.PathLike[str] | Sequence[Row]
-"""A dataset: the path of a file or folder, `hf://OWNER/NAME`, a build, or rows in memory."""
+DatasetLike = str | os.PathLike[str] | Iterable[Row]
+"""A dataset: the path of a file or folder, `hf://OWNER/NAME`, a build, or rows in memory.
 
-InputsLike = str | Path | Sequence[str | Path] | Sequence[Row]
+Rows are dicts in any iterable, a `datasets.Dataset` or `DatasetDict`, a data frame, or an Arrow
+table.
+"""
+
+InputsLike = str | Path | Iterable[str | Path] | Iterable[Row]
 """Logs: one path, glob or URL, several of them, or records in memory."""
+
+MappingLike = str | Path | Mapping[str, Any] | tuple[str, str]
+"""A mapping: the path of its file, a dict of its keys, or what `suggest_mapping` returns."""
 
 ROWS = "rows.jsonl"
 """The name under which rows in memory are listed."""
@@ -50,19 +58,15 @@ def given_inputs(inputs: InputsLike, config: Config) -> Iterator[Config]:
     """
     from builder.config import override  # noqa: PLC0415 - heavy
 
-    if isinstance(inputs, str | os.PathLike):
-        inputs = [inputs]
-    if isinstance(inputs, Iterable) and not isinstance(inputs, Mapping | bytes):
-        items = list(inputs)
-        if all(isinstance(item, str | os.PathLike) for item in items):
-            yield override(config, inputs=[os.fspath(cast("str | Path", item)) for item in items])
-            return
-        rows = _rows(items)
-        if rows is not None:
-            with _written(rows) as path:
-                yield _with_records(config, path)
-            return
-    raise UsageError("inputs: must be a path, a list of paths or a list of records (dicts)")
+    items = [inputs] if isinstance(inputs, str | os.PathLike) else _listed(inputs)
+    if items is not None and all(isinstance(item, str | os.PathLike) for item in items):
+        yield override(config, inputs=[os.fspath(cast("str | Path", item)) for item in items])
+        return
+    if items is None or not all(isinstance(row, Mapping) for row in items):
+        expected = "a path, a list of paths or a list of records (dicts)"
+        raise UsageError(f"inputs: must be {expected}, found {_kind_of(inputs, items)}")
+    with _written(cast("list[Row]", items)) as path:
+        yield _with_records(config, path)
 
 
 def _with_records(config: Config, path: Path) -> Config:
@@ -75,19 +79,40 @@ def _with_records(config: Config, path: Path) -> Config:
 
 def given_rows(values: object, name: str) -> list[Row]:
     """Returns the rows that a caller passed. Raises UsageError if it is no list of them."""
-    rows = _rows(values)
-    if rows is None:
-        found = type(values).__name__
+    rows = _listed(values)
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
+        found = _kind_of(values, rows)
         raise UsageError(f"{name}: must be a path or a list of rows (dicts), found {found}")
-    return rows
+    return cast("list[Row]", rows)
 
 
-def _rows(values: object) -> list[Row] | None:
-    """Returns the rows; None if the values are none."""
+def _listed(values: Any) -> list[object] | None:
+    """Returns the items of an iterable, the rows of a table, those of all splits; None for others.
+
+    A `DatasetDict` has splits. Tables are those of Arrow, pandas and polars.
+    """
+    if hasattr(values, "to_pylist"):
+        return [*values.to_pylist()]
+    if type(values).__name__ == "DataFrame":
+        if hasattr(values, "to_arrow"):
+            return [*values.to_arrow().to_pylist()]
+        import pyarrow  # noqa: PLC0415 - only for data frames
+
+        return [*pyarrow.Table.from_pandas(values, preserve_index=False).to_pylist()]
+    if isinstance(values, Mapping) and type(values).__name__.endswith("DatasetDict"):
+        return [row for split in values.values() for row in split]
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes | str):
         return None
-    rows = list(values)
-    return rows if all(isinstance(row, Mapping) for row in rows) else None
+    return list(values)
+
+
+def _kind_of(values: object, items: Sequence[object] | None) -> str:
+    """Returns the name of a type that is refused; for a list also those of its items."""
+    kind = type(values).__name__
+    if isinstance(values, Mapping):
+        return f"{kind} (one row: put it into a list)"
+    kinds = sorted({type(item).__name__ for item in items or ()})
+    return f"{kind} of {', '.join(kinds)}" if kinds else kind
 
 
 @contextlib.contextmanager
@@ -140,16 +165,40 @@ def given_config(
     Raises UsageError.
     """
     from builder.config import Config, load_config  # noqa: PLC0415 - heavy
+    from builder.config.fields import as_document  # noqa: PLC0415 - as above
     from builder.config.load import read_over  # noqa: PLC0415 - as above
 
+    if preset is not None and not isinstance(preset, str):
+        raise UsageError(f"preset: must be a name, found {type(preset).__name__}")
     if preset is not None and config is None:
         return load_config(preset=preset)
     if preset is not None and isinstance(config, Config):
         raise UsageError("preset: goes with a config that is a path or a dict, not with a Config")
+    if isinstance(config, Config) and (faults := [*config.contradictions()]):
+        raise UsageError("\n".join(f"config: {fault}" for fault in faults))
     if config is None or isinstance(config, Config):
         return config or Config()
     if isinstance(config, str | os.PathLike):
         return load_config(Path(config), preset)
     if isinstance(config, Mapping):
-        return read_over(preset, dict(config), Path(), "config")
+        return read_over(preset, as_document(config), Path(), "config")
     raise UsageError(f"config: must be a Config, a path or a dict, found {type(config).__name__}")
+
+
+def given_mapping(mapping: object) -> MappingSpec | str:
+    """Returns the path of a mapping file as text, or the mapping that a caller passed.
+
+    Raises UsageError for anything else, and for a wrong key or path.
+    """
+    from builder.config.load import parse_mapping, read_mapping  # noqa: PLC0415 - heavy
+
+    if isinstance(mapping, str | os.PathLike):
+        return os.fspath(mapping)
+    if isinstance(mapping, Mapping):
+        return read_mapping(mapping, Path(), "mapping")
+    if isinstance(mapping, tuple) and isinstance(text := getattr(mapping, "text", None), str):
+        return parse_mapping(text, "mapping")
+    found = type(mapping).__name__
+    raise UsageError(
+        f"mapping: must be a path, a dict or a result of suggest_mapping, found {found}"
+    )

@@ -11,12 +11,14 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import Field, fields
-from functools import cache
-from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from functools import cache, wraps
+from inspect import signature
+from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
+Kind = TypeVar("Kind")
 
 Preset = Literal["sft", "sft-thinking", "agentic", "publish"]
 """The names of the files in configs/presets/."""
@@ -71,6 +73,24 @@ def is_derived(item: Field[Any]) -> bool:
 def is_key(item: Field[Any]) -> bool:
     """Returns whether a user may set the field."""
     return not item.metadata.get("supplied")
+
+
+def refusing_unknown(kind: type[Kind]) -> type[Kind]:
+    """Decorates an option type: an unknown name raises UsageError, with the nearest key.
+
+    The constructor of a dataclass would raise a TypeError without it.
+    """
+    made: Any = kind.__init__
+    known = [item.name for item in fields(cast("Any", kind)) if is_key(item)]
+
+    @wraps(made)
+    def init(self: Any, *args: Any, **values: Any) -> None:
+        for name in values.keys() - signature(made).parameters.keys():
+            raise UsageError(f"{kind.__name__}: {name!r}: no such key{nearest(name, known)}")
+        made(self, *args, **values)
+
+    setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses the assignment to a constructor
+    return kind
 
 
 def check_values(options: Any) -> None:

@@ -38,6 +38,21 @@ class UsageError(BuilderError):
     """
 
 
+class OptionError(UsageError):
+    """A mistake in one option: its message begins with the name of the parameter.
+
+    The command line writes the option in place of the name. `text` begins with `: ` or a value.
+    """
+
+    def __init__(self, option: str, text: str) -> None:
+        super().__init__(option, text)
+        self.option = option
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.option}{self.text}"
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Returns the end of a message about an unknown name: `, did you mean 'X'?`, or all names."""
     names = sorted(valid)

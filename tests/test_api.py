@@ -59,7 +59,7 @@ def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
     manifest = json.loads((built / "manifest.json").read_text())
     manifest["tokenizer"]["name"] = "other/tokenizer"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(builder.UsageError, match="name it with --tokenizer"):
+    with pytest.raises(builder.UsageError, match=r"^tokenizer: .* name it"):
         builder.export_dataset(tmp_path, "openai", tmp_path / "no")
 
 
@@ -69,7 +69,7 @@ def test_a_push_asks_for_the_tokenizer_as_other_commands_do(built, tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     manifest["tokenizer"]["name"] = "no/such"
     (out / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(builder.UsageError, match="against 'no/such': name it with --tokenizer"):
+    with pytest.raises(builder.UsageError, match="against 'no/such': name it"):
         builder.push_dataset(out, "you/name", options={"dry_run": True})
     report = builder.push_dataset(out, "you/name", options={"dry_run": True, "tokenizer": "qwen3"})
     assert report.gates["verify"] == "open"
@@ -184,10 +184,26 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.verify_sample(ROW), "rows are for `verify_dataset`"),
         (lambda: builder.build_dataset([ROW], "o", workers="x"), "workers: must be a whole number"),
         (lambda: builder.build_dataset([ROW], "o", workers=1.5), "workers: must be a whole number"),
-        (
-            lambda: builder.build_dataset([ROW], "o", workers=None),
-            "workers: must be a whole number",
-        ),
+        (lambda: builder.build_dataset([ROW], "o", workers=0), "number of at least 1, found 0"),
+        (lambda: builder.build_dataset([ROW], "o", worker=2), "did you mean 'workers'"),
+        (lambda: builder.build_dataset([ROW]), "missing a required argument: 'out'"),
+        (lambda: builder.build_dataset([ROW], "o", preset=DATA), "preset: must be a name"),
+        (lambda: builder.build_dataset([ROW, "x"], "o"), "found list of dict, str"),
+        (lambda: builder.build_dataset(ROW, "o"), "one row: put it into a list"),
+        (lambda: builder.build_dataset([ROW], "o", ray_address="x"), "^ray_address: only for"),
+        (lambda: builder.build_dataset([ROW], "o", mapping=3), "mapping: must be a path, a dict"),
+        (lambda: builder.build_dataset([ROW], "o", mapping={"mesage": 1}), "mapping: mesage: unk"),
+        (lambda: builder.NormalizeOptions(units="turn"), "'units': no such key, did you mean 'uni"),
+        (lambda: builder.PushOptions(dry="yes"), "PushOptions: 'dry': no such key"),
+        (lambda: builder.Config(nam="x"), "Config: 'nam': no such key, did you mean 'name'"),
+        (lambda: builder.Config(normalize={"units": "x"}), "Config: normalize.units: unknown key"),
+        (lambda: builder.Config(name=3), "Config: name: must be text"),
+        (lambda: builder.verify_dataset([ROW], witness_share=7), "must be a share from 0 to 1"),
+        (lambda: builder.verify_dataset([ROW], masks="trl2"), "^masks 'trl2': .* mean 'trl'"),
+        (lambda: builder.export_dataset([ROW], "opena", "o"), "^to 'opena': .* mean 'openai'"),
+        (lambda: builder.inspect_log([ROW], index=9), "^index 9: there is 1 conversation"),
+        (lambda: builder.flatten("x"), "must be a Dialogue .`normalise` makes one., found str"),
+        (lambda: builder.flatten(None), "must be a Dialogue"),
         (lambda: builder.build_dataset([ROW], None), "out: must be a path"),
         (lambda: builder.build_dataset([ROW], "o", fresh="yes"), "fresh: must be True or False"),
         (lambda: builder.build_dataset([ROW], "o", engine="spark"), "engine: must be local or ray"),

@@ -24,6 +24,7 @@ from builder.api.kept import serve_capture as serve_capture
 from builder.api.logs import EngineName as EngineName
 from builder.api.logs import build_dataset as build_dataset
 from builder.api.logs import find_sources as find_sources
+from builder.api.logs import flatten as flatten
 from builder.api.logs import merge_datasets as merge_datasets
 from builder.api.logs import normalise as normalise
 from builder.api.logs import read as read

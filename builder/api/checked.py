@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from builder.problem import UsageError
+from builder.problem import UsageError, nearest
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Check = Callable[[str, Any], Any]
+
+_LEAST = {"workers": 1}
+"""The smallest values of whole numbers; that of the others is 0."""
 
 _MADE_BY = {
     "Conversation": "`read` yields them",
@@ -25,7 +28,8 @@ _MADE_BY = {
 def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
     """Returns the function with its arguments checked; a wrong one raises UsageError.
 
-    A whole number may be a text of digits, and one name a list of it.
+    A whole number may be a text of digits, and one name a list of it. A missing argument raises it
+    too, and one that the function does not have.
     """
     signature = inspect.signature(function)
     checks = {
@@ -36,7 +40,13 @@ def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
 
     @wraps(function)
     def with_checks(*args: Params.args, **kwargs: Params.kwargs) -> Result:
-        bound = signature.bind(*args, **kwargs)
+        for name in kwargs.keys() - signature.parameters.keys():
+            hint = nearest(name, signature.parameters)
+            raise UsageError(f"{function.__name__}: {name!r}: no such parameter{hint}")
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise UsageError(f"{function.__name__}: {error}") from None
         for name, value in bound.arguments.items():
             if name in checks:
                 bound.arguments[name] = checks[name](name, value)
@@ -74,14 +84,16 @@ def _text(name: str, value: Any) -> Any:
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise UsageError(f"{name}: must be a whole number, found {_shown(value)}")
+    least = _LEAST.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        of = f" of at least {least}" if least else ""
+        raise UsageError(f"{name}: must be a whole number{of}, found {_shown(value)}")
     return value
 
 
-def _number(name: str, value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise UsageError(f"{name}: must be a number, found {_shown(value)}")
+def _share(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise UsageError(f"{name}: must be a share from 0 to 1, found {_shown(value)}")
     return float(value)
 
 
@@ -138,7 +150,7 @@ _CHECKS: Mapping[str, Check] = {
     "str | Path": _path,
     "str": _text,
     "int": _whole,
-    "float": _number,
+    "float": _share,
     "bool": _switch,
     "Sequence[str]": _names,
     "Sequence[str | Path]": _paths,

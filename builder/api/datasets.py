@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from builder.api.checked import checked
 from builder.api.progress import OnMessage, OnProgress, Progress, ignore
 from builder.given import DatasetLike, given_dataset, given_options
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.audit.options import AuditOptions
@@ -196,7 +196,7 @@ def export_dataset(
 
     named = [*VARIANTS, *TRACES, *TRAINERS]
     if to not in named:
-        raise UsageError(f"--to {to!r}: no such variant or trainer{nearest(to, named)}")
+        raise OptionError("to", f" {to!r}: no such variant or trainer{nearest(to, named)}")
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         verifier = verifier_for(
@@ -316,7 +316,7 @@ def tokenizer_of(
 
     named = manifest.tokenizer.name
     if tokenizer is None and chat_template is None and named not in ("", EMBEDDED):
-        raise UsageError(f"the dataset was verified against {named!r}: name it with --tokenizer")
+        raise OptionError("tokenizer", f": the dataset was verified against {named!r}: name it")
     name = os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
     template = None if chat_template is None else os.fspath(chat_template)
     return with_template(name, template, manifest.tokenizer.template_options)

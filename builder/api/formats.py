@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builder.api.checked import checked
-from builder.given import DatasetLike, given_config, given_dataset
+from builder.given import DatasetLike, MappingLike, given_config, given_dataset, given_mapping
 
 if TYPE_CHECKING:
     from builder.build.inspection import Inspection, SuggestedMapping
@@ -58,7 +58,7 @@ def inspect_log(
     *,
     index: int | None = None,
     format: str | None = None,  # noqa: A002 - as the option
-    mapping: str | Path | None = None,
+    mapping: MappingLike | None = None,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     tokenizer: str | Path | None = None,
     chat_template: str | Path | None = None,
@@ -66,10 +66,12 @@ def inspect_log(
     """Returns the format and the contents of a log, and one conversation as a build converts it.
 
     The log may be rows in memory. Of a folder, it is the first usable file. `index` is the number
-    of the conversation, from 0 (None: the first usable one), `format` names a reader, `mapping` is
-    a mapping file (docs/mapping.md); `tokenizer` None: that of the configuration. Raises UsageError
-    if no reader recognises the log, or if there is no such conversation, reader, mapping or
-    tokenizer.
+    of the conversation, from 0 (None: the first usable one); `format` names a reader; `mapping`
+    (docs/mapping.md) is a file, a dict of its keys, or what `suggest_mapping` returns. `tokenizer`
+    None: that of the configuration. Raises UsageError if no reader recognises the log, or if there
+    is no such conversation, reader, mapping or tokenizer.
+
+        inspected = inspect_log("logs/session.jsonl", index=2)
     """
     from builder.build.inspection import inspect_log as inspected
     from builder.qwen3.reference import with_template
@@ -83,7 +85,7 @@ def inspect_log(
             with_template(name, None if chat_template is None else os.fspath(chat_template)),
             index=index,
             format=format,
-            mapping=None if mapping is None else Path(mapping),
+            mapping=None if mapping is None else given_mapping(mapping),
         )
 
 

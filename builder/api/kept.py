@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.api.checked import checked
-from builder.problem import UsageError
+from builder.problem import OptionError, UsageError
 
 if TYPE_CHECKING:
     from builder.capture.definitions import SentDefinitions
@@ -57,7 +57,7 @@ def capture_definitions(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sent.to_json())
         except OSError as error:
-            raise UsageError(f"-o {str(path)!r}: {error.strerror or error}") from None
+            raise OptionError("out", f" {str(path)!r}: {error.strerror or error}") from None
     return sent
 
 

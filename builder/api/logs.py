@@ -20,14 +20,16 @@ from builder.api.progress import (
 )
 from builder.given import (
     InputsLike,
+    MappingLike,
     Row,
     given_config,
     given_dataset,
     given_inputs,
+    given_mapping,
     given_options,
     given_rows,
 )
-from builder.problem import Problem, UsageError, nearest
+from builder.problem import OptionError, Problem, UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.card.result import BuildResult
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from builder.normalize.normalise import Normalised
     from builder.normalize.options import NormalizeOptions
     from builder.options import Preset
+    from builder.sample import Dialogue, Sample
     from builder.sources.source import Source
 
 EngineName = Literal["local", "ray"]
@@ -79,16 +82,55 @@ def recognise(source: Source | str | Path | Sequence[Row]) -> dict[str, str]:
 
 @checked
 def normalise(
-    conversation: Conversation, options: NormalizeOptions | Mapping[str, Any] | None = None
+    conversation: Conversation,
+    options: NormalizeOptions | Mapping[str, Any] | None = None,
+    *,
+    tokenizer: str | Path = "qwen3",
 ) -> Normalised:
     """Converts a conversation to a dialogue that fits the template, or rejects it.
 
-    Raises UsageError for an unknown option.
+    `tokenizer` (qwen3, a folder or a Hub id) is that of the model to train. Raises UsageError for
+    an unknown option or tokenizer.
+
+        normalised = normalise(conversation, {"reasoning": "keep"})
     """
     from builder.normalize.normalise import normalise as normalised
     from builder.normalize.options import NormalizeOptions
+    from builder.qwen3.reference import EMBEDDED
+    from builder.qwen3.tokenizer import target_for
 
-    return normalised(conversation, given_options(NormalizeOptions, options))
+    chosen = given_options(NormalizeOptions, options)
+    if os.fspath(tokenizer) != EMBEDDED:
+        target = target_for(os.fspath(tokenizer))
+        chosen = replace(chosen, added_tokens=target.added_tokens, style=target.style)
+    return normalised(conversation, chosen)
+
+
+@checked
+def flatten(dialogue: Dialogue | Normalised, *, tokenizer: str | Path = "qwen3") -> Sample:
+    """Returns the training sample of a dialogue: roles and texts as they are written to data/.
+
+    `tokenizer` is that for which it was normalised. Raises UsageError for a rejected conversation,
+    for anything but a dialogue or a result of `normalise`, and for an unknown tokenizer.
+
+        sample = flatten(normalise(conversation))
+    """
+    from builder.normalize.normalise import Normalised
+    from builder.qwen3.flatten import flatten as flattened
+    from builder.qwen3.reference import EMBEDDED
+    from builder.qwen3.style import SPECIFIED
+    from builder.qwen3.tokenizer import target_for
+    from builder.sample import Dialogue
+
+    if isinstance(dialogue, Normalised) and dialogue.problem is not None:
+        problem = dialogue.problem
+        raise UsageError(f"dialogue: was rejected: {problem.code}: {problem.detail}")
+    chosen = dialogue.dialogue if isinstance(dialogue, Normalised) else dialogue
+    if not isinstance(chosen, Dialogue):
+        found = type(chosen).__name__
+        raise UsageError(f"dialogue: must be a Dialogue (`normalise` makes one), found {found}")
+    name = os.fspath(tokenizer)
+    return flattened(chosen, SPECIFIED if name == EMBEDDED else target_for(name).style)
 
 
 @checked
@@ -148,7 +190,13 @@ def build_dataset(
     *,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     preset: Preset | None = None,
-    workers: int = 1,
+    tokenizer: str | Path | None = None,
+    chat_template: str | Path | None = None,
+    format: str | None = None,  # noqa: A002 - as the option
+    mapping: MappingLike | None = None,
+    tools: str | Path | Sequence[str | Path] = (),
+    system: str | Path | Sequence[str | Path] = (),
+    workers: int | None = 1,
     engine: EngineName = "local",
     ray_address: str | None = None,
     fresh: bool = False,
@@ -158,23 +206,43 @@ def build_dataset(
     """Builds a dataset folder from logs, as `builder build` does, and returns the outcome.
 
     `inputs` replace those of `config`, unless there are none ([]); they keep what it says of their
-    paths. `config` overrides the keys of `preset`. `out` may be an address in a store. More than
-    one worker starts processes; only on Windows a script then needs its
-    `if __name__ == "__main__":`. An interrupted run is resumed, unless `fresh`. `on_message` gets
-    warnings before the work begins. Raises UsageError (input, configuration, tokenizer, output
+    paths. `config` overrides the keys of `preset`. `tokenizer` (qwen3, a folder or a Hub id) and
+    `chat_template` (a file or its sha256) override `config`, and for all inputs so do `format` (the
+    name of a reader), `mapping` (a file, a dict or what `suggest_mapping` returns), `tools` (files
+    with definitions) and `system` (files with the system prompt). `out` may be an address in a
+    store. `workers` None: one for each CPU, or those of
+    Ray. More than one starts processes; only on Windows a script then needs its
+    `if __name__ == "__main__":`. An interrupted run is resumed, unless `fresh`. `on_progress` gets
+    a `Progress`, `on_message` the texts of warnings before the work begins. Without a sample,
+    `reasons` of the result says why. Raises UsageError (input, configuration, tokenizer, output
     folder), LedgerFault (a bug of ours).
+
+        built = build_dataset("logs", "out", preset="sft", tokenizer="Qwen/Qwen3.5-9B")
     """
     from builder.build.job import build
+    from builder.config import override
     from builder.output.remote import RemoteOutput
     from builder.sources.store import is_url, local_path
 
     place = local_path(os.fspath(out))
     remote = RemoteOutput(place) if is_url(place) else None
     reading = ReadingProgress(on_progress)
+    changed = _overridden(
+        given_config(config, preset),
+        None if tokenizer is None else os.fspath(tokenizer),
+        chat_template,
+    )
     with (
-        given_inputs(inputs, given_config(config, preset)) as chosen,
+        given_inputs(inputs, changed) as named,
         _engine(engine, workers, ray_address) as running,
     ):
+        chosen = override(
+            named,
+            format=format,
+            mapping=None if mapping is None else given_mapping(mapping),
+            tools=_names(tools),
+            system=_names(system),
+        )
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")
             remote.check()
@@ -192,20 +260,37 @@ def build_dataset(
     return built
 
 
+def _names(paths: str | Path | Sequence[str | Path]) -> list[str]:
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [os.fspath(item) for item in given]
+
+
+def _overridden(config: Config, tokenizer: str | None, chat_template: str | Path | None) -> Config:
+    """Returns the configuration with another tokenizer and template, where they are given."""
+    from builder.paths import UserPath
+
+    if tokenizer is not None:
+        config = config.with_tokenizer(UserPath(tokenizer))
+    if chat_template is not None:
+        config = config.with_chat_template(UserPath(os.fspath(chat_template)))
+    return config
+
+
 @contextlib.contextmanager
-def _engine(name: EngineName, workers: int, ray_address: str | None) -> Iterator[Any]:
+def _engine(name: EngineName, workers: int | None, ray_address: str | None) -> Iterator[Any]:
     """Yields the engine. Raises UsageError for conflicting options."""
     from builder.build.engine import local
+    from builder.parallel.pool import default_workers
 
     if name == "ray":
         from builder.build.ray_engine import RayOptions, on_ray
 
-        with on_ray(RayOptions(ray_address, workers or None)) as running:
+        with on_ray(RayOptions(ray_address, workers)) as running:
             yield running
     elif ray_address is not None:
-        raise UsageError("--ray-address: requires --engine ray")
+        raise OptionError("ray_address", ": only for the engine ray")
     else:
-        yield local(workers)
+        yield local(default_workers() if workers is None else workers)
 
 
 @checked

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from builder.options import SUPPLIED, check_values
+from builder.options import SUPPLIED, check_values, refusing_unknown
 from builder.paths import UserPath
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """The options of an audit; a part of `audit:` in the configuration.

@@ -17,13 +17,14 @@ from builder.normalize.captured import definitions_command
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
-from builder.problem import Problem, UsageError, nearest
+from builder.problem import OptionError, Problem, UsageError, nearest
 from builder.qwen3.parity import counts
 from builder.qwen3.tokenizer import target_for
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import suggest
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import local_copy
@@ -161,19 +162,21 @@ def inspect_log(
     *,
     index: int | None = None,
     format: str | None = None,  # noqa: A002 - the option's name
-    mapping: Path | None = None,
+    mapping: MappingSpec | str | None = None,
 ) -> Inspection:
     """Inspects a file, or the first usable one of a folder.
 
     `index` is the number of the conversation to show (None: the first usable one), `format` names
-    a reader, `mapping` is the mapping file of the log. Raises UsageError if no reader recognises
-    anything, or if there is no such conversation, reader or mapping.
+    a reader, `mapping` is the mapping of the log, or its file. Raises UsageError if no reader
+    recognises anything, or if there is no such conversation, reader or mapping.
     """
     with _chosen(path, config) as (source, formats, unknown):
         if mapping is not None:
-            spec = load_mapping(mapping)
-            check_mapping(str(mapping), spec, [source])
-            reader, reason = mapped_reader(spec), f"mapped by {mapping}"
+            name = mapping if isinstance(mapping, str) else "mapping"
+            spec = load_mapping(Path(mapping)) if isinstance(mapping, str) else mapping
+            check_mapping(name, spec, [source])
+            reader = mapped_reader(spec)
+            reason = f"mapped by {name}" if isinstance(mapping, str) else "mapped"
         else:
             name, reason = _format(source, format)
             reader = readers()[name]
@@ -184,9 +187,10 @@ def inspect_log(
         _read(source, reader, index, inspected, converter, named=format is not None)
         inspected.records = source.records_read - before
     if inspected.conversation is None and inspected.conversations:
-        raise UsageError(
-            f"--index {index}: there {'is' if inspected.conversations == 1 else 'are'}"
-            f" {counted(inspected.conversations, 'conversation')}, numbered from 0"
+        raise OptionError(
+            "index",
+            f" {index}: there {'is' if inspected.conversations == 1 else 'are'}"
+            f" {counted(inspected.conversations, 'conversation')}, numbered from 0",
         )
     return inspected
 

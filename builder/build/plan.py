@@ -10,6 +10,7 @@ from builder.build.convert import Task
 from builder.build.supplied import supplied_system, supplied_tools
 from builder.config import Config, InputSection, load_mapping
 from builder.normalize.options import NormalizeOptions
+from builder.paths import UserPath
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
@@ -35,15 +36,18 @@ def plan(
             known = nearest(item.format, readers())
             raise UsageError(f"format {item.format!r}: no such reader{known}")
         options = _options(config, item, target)
-        mapping = load_mapping(item.mapping.located) if item.mapping is not None else None
+        mapping = item.mapping
+        name = f"inputs[{number}].mapping"
+        if isinstance(mapping, UserPath):
+            name, mapping = mapping.written, load_mapping(mapping.located)
         listed = list(
             find_sources(
                 item.path.written, base=item.path.base, max_record_bytes=limit, without=out
             )
         )
-        if mapping is not None and item.mapping is not None:
+        if mapping is not None:
             sources = [source for source in listed if isinstance(source, Source)]
-            check_mapping(item.mapping.written, mapping, sources)
+            check_mapping(name, mapping, sources)
         for source in listed:
             if isinstance(source, Problem):
                 unreadable.append(source)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from builder.audit.result import Audit, AuditFinding
@@ -19,9 +18,9 @@ from builder.build.preload import preloading
 from builder.build.reload import ROUNDS, can_load, changed_samples, sample_ids
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
+from builder.card.nothing import why_nothing
 from builder.card.result import BuildResult
 from builder.config import Config
-from builder.dataset.rejects import read_rejects
 from builder.dataset.review import Review
 from builder.keys import OBJECT
 from builder.ledger import ranked
@@ -57,9 +56,6 @@ from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.culprits import culprits
 from builder.verify.summary import LineReport
 from builder.verify.witnesses.written import ask
-
-REASONS = 20
-"""Number of reasons kept for a build that publishes nothing."""
 
 Phase = Callable[[str, int | None], Callable[[int], object]]
 
@@ -104,9 +100,9 @@ def publish(
 ) -> tuple[BuildResult, bool]:
     """Makes the dataset; returns it, and whether it was published.
 
-    It is not published if there is no sample (`BuildResult.reasons`). Samples that `datasets` does
-    not give back are left out, and the rest is written again (`builder.build.reload`). Raises
-    LedgerFault.
+    It is not published if there is no sample (`BuildResult.is_in_place`). Samples that `datasets`
+    does not give back are left out, and the rest is written again (`builder.build.reload`).
+    Raises LedgerFault.
     """
     config, target = run.config, run.target
     workers = min(run.workers, default_workers())
@@ -144,9 +140,9 @@ def publish(
             run.phase("write", None)
             built = write(changed, run.work)
             folder = built.writer.folder
+            built.reasons = [] if built.ledger.samples else why_nothing(built, config, folder)
             if not _is_publishable(built, run.out):
-                built.reasons = _reasons(folder)
-                return built, False
+                return replace(built, is_in_place=False), False
             about = _about(built, run)
             audited = surveyed = loaded = None
             if built.data_files:
@@ -290,15 +286,6 @@ def _witnesses(built: BuildResult, config: Config) -> Iterator[WitnessEntry]:
 def _is_publishable(built: BuildResult, out: Path) -> bool:
     """Returns whether there are samples, or only rejected conversations and no earlier dataset."""
     return bool(built.ledger.samples or (built.ledger.found and not has_dataset(out)))
-
-
-def _reasons(folder: Path) -> list[str]:
-    """Returns the first lines of rejects.jsonl as messages."""
-    reasons = []
-    for item in islice(read_rejects(folder), REASONS):
-        place = "" if item.record in ("", "file") else f" {item.record}:"
-        reasons.append(f"{item.source}:{place} {item.code}: {item.message}")
-    return reasons
 
 
 def _style(tokenizer: str) -> Style:

@@ -36,7 +36,7 @@ from builder.parallel.garbage import collect_seldom
 from builder.parallel.host import environment, own_process
 from builder.parallel.pool import OpenPool
 from builder.parallel.signals import interrupt_on_sigterm
-from builder.problem import Problem, UsageError
+from builder.problem import OptionError, Problem, UsageError
 from builder.qwen3.reference import absolute
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
@@ -94,14 +94,14 @@ def on_ray(options: RayOptions) -> Iterator[Engine]:
     try:
         _check_answers(address)
     except OSError as error:
-        raise UsageError(f"--ray-address {address!r}: no cluster there: {error}") from None
+        raise OptionError("ray_address", f" {address!r}: no cluster there: {error}") from None
     try:
         with environment(RAY_USAGE_STATS_ENABLED=os.environ.get("RAY_USAGE_STATS_ENABLED", "0")):
             # by default Ray sends usage statistics to its authors
             ray.init(address, log_to_driver=False, logging_level="ERROR", **started)
     except (RuntimeError, ValueError, OSError) as error:
         hint = "a cluster with token authentication needs RAY_AUTH_MODE=token here, too"
-        raise UsageError(f"--ray-address {address!r}: {reason(error)}; {hint}") from None
+        raise OptionError("ray_address", f" {address!r}: {reason(error)}; {hint}") from None
     interrupt_on_sigterm(is_watched=False)  # Ray has replaced our handler with its own
     try:
         yield _engine(ray, options.workers, is_given=not ours)
@@ -130,9 +130,10 @@ def _check_connection(ray: Any, address: str | None) -> None:
     """Raises UsageError if this program is connected to another Ray than `address`."""
     connected = ray.get_runtime_context().gcs_address
     if address not in (None, "auto", connected):
-        raise UsageError(
-            f"--ray-address {address!r}: this program is already connected to {connected}:"
-            " leave the address out, or call ray.shutdown() first"
+        raise OptionError(
+            "ray_address",
+            f" {address!r}: this program is already connected to {connected}:"
+            " leave the address out, or call ray.shutdown() first",
         )
 
 
@@ -148,7 +149,7 @@ def _import() -> Any:
     try:
         import ray  # noqa: PLC0415 - an optional extra
     except ImportError:
-        raise UsageError(f"--engine ray: Ray is not installed: {install_line('ray')}") from None
+        raise OptionError("engine", f" ray: Ray is not installed: {install_line('ray')}") from None
     return ray
 
 
@@ -209,19 +210,20 @@ class _Work:
                 raise cause from None
             if "failed to import" in str(cause):
                 detail = "a node does not have this program: install the same everywhere"
-                raise UsageError(f"--engine ray: {detail}") from None
+                raise OptionError("engine", f" ray: {detail}") from None
             raise
         except (errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
             return self._retried(index, node=False, error=error)
         except (errors.NodeDiedError, errors.ObjectLostError) as error:
             return self._retried(index, node=True, error=error)
         except errors.RayError as error:
-            raise UsageError(f"--engine ray: {reason(error)}") from None
+            raise OptionError("engine", f" ray: {reason(error)}") from None
         if isinstance(result, Unseen):
             if result.path.exists():
-                raise UsageError(
-                    f"--engine ray: node {result.node} does not see the input {str(result.path)!r}:"
-                    " all nodes need the same file system, or inputs in a store"
+                raise OptionError(
+                    "engine",
+                    f" ray: node {result.node} does not see the input {str(result.path)!r}:"
+                    " all nodes need the same file system, or inputs in a store",
                 )
             self._submit(index, look=False)  # the input is gone, which running the task reports
             return None
@@ -253,14 +255,16 @@ def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> Chun
     """
     node = platform.node()
     if _identity(job.tokenizer, job.verify) != job.identity:
-        raise UsageError(
-            f"--engine ray: node {node} has other versions of this program, its libraries or the"
-            " tokenizer than the driver: install the same everywhere"
+        raise OptionError(
+            "engine",
+            f" ray: node {node} has other versions of this program, its libraries or the"
+            " tokenizer than the driver: install the same everywhere",
         )
     if job.store is None and not _sees(job, mark):
-        raise UsageError(
-            f"--engine ray: node {node} does not see the output folder: all nodes need the same"
-            " file system, or an output by its address in a store"
+        raise OptionError(
+            "engine",
+            f" ray: node {node} does not see the output folder: all nodes need the same"
+            " file system, or an output by its address in a store",
         )
     if look and (missing := _missing(task)) is not None:
         return Unseen(node, missing)

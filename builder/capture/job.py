@@ -12,7 +12,7 @@ from pathlib import Path
 from builder.capture.pairs import PairWriter
 from builder.capture.providers import Route, through
 from builder.capture.proxy import Proxy
-from builder.problem import UsageError
+from builder.problem import OptionError, UsageError
 
 
 def capture_command(
@@ -106,7 +106,7 @@ def capture_serving(
     try:
         asyncio.run(_serve(port, routes, writer, ready))
     except OSError as error:
-        raise UsageError(f"--serve {port}: {error.strerror or error}") from None
+        raise OptionError("port", f" {port}: {error.strerror or error}") from None
     finally:
         writer.close()
     return writer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from builder.problem import UsageError
+from builder.problem import OptionError, UsageError
 
 UPSTREAMS: Mapping[str, str] = {
     "ANTHROPIC_BASE_URL": "https://api.anthropic.com",
@@ -62,7 +62,7 @@ def routes(environment: Mapping[str, str], given: Iterable[str] = ()) -> tuple[R
     for text in given:
         name, equals, url = text.partition("=")
         if not equals or not name.replace("_", "").isalnum():
-            raise UsageError(f"--upstream {text!r}: must be VARIABLE=URL")
+            raise OptionError("upstream", f" {text!r}: must be VARIABLE=URL")
         chosen[name] = url
     return tuple(_route(name, url) for name, url in chosen.items())
 

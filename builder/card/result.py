@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
 from builder.conversation import Json
-from builder.dataset.rows import dataset_rows
+from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
 from builder.report.advice import Advice
@@ -43,7 +43,10 @@ class BuildResult:
     is_beside        whether messages may have `reasoning_content`
     tokens_recorded  samples whose tokens are in the log: "equal", or the cause of a difference
     audit            the results of the audits; None without samples
-    reasons          why no output was put in place
+    is_in_place      whether the output was put in place; not if there is an earlier dataset or
+                     no conversation
+    reasons          why there are no samples: rejects, conditions that none met, or empty inputs;
+                     [] if there are some
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
                      build, since samples that it changes are left out
     judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
@@ -71,6 +74,7 @@ class BuildResult:
     data_files: dict[str, list[str]] = field(default_factory=dict)
     changed_by_loader: list[LineReport] = field(default_factory=list)
     audit: Audit | None = None
+    is_in_place: bool = True
     reasons: list[str] = field(default_factory=list)
     judgements: Sequence[Judgement] = ()
     advice: Sequence[Advice] = ()
@@ -82,11 +86,18 @@ class BuildResult:
     @property
     def samples(self) -> Iterator[dict[str, Json]]:
         """Yields the rows of data/, as they are written; none if no dataset was put in place."""
-        if not self.data_files or self.reasons:
-            return
-        for row in dataset_rows(self.folder):
+        for row in self._rows():
             if isinstance(row.value, dict):
                 yield row.value
+
+    @property
+    def meta(self) -> Iterator[dict[str, Json]]:
+        """Yields the lines of meta/, one for each of `samples` (docs/output.md has the keys)."""
+        for row in self._rows():
+            yield row.meta_values
+
+    def _rows(self) -> Iterator[DatasetRow]:
+        return dataset_rows(self.folder) if self.data_files and self.is_in_place else iter(())
 
     def __fspath__(self) -> str:
         """Returns the folder, so that functions that take a path take the result."""

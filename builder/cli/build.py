@@ -12,6 +12,7 @@ from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
+from builder.card.nothing import MAX_REJECTS, nothing_in
 from builder.card.result import BuildResult
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
@@ -66,7 +67,7 @@ def run_build(
             [],
             out,
             config=config,
-            workers=workers or (0 if engine == "ray" else default_workers()),
+            workers=workers or (None if engine == "ray" else default_workers()),
             engine=engine,
             ray_address=ray_address,
             fresh=fresh,
@@ -88,7 +89,7 @@ def summarise(
 ) -> int:
     """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
     ledger = built.ledger
-    is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and not built.reasons
+    is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and built.is_in_place
     if output.as_json:
         result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
         if built.changed_by_loader:
@@ -107,35 +108,21 @@ def summarise(
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()
     if not ledger.samples:
         rejects = f"{out.rstrip('/')}/rejects.jsonl"
-        where = f"{rejects} says why" if is_written else _nothing_in(ledger, config)
+        reasons, where = built.reasons, f"{rejects} says why"
         if not is_written and ledger.found:
             where = "the previous content of the folder is kept"
-        for reason in built.reasons:
+        elif not is_written:
+            nothing = nothing_in(ledger, config)
+            reasons = [reason for reason in reasons if reason != nothing]
+            where = nothing if ledger.read else f"{nothing}; {LISTED}"
+        for reason in reasons:
             warn(reason)
-        if rejected > len(built.reasons) and not is_written:
-            warn(f"and {rejected - len(built.reasons)} more")
-        for name in config.select.where if built.judged else ():
-            met = built.judged - built.unmet[name]
-            warn(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
+        if rejected > MAX_REJECTS and not is_written:
+            warn(f"and {rejected - MAX_REJECTS} more")
         warn(f"no sample could be built: {where}")
         return 1
     differs = any(item.differs for item in built.witnesses.values())
     return 1 if built.bugs or (strict and (rejected or built.changed_by_loader or differs)) else 0
-
-
-def _nothing_in(ledger: Ledger, config: Config) -> str:
-    """Explains why the inputs contain no conversation."""
-    empty = ledger.ignored["empty_file"]
-    if not ledger.read:
-        return f"the inputs contain no file; {LISTED}"
-    if not empty:
-        return "nothing in the inputs is a conversation"
-    if empty < ledger.read:
-        files = f"{counted(empty, 'file')} {'is' if empty == 1 else 'are'} empty"
-        return f"nothing in the inputs is a conversation; {files}"
-    names = ", ".join(item.path.written for item in config.inputs[:5])
-    what = "is empty" if empty == 1 else f"{empty:,} files, all of them empty"
-    return escaped(f"{names}: {what}")
 
 
 def _print(built: BuildResult, out: str, config: Config, here: Path, output: Output) -> None:

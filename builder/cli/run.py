@@ -14,10 +14,17 @@ from typer.main import get_command
 from builder.cli.app import COMMANDS, app
 from builder.cli.terminal import INTERRUPTED, print_json, warn
 from builder.credentials import hide
-from builder.problem import BuilderError, UsageError, nearest
+from builder.problem import BuilderError, OptionError, UsageError, nearest
 
 MISTAKE = 2
 """The exit code for a usage error: a bad option, configuration or path."""
+
+_OPTIONS = {
+    ("verify", "witnesses"): "--witness",
+    ("capture", "port"): "--serve",
+    ("capture", "out"): "-o",
+}
+"""{(command, parameter of the API): its option}, where they differ in more than the hyphens."""
 
 
 def run(arguments: list[str]) -> int:
@@ -35,6 +42,10 @@ def run(arguments: list[str]) -> int:
         result = commands()(arguments or ["--help"], standalone_mode=False)
         if not arguments:
             return MISTAKE  # nothing was done, as the shell of a script should see
+    except OptionError as error:
+        usual = f"--{error.option.replace('_', '-')}"
+        name = _OPTIONS.get((arguments[0], error.option), usual)
+        return refused(f"{name}{error.text}", arguments)
     except UsageError as error:
         return refused(str(error), arguments)
     except BuilderError as error:

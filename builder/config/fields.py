@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -33,9 +34,17 @@ class FieldReader:
     faults: list[str] = field(default_factory=list)
 
     def section(self, kind: type, value: object, key: str) -> object:
-        """Returns a `kind` from a mapping (None: all defaults), or REFUSED."""
+        """Returns a `kind` from a mapping (None: all defaults), or REFUSED.
+
+        Python code may pass one that is made; a text is the one key of a section that has `SHORT`.
+        """
+        if isinstance(value, kind):
+            return value
         if value is None:
             value = {}
+        short = getattr(kind, "SHORT", None)
+        if isinstance(value, str) and short is not None:
+            value = {short: value}
         known = keys_of(kind)
         if not isinstance(value, dict):
             names = ", ".join(known)
@@ -63,7 +72,7 @@ class FieldReader:
             name = key_of(item)
             path = f"{key}.{name}" if key else name
             if name in value:
-                values[item.name] = self._value(
+                values[item.name] = self.value(
                     hints[item.name], value[name], path, minimum_of(item)
                 )
             elif item.default is MISSING and item.default_factory is MISSING:
@@ -71,19 +80,24 @@ class FieldReader:
                 values[item.name] = REFUSED
         return REFUSED if REFUSED in values.values() else kind(**values)
 
-    def _value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
+    def value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
         """Returns the value of a field of type `kind`, or REFUSED."""
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is Literal:
             return self._choice(arguments, value, key)
         if origin in (Union, types.UnionType):
-            return None if value is None else self._value(arguments[0], value, key, minimum)
+            if value is None and types.NoneType in arguments:
+                return None
+            sections = [one for one in arguments if is_section(one)]
+            is_section_value = bool(sections) and isinstance(value, dict | sections[0])
+            chosen = sections[0] if is_section_value else arguments[0]
+            return self.value(chosen, value, key, minimum)
         if origin is tuple:
             return self._items(arguments[0], value, key)
         if origin is Mapping:
             return self._mapping(arguments, value, key)
-        if isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath:
-            return self.section(kind, value, key)
+        if is_section(kind):
+            return self.section(cast("type", kind), value, key)
         if kind is Scalar:
             is_scalar = value is None or isinstance(value, str | int | float)
             return value if is_scalar else self._refuse(key, "text, a number, true or false", value)
@@ -94,6 +108,8 @@ class FieldReader:
             return value if is_number else self._refuse(key, "a number", value)
         if kind in (int, float):
             return self._number(kind, value, key, minimum)
+        if kind is UserPath and isinstance(value, UserPath):
+            return value
         if not isinstance(value, str) or not value:
             return self._refuse(key, "text", value)
         if kind is not UserPath:
@@ -124,12 +140,13 @@ class FieldReader:
     def _items(self, kind: object, value: object, key: str) -> object:
         if value is None:
             return ()
-        if kind is UserPath and not isinstance(value, list):
-            one = self._value(kind, value, key)
+        is_short = isinstance(value, str) and hasattr(kind, "SHORT")
+        if is_short or (kind is UserPath and not isinstance(value, list)):
+            one = self.value(kind, value, key)
             return REFUSED if one is REFUSED else (one,)
         if not isinstance(value, list):
             return self._refuse(key, "a list", value)
-        items = [self._value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
+        items = [self.value(kind, item, f"{key}[{index}]") for index, item in enumerate(value)]
         if REFUSED in items:
             return REFUSED
         if get_origin(kind) is Literal and len(set(items)) < len(items):
@@ -150,13 +167,30 @@ class FieldReader:
             if not isinstance(name, str) or (names and name not in names):
                 self.faults.append(f"{path}: unknown key{nearest(str(name), names)}")
             elif item is not None:
-                mapping[name] = self._value(kinds[1], item, path)
+                mapping[name] = self.value(kinds[1], item, path)
         return REFUSED if REFUSED in mapping.values() else mapping
 
     def _refuse(self, key: str, expected: str, value: object, hint: str = "") -> object:
         text = repr(value) if isinstance(value, (str, int, float, bool)) else _kind(value)
         self.faults.append(f"{key or 'the file'}: must be {expected}, found {text[:80]}{hint}")
         return REFUSED
+
+
+def is_section(kind: object) -> bool:
+    """Returns whether values of a type are sections: mappings of keys."""
+    return isinstance(kind, type) and is_dataclass(kind) and kind is not UserPath
+
+
+def as_document(value: object) -> object:
+    """Returns a value of Python code as YAML would have it: lists for tuples, texts for paths.
+
+    Option types stay as they are.
+    """
+    if isinstance(value, Mapping):
+        return {key: as_document(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_document(item) for item in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def keys_of(kind: type) -> dict[str, Field[Any]]:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import yaml
 
-from builder.config.fields import REFUSED, FieldReader, places_of_keys
+from builder.config.fields import REFUSED, FieldReader, as_document, places_of_keys
 from builder.config.sections import Config
 from builder.conversation import Json
 from builder.options import Preset
@@ -84,31 +84,47 @@ def read_config(document: object, base: Path, name: str) -> Config:
 
 def load_mapping(path: Path) -> MappingSpec:
     """Reads a mapping file (docs/mapping.md). Raises UsageError with a line for each fault."""
-    reader = FieldReader(path.parent)
-    spec = reader.section(MappingSpec, _document(path), "")
+    return read_mapping(_document(path), path.parent, str(path))
+
+
+def parse_mapping(text: str, name: str) -> MappingSpec:
+    """Reads the YAML of a mapping file. Raises UsageError as `load_mapping` does."""
+    return read_mapping(_parsed(text, name), Path(), name)
+
+
+def read_mapping(document: object, base: Path, name: str) -> MappingSpec:
+    """Returns the mapping of a decoded document. Raises UsageError as `load_mapping` does."""
+    reader = FieldReader(base)
+    spec = reader.section(MappingSpec, as_document(document), "")
     faults = reader.faults
     if spec is not REFUSED and not faults:
         assert isinstance(spec, MappingSpec)
         faults = [*spec.faults()]
         if not faults:
             return spec
-    raise UsageError("\n".join(f"{path}: {fault}" for fault in faults))
+    raise UsageError("\n".join(f"{name}: {fault}" for fault in faults))
 
 
 def _document(path: Path) -> object:
     """Returns the value of a YAML file. Raises UsageError."""
     try:
-        return yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a subclass of SafeLoader
+        return _parsed(path.read_bytes(), str(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
+
+
+def _parsed(text: str | bytes, name: str) -> object:
+    """Returns the value of YAML. Raises UsageError with a line that begins with `name`."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
     except _DuplicateKey as fault:
-        raise UsageError(f"{path}: {fault}") from fault
+        raise UsageError(f"{name}: {fault}") from fault
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"{path}: not YAML: {error.problem}{place}") from error
+        raise UsageError(f"{name}: not YAML: {error.problem}{place}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"{name}: not YAML: {str(error).splitlines()[0]}") from error
 
 
 def read_resolved(document: dict[str, Json], base: Path) -> Config:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast, get_type_hints
 
 from builder.audit.options import AuditOptions
 from builder.audit.pattern import Pattern
-from builder.config.fields import plain
+from builder.config.fields import FieldReader, as_document, plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
-from builder.options import INLINE, Scalar
+from builder.options import INLINE, Scalar, refusing_unknown
 from builder.output.options import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
 from builder.qwen3.reference import Reference
+from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
 from builder.select.conditions import SelectOptions
 from builder.select.splits import SplitOptions
@@ -26,11 +27,16 @@ from builder.verify.options import VerifyOptions, WitnessOptions
 
 @dataclass(frozen=True, slots=True)
 class InputSection:
-    """`inputs[]`: the location of logs, and what they do not record themselves."""
+    """`inputs[]`: the location of logs, and what they do not record themselves.
+
+    A text is the path alone. `mapping` is a file or the mapping itself.
+    """
+
+    SHORT: ClassVar[str] = "path"
 
     path: UserPath
     format: str = "auto"
-    mapping: UserPath | None = None
+    mapping: UserPath | MappingSpec | None = None
     tools: tuple[UserPath, ...] = ()
     system: tuple[UserPath, ...] = ()
     license: str | None = None
@@ -81,9 +87,10 @@ class LimitsSection:
     max_record_mb: int = 256
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole configuration."""
+    """The whole configuration. Its sections may be given as dicts of their keys."""
 
     name: str = DEFAULT_NAME
     inputs: tuple[InputSection, ...] = ()
@@ -96,6 +103,20 @@ class Config:
     mix: Mapping[Pattern, float] = field(default_factory=dict)
     train: TrainOptions = field(default_factory=TrainOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
+
+    def __post_init__(self) -> None:
+        """Makes the sections of the values that are given for them.
+
+        Raises UsageError with a line for each unknown key or wrong value.
+        """
+        reader = FieldReader(Path())
+        hints = get_type_hints(Config)
+        for item in fields(self):
+            value = as_document(getattr(self, item.name))
+            made = reader.value(hints[item.name], value, item.name)
+            object.__setattr__(self, item.name, made)
+        if reader.faults:
+            raise UsageError("\n".join(f"Config: {fault}" for fault in reader.faults))
 
     @property
     def paths(self) -> list[Path | None]:
@@ -134,6 +155,9 @@ class Config:
 
     def contradictions(self) -> Iterator[str]:
         """Yields a message for each combination of options that contradict each other."""
+        for at, item in enumerate(self.inputs):
+            if isinstance(item.mapping, MappingSpec):
+                yield from (f"inputs[{at}].mapping.{fault}" for fault in item.mapping.faults())
         if not self.output.formats:
             yield "output.formats: must name jsonl, parquet or both"
         if self.split.validation + self.split.test > 1:
@@ -173,7 +197,7 @@ def override(
     *,
     inputs: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the option's name
-    mapping: str | None = None,
+    mapping: str | MappingSpec | None = None,
     tools: Sequence[str] = (),
     system: Sequence[str] = (),
 ) -> Config:
@@ -186,7 +210,8 @@ def override(
     if format is not None:
         chosen = tuple(replace(item, format=format) for item in chosen)
     if mapping is not None:
-        chosen = tuple(replace(item, mapping=UserPath(mapping)) for item in chosen)
+        given = UserPath(mapping) if isinstance(mapping, str) else mapping
+        chosen = tuple(replace(item, mapping=given) for item in chosen)
     if tools:
         files = tuple(map(UserPath, tools))
         chosen = tuple(replace(item, tools=files) for item in chosen)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from builder.conversation import Json
 from builder.normalize.shared import AgentDefinitions, SharedTools
-from builder.options import DERIVED, SUPPLIED, check_values
+from builder.options import DERIVED, SUPPLIED, check_values, refusing_unknown
 from builder.qwen3.constants import ADDED_TOKENS
 from builder.qwen3.style import SPECIFIED, Style
 
@@ -15,6 +15,7 @@ Unit = Literal["conversation", "query", "turn"]
 Training = Literal["keep", "mask"]
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
     """Options of `train:`: which turns are trained (keep) and which are only context (mask).
@@ -42,6 +43,7 @@ class TrainOptions:
         return tuple(item.name for item in fields(self) if getattr(self, item.name) == "mask")
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
     """Options of `limits:` on the lengths of samples (`builder.normalize.windows`).
@@ -60,6 +62,7 @@ class LengthOptions:
         check_values(self)
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class NormalizeOptions:
     """Options of `normalize:` in the configuration (configs/default.yaml describes each key).

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from builder.problem import UsageError
+from builder.problem import OptionError
 from builder.push.files import PushFile
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def create(api: HfApi, place: Place, remote: HubRepository) -> HubRepository:
         raise ConnectionError("the repository was created but is not available yet")
     if not remote.has_branch:
         if place.revision.startswith("refs/"):
-            raise UsageError(f"--revision {place.revision!r}: {place.repo} has no such ref")
+            raise OptionError("revision", f" {place.revision!r}: {place.repo} has no such ref")
         api.create_branch(place.repo, branch=place.revision, repo_type=DATASET, exist_ok=True)
         remote = repository_at(api, place)
     return remote

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.audit.benchmarks import EVALUATION_RUN
-from builder.options import check_values
+from builder.options import check_values, refusing_unknown
 from builder.output.manifest import MANIFEST
 from builder.parallel.host import quiet_logger
 from builder.paths import expand_home
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, UsageError, nearest
 from builder.push import hub
 from builder.push.arrival import Arrival, read_back
 from builder.push.files import Overruled, PushFile, as_published, listed_files, read_manifest
@@ -40,6 +40,7 @@ GATES = (NOT_AUDITED, *BLOCKING, EVALUATION_RUN, UNKNOWN_LICENSE, OTHER_CONTENT)
 """The gates that `--allow` may overrule."""
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class PushOptions:
     """Options of a push. `allow`: codes of gates to overrule; `tokenizer` None: as for `verify`."""
@@ -123,7 +124,7 @@ def _push(
 ) -> None:
     for code in options.allow:
         if code not in GATES:
-            raise UsageError(f"--allow {code!r}: no such gate{nearest(code, GATES)}")
+            raise OptionError("allow", f" {code!r}: no such gate{nearest(code, GATES)}")
     place = _place(report.repo, options)
     if not folder.is_dir():
         raise UsageError(f"dataset {str(folder)!r}: no such folder; push takes one made by build")
@@ -149,7 +150,9 @@ def _push(
         tag, is_same = options.tag, not (report.changes.send or report.removed)
         tagged = with_retries(lambda: hub.tagged(api, place.repo, tag), retries, what=looking)
         if tagged is not None and not (is_same and tagged == survey.head):
-            raise UsageError(f"--tag {tag!r}: exists, at {tagged[:12]}; a push does not move tags")
+            raise OptionError(
+                "tag", f" {tag!r}: exists, at {tagged[:12]}; a push does not move tags"
+            )
     closed = list(_hub_gates(report.changes, survey, options))
     report.refused, overruled = overrule(closed, options.allow)
     report.overruled += overruled
@@ -181,11 +184,13 @@ def _place(repo: str, options: PushOptions) -> Place:
     if repo.count("/") != 1:
         raise UsageError(f"repository {repo!r}: must be OWNER/NAME")
     if options.create_pr and options.revision != MAIN:
-        raise UsageError("--create-pr: pull requests are against main; leave out --revision")
+        raise OptionError("create_pr", ": pull requests are against main; leave out the revision")
     if options.create_pr and options.tag:
-        raise UsageError("--tag: a pull request can only be tagged after it is merged")
+        raise OptionError("tag", ": a pull request can only be tagged after it is merged")
     if len(options.revision) == 40 and all(char in "0123456789abcdef" for char in options.revision):
-        raise UsageError("--revision: is a commit; name the branch to which the push adds a commit")
+        raise OptionError(
+            "revision", ": is a commit; name the branch to which the push adds a commit"
+        )
     return Place(repo, options.revision, private=not options.public)
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, nearest
 from builder.qwen3.parity import Spans
 from builder.qwen3.render import is_response
 from builder.qwen3.tokenizer import Target
@@ -123,7 +123,7 @@ def trainers_named(names: Sequence[str]) -> list[str]:
     """Returns the named trainers in the order of MASKS. Raises UsageError for an unknown name."""
     for name in names:
         if name not in (*MASKS, ALL):
-            raise UsageError(f"--masks {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
+            raise OptionError("masks", f" {name!r}: no such trainer{nearest(name, (*MASKS, ALL))}")
     return [name for name in MASKS if ALL in names or name in names]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from builder.options import check_values
+from builder.options import check_values, refusing_unknown
 
 Mode = Literal["non-thinking", "thinking"]
 _MODES: tuple[Mode, ...] = get_args(Mode)
@@ -22,6 +22,7 @@ BreaksPolicy = Literal["report", "reject"]
 ContextPolicy = Literal["report", "logged", "rendered", "proven"]
 
 
+@refusing_unknown
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
     """Options of `verify:` in the configuration.

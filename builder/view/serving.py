@@ -13,7 +13,7 @@ from builder.dataset.files import dataset_files
 from builder.dataset.store import Rows
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
-from builder.problem import UsageError
+from builder.problem import OptionError, UsageError
 from builder.view.review_file import ReviewFile, review_path
 from builder.view.server import Server
 from builder.view.viewer import Viewer
@@ -44,7 +44,7 @@ def serving(
 ) -> Iterator[DatasetView]:
     """Serves the pages meanwhile, in a thread. Raises UsageError."""
     if logs is not None and not Path(logs).is_dir():
-        raise UsageError(f"--logs {str(logs)!r}: no such folder")
+        raise OptionError("logs", f" {str(logs)!r}: no such folder")
     if dataset.startswith("hf://"):
         raise UsageError(f"dataset {dataset!r}: download a Hub dataset first")
     files = dataset_files(dataset)
@@ -59,7 +59,7 @@ def serving(
             server = Server(viewer, port)
         except OSError as error:
             viewer.close()
-            raise UsageError(f"--port {port}: {error.strerror or error}") from error
+            raise OptionError("port", f" {port}: {error.strerror or error}") from error
         with server:
             thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
             thread.start()

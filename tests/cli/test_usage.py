@@ -33,7 +33,7 @@ MISTAKES = {
     "build x.jsonl -o out --engine rya": "--engine 'rya': no such value, did you mean 'ray'",
     "build x.jsonl -o out --workers none": "--workers: must be a whole number",
     "build x.jsonl -o out --workers 0": "--workers: must be a whole number of at least 1",
-    "build x.jsonl -o out --ray-address a:1": "--ray-address: requires --engine ray",
+    "build x.jsonl -o out --ray-address a:1": "--ray-address: only for the engine ray",
     "build x.jsonl -o": "'-o' requires an argument",
     "build x.jsonl": "-o OUT is missing",
     "inspect x.jsonl --index -1": "--index: must be a whole number of at least 0",

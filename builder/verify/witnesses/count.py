@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from builder.conversation import Json
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, nearest
 from builder.qwen3.parity import Spans
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Sample
@@ -56,7 +56,7 @@ def witnesses_named(names: Sequence[str]) -> list[str]:
     wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
     for name in wanted:
         if name not in WITNESSES:
-            raise UsageError(f"--witness {name!r}: no such witness{nearest(name, WITNESSES)}")
+            raise OptionError("witnesses", f" {name!r}: no such witness{nearest(name, WITNESSES)}")
     return [name for name in WITNESSES if name in wanted]
 
 

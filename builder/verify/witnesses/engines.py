@@ -15,7 +15,7 @@ from typing import Any
 from builder.conversation import Json
 from builder.distribution import install_line
 from builder.jsonio import loads
-from builder.problem import UsageError
+from builder.problem import OptionError
 from builder.qwen3.dialect import Signatures, signatures
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
@@ -40,8 +40,8 @@ def _module(witness: str, name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise UsageError(
-            f"--witness {witness}: not installed ({error}): {_INSTALLS[witness]}"
+        raise OptionError(
+            "witnesses", f" {witness}: not installed ({error}): {_INSTALLS[witness]}"
         ) from None
 
 
@@ -54,7 +54,7 @@ class LlamaCpp:
         module = _module(self.name, "ggufdoctor.engines.llamacpp_engine")
         self._engine = module.LlamaCppEngine()
         if not self._engine.available:
-            raise UsageError(f"--witness {self.name}: {self._engine.unavailable_reason}")
+            raise OptionError("witnesses", f" {self.name}: {self._engine.unavailable_reason}")
         self.version = f"build {self._engine.version}, ggufdoctor {version('ggufdoctor')}"
         self._target = target
 
@@ -157,7 +157,7 @@ class Transformers:
             },
         }
         if not hasattr(target.tokenizer, "parse_response"):
-            raise UsageError(f"--witness {self.name}: too old: {_INSTALLS[self.name]}")
+            raise OptionError("witnesses", f" {self.name}: too old: {_INSTALLS[self.name]}")
 
     def fault(self, case: Case) -> str | None:
         """Returns the first call that is read differently."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builder.problem import UsageError, nearest
+from builder.problem import OptionError, nearest
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.sent_back import SERVERS, sent_back
 from builder.qwen3.style import Style
@@ -36,7 +36,7 @@ def servers_named(names: Sequence[str]) -> list[str]:
     wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
     for name in wanted:
         if name not in SERVERS:
-            raise UsageError(f"--replay {name!r}: no such server{nearest(name, SERVERS)}")
+            raise OptionError("replay", f" {name!r}: no such server{nearest(name, SERVERS)}")
     return [name for name in SERVERS if name in wanted]
 
 
