@@ -12,6 +12,7 @@ from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.normalize.tools import convert, infer, offered_names, tool_name
 from builder.problem import Problem
+from builder.readers.toolkit.deferred import without_deferred
 from builder.readers.toolkit.unknown_tools import says_unknown
 
 UNDEFINED = "undefined_tool"
@@ -89,7 +90,10 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
     if listed is None and options.supplied_tools is not None:
-        listed, source = options.supplied_tools, options.supplied_source
+        called = {call.name for call in draft.called}
+        listed, deferred = without_deferred(options.supplied_tools, called)
+        source = options.supplied_source
+        counts["deferred_tools"] += len(deferred)
     shared = options.shared_tools or SharedTools()
     if listed is None:
         listed = tuple(shared.listed(draft.version, {call.name for call in draft.called}))

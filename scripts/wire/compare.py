@@ -293,7 +293,8 @@ def _count(
     texts = [text for text in sent.request.system if not text.startswith(_BILLING)]
     same_system = system == "\n\n".join(texts)
     grown = bool(meta["changes"].get("tools_added_later"))
-    same_tools = _has_tools(sample["tools"], sent.request.tools, grown=grown)
+    visible = [tool for tool in sent.request.tools if not tool.deferred]
+    same_tools = _has_tools(sample["tools"], visible, grown=grown)
     difference = first_difference(sent.items, before)
     row.system += same_system
     row.tools += same_tools

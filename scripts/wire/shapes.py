@@ -6,6 +6,7 @@ Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini generat
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,15 +106,19 @@ def _text_blocks(content: Any) -> list[Body]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
 
+_LOADED = re.compile(r'"type": "tool_reference", "tool_name": "([^"]*)"')
+
+
 def _anthropic(body: Body) -> _Read:
     system = [block["text"] for block in _text_blocks(body.get("system"))]
+    loaded = set(_LOADED.findall(json.dumps(body.get("messages"))))
     tools = [
         Tool(
             tool.get("name", ""),
             tool.get("description", ""),
             tool.get("input_schema"),
             tool.get("type", ""),
-            bool(tool.get("defer_loading")),
+            bool(tool.get("defer_loading")) and tool.get("name") not in loaded,
         )
         for tool in body.get("tools") or []
     ]

@@ -23,6 +23,7 @@ from builder.conversation import (
     Message,
     Part,
     Text,
+    ToolCall,
     lowest,
 )
 from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
@@ -34,6 +35,7 @@ from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
 from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
+from builder.readers.toolkit.deferred import is_deferred, loaded_names, without_deferred
 from builder.readers.toolkit.narrow import as_str
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
 
@@ -121,7 +123,38 @@ def find_stretches(
         current.contexts[turn.key] = view.context
     if runs:
         runs[-1].messages += assembly.messages[at:]
+    for run in runs:
+        _leave_deferred(run)
     return runs
+
+
+def _leave_deferred(run: RequestRun) -> None:
+    """Leaves out the tools that the requests of a stretch defer and that none of them loads.
+
+    The definition of a loaded tool was sent after the prompt, so its turns are at most `rendered`.
+    """
+    shape = run.shape
+    marked = sum(map(is_deferred, shape.tools)) if shape is not None else 0
+    if shape is None or not marked:
+        return
+    named: set[str] = set()
+    for sent in run.messages:
+        if sent.turn is None:
+            named.update(loaded_names(sent.value.get("content")))
+        else:
+            named.update(part.name for part in sent.turn.parts if isinstance(part, ToolCall))
+    offered, deferred = without_deferred(shape.tools, named)
+    run.shape = replace(shape, tools=offered)
+    run.changes["deferred_tools"] += len(deferred)
+    if len(deferred) < marked:
+        _lower_proven(run)
+
+
+def _lower_proven(run: RequestRun) -> None:
+    """Makes the turns of a stretch, which is shown with another prompt, at most `rendered`."""
+    for key, context in run.contexts.items():
+        if context.level == "proven":
+            run.contexts[key] = Context("rendered")
 
 
 def _continues(messages: Sequence[SentMessage], view: RequestContext) -> bool:
@@ -239,9 +272,7 @@ def _joined_shape(current: RequestRun | None, new: Shape | None) -> Shape | None
         return None
     current.changes["tools_added_later"] += len(new.tools) > len(old.tools)
     current.changes["system_date_moved"] += moved
-    for key, context in current.contexts.items():
-        if context.level == "proven":
-            current.contexts[key] = Context("rendered")
+    _lower_proven(current)
     return new
 
 

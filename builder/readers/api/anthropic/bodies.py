@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from builder.conversation import Json, Message
 from builder.problem import Problem
@@ -12,6 +13,7 @@ from builder.readers.api.anthropic.stream import whole_message
 from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
+from builder.readers.toolkit.deferred import loaded_names
 from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -49,21 +51,8 @@ def read_body(body: dict[str, Json]) -> History:
         messages += read_message(item)
     tools = tuple_or_none(body.get("tools"))
     read = History(tuple(messages), tools, name_or_none(body.get("model")))
-    return read.without_deferred(frozenset(_loaded(as_dicts(body.get("messages")))))
-
-
-def _loaded(messages: Iterable[dict[str, Json]]) -> Iterator[str]:
-    """Yields the names of the tools that results of searches and system messages load.
-
-    The API writes their definitions where a block refers to them.
-    Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool
-    """
-    for block in (block for item in messages for block in as_dicts(item.get("content"))):
-        inner = block.get("content")
-        references = [block.get("tool"), *as_list(inner), *as_list(inner, "tool_references")]
-        for reference in as_dicts(references):
-            if reference.get("type") == "tool_reference":
-                yield as_str(reference, "tool_name") or as_str(reference, "name")
+    loaded = (loaded_names(item.get("content")) for item in as_dicts(body.get("messages")))
+    return read.without_deferred(frozenset(chain.from_iterable(loaded)))
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:

@@ -11,7 +11,8 @@ from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.deferred import is_deferred, without_deferred
+from builder.readers.toolkit.narrow import as_str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +46,21 @@ class History:
         """
         if self.tools is None and not any(map(calls, messages)):
             return ()
-        if not self.deferred:
-            return self.tools
         called = {call.name for message in messages for call in calls(message)}
         loaded = (tool for tool in self.deferred if as_str(tool, "name") in called)
-        return (*(self.tools or ()), *loaded)
+        return self.tools if not self.deferred else (*(self.tools or ()), *loaded)
 
     def without_deferred(self, loaded: Collection[str]) -> History:
         """Returns the history without the tools that are deferred and not `loaded`, by name."""
-        marked = [tool for tool in self.tools or () if as_dict(tool).get("defer_loading") is True]
+        marked = sum(map(is_deferred, self.tools or ()))
         if not marked:
             return self
-        deferred = tuple(tool for tool in marked if as_str(tool, "name") not in loaded)
+        offered, deferred = without_deferred(self.tools or (), loaded)
         return replace(
             self,
-            tools=tuple(tool for tool in self.tools or () if tool not in deferred),
+            tools=offered,
             deferred=deferred,
-            loads=self.loads or len(deferred) < len(marked),
+            loads=self.loads or len(deferred) < marked,
             changes=self.changes + Counter({"deferred_tools": len(deferred)}),
         )
 
