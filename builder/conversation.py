@@ -96,14 +96,15 @@ def unknown_part(kind: str) -> Unparsed:
 class ToolResult:
     """The result of a tool, as the model saw it. `call_id` may be missing or repeat.
 
-    `is_error`: the call failed. `is_denied`: the user or a policy refused it. `is_interrupted`: it
-    was interrupted before it ended. Each is set only if the log says so.
+    `is_error`: whether the call failed; None: the log does not say. `is_denied`: the user or a
+    policy refused it. `is_interrupted`: it was interrupted before it ended. These two are set only
+    if the log says so.
     """
 
     content: tuple[Content, ...]
     call_id: str | None = None
     name: str | None = None
-    is_error: bool = False
+    is_error: bool | None = None
     is_denied: bool = False
     is_interrupted: bool = False
 

@@ -360,7 +360,10 @@ def _replaced(value: Json, path: JsonPath, new: Json) -> Json:
 
 
 def describe(event: Event) -> dict[str, Json]:
-    """Returns an event as a JSON value for golden files: its type and non-default fields."""
+    """Returns an event as JSON for golden files: its type and non-default fields.
+
+    A result that did not fail is described like one whose log does not say so.
+    """
     if isinstance(event, Conversation):  # a message names its model only if it is another one
         messages = (
             replace(
@@ -380,6 +383,7 @@ def _describe(value: object) -> object:
             item.name: _describe(getattr(value, item.name))
             for item in fields(value)
             if getattr(value, item.name) != _default(item)
+            and not (item.name == "is_error" and getattr(value, item.name) is False)
         }
         return {"is": type(value).__name__, **changed}
     if isinstance(value, tuple):

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from builder.audit.failures import ERROR, CallPlace, failed_calls
 from builder.audit.notes import AuditRow, FindingNotes
-from builder.audit.pattern import is_error
 from builder.audit.result import AuditFinding, AuditTable
 from builder.ledger import ranked
 from builder.readers.toolkit.narrow import as_dict
@@ -27,6 +27,15 @@ CODES = (
     "tool_never_called",
     "tool_not_defined",
 )
+
+_COLUMNS = {
+    "calls": "calls",
+    "errors": "error results",
+    "stopped": "denied or interrupted",
+    "violations": "schema violations",
+    "defined": "samples that define it",
+}
+"""{count of a tool: head of its column}"""
 
 
 @dataclass(slots=True)
@@ -51,6 +60,8 @@ class CallAudit:
         self._tools: dict[str, _Tool] = {}
         self._paths: Counter[tuple[str, str]] = Counter()
         self._sources: Counter[str] = Counter()
+        self._judged: Counter[str] = Counter()
+        """Failed calls by what shows the failure: `flags` of the log, or `wording`."""
 
     def add(self, row: AuditRow) -> None:
         """Counts the definitions and calls of a sample."""
@@ -65,13 +76,17 @@ class CallAudit:
                 properties = as_dict(function, "parameters", "properties")
                 known.parameters.update(list(properties)[:1000])
         self._sources[row.meta.tools_source or "unknown"] += 1
-        turns = row.dialogue.turns if row.dialogue is not None else ()
-        for at, turn in enumerate(turns):
-            answers = turns[at + 1].responses if turn.calls and at + 1 < len(turns) else ()
+        if row.dialogue is None:
+            return
+        logged = row.failed_calls
+        failures = failed_calls(row.dialogue, logged)
+        self._judged["wording" if logged is None else "flags"] += sum(
+            failure == ERROR for failure in failures.values()
+        )
+        for at, turn in enumerate(row.dialogue.turns):
             for number, call in enumerate(turn.calls):
-                answer = answers[number] if number < len(answers) else ""
-                part = f"messages[{at}].calls[{number}]"
-                self._call(row, part, call, answer, definitions)
+                place = CallPlace(at, number)
+                self._call(row, str(place), call, failures.get(place), definitions)
 
     def _tool(self, name: str) -> _Tool:
         if name not in self._tools and len(self._tools) >= MAX_TOOLS:
@@ -82,6 +97,7 @@ class CallAudit:
         """Adds the counts of the samples that follow."""
         self.notes.merge(later.notes)
         self._sources += later._sources
+        self._judged += later._judged
         for name, other in later._tools.items():
             self._tool(name).merge(other)
         for path, count in later._paths.items():
@@ -89,14 +105,16 @@ class CallAudit:
                 self._paths[path] += count
 
     def _call(
-        self, row: AuditRow, part: str, call: Call, answer: str, definitions: dict[str, str]
+        self, row: AuditRow, part: str, call: Call, failure: str | None, definitions: dict[str, str]
     ) -> None:
         tool = self._tool(call.name)
         tool.counts["calls"] += 1
         tool.used.update(list(call.arguments)[:1000])
-        if is_error(answer):
+        if failure == ERROR:
             tool.counts["errors"] += 1
             self.notes.add("error_result", row, part, call.name[:80])
+        elif failure is not None:
+            tool.counts["stopped"] += 1
         if call.name not in definitions:
             if row.sample.tools:
                 self.notes.add("tool_not_defined", row, part, call.name[:80])
@@ -118,12 +136,11 @@ class CallAudit:
         """Returns calls by tool, violations by path, and samples by source of definitions."""
         order = sorted(self._tools.items(), key=lambda item: (-item[1].counts["calls"], item[0]))
         counted = [(name, tool.counts) for name, tool in order[:SHOWN]]
-        rows = tuple(
-            (name, counts["calls"], counts["errors"], counts["violations"], counts["defined"])
-            for name, counts in counted
+        rows: tuple[tuple[str | int, ...], ...] = tuple(
+            (name, *(counts[key] for key in _COLUMNS)) for name, counts in counted
         )
         note = f"{len(order)} tools; the {SHOWN} called most" if len(order) > SHOWN else ""
-        heads = ("tool", "calls", "error results", "schema violations", "samples that define it")
+        heads = ("tool", *_COLUMNS.values())
         broken = tuple((*key, count) for key, count in ranked(self._paths)[:SHOWN])
         sources = tuple(sorted(self._sources.items()))
         return [
@@ -139,11 +156,22 @@ class CallAudit:
             ),
         ]  # fmt: skip
 
+    def _error_message(self) -> str:
+        flagged, worded = self._judged["flags"], self._judged["wording"]
+        if not worded:
+            return "calls that failed, as the log says"
+        if not flagged:
+            return "calls with a result that reads like an error: the log does not say what failed"
+        return (
+            f"calls that failed: {flagged:,} as the log says; {worded:,} by the wording of the"
+            " result, where the log does not say what failed"
+        )
+
     def findings(self) -> Iterator[AuditFinding]:
         """Yields the findings."""
         messages = {
             "broken_schema": "calls whose tool has an unusable schema",
-            "error_result": "calls with a result that reads like an error",
+            "error_result": self._error_message(),
             "schema_violation": "calls whose arguments violate their schema",
             "tool_not_defined": "calls of tools that their sample does not define",
         }

@@ -10,7 +10,7 @@ import numpy as np
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.sample import Dialogue
-from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS
+from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS, TRAINERS
 from builder.trainers.record import Facts, wider
 
 PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
@@ -57,7 +57,7 @@ class LengthAudit:
                 default,
                 lengths.beyond[name],
                 round(lengths.beyond[name] / samples, 4),
-                lengths.length if name == "openrlhf" else lengths.wide_length,
+                TRAINERS[name].length(lengths),
             )
             for name, default in sorted(DEFAULT_LENGTHS.items())
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from builder.audit.result import AuditFinding, FindingExample, GateAction
@@ -21,6 +21,7 @@ class AuditRow:
     number    counts from 0 over the samples of all files
     dialogue  None if the text cannot be parsed (`builder verify` says why)
     meta      its line of meta/; numbers that a dataset of another origin lacks are measured
+    failed_calls  {place: failure} as the log states them; None if it states none
     without_secrets  whether its texts were searched for secrets before, and there was none
     """
 
@@ -30,6 +31,7 @@ class AuditRow:
     sample: Sample
     dialogue: Dialogue | None
     meta: SampleMeta
+    failed_calls: Mapping[str, str] | None = None
     without_secrets: bool = False
 
     def texts(self) -> Iterator[tuple[str, str, str]]:

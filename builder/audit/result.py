@@ -117,13 +117,15 @@ class AuditFacts:
     training   the values that configurations of trainers depend on
     parity     {mode of inference: count}; empty if no sample has meta/
     languages  {language of the first query, or its script: samples}
-    trained    the share of the code points that is trained; None if no sample has meta/
+    trained_tokens  of all samples
+    trained    the share of the tokens that is trained; None if no sample has meta/
     """
 
     training: Facts = field(default_factory=Facts)
     parity: Mapping[str, ParityCount] = field(default_factory=dict)
     languages: Mapping[str, int] = field(default_factory=dict)
     trained: float | None = None
+    trained_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

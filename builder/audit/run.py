@@ -186,6 +186,7 @@ class Audits:
                 self.turns.parity,
                 self.turns.languages,
                 self.turns.trained_share,
+                self.turns.trained_tokens,
             ),
             self.rows,
             dict(sorted(self.forms.items())),
@@ -255,7 +256,9 @@ def _row(
         except UnicodeEncodeError:
             return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
         meta = _measured(meta, sample, dialogue, target_for(tokenizer))
-    return AuditRow(number, item.split, where, sample, dialogue, meta, without_secrets)
+    return AuditRow(
+        number, item.split, where, sample, dialogue, meta, item.failed_calls, without_secrets
+    )
 
 
 def _dialogue(sample: Sample) -> Dialogue | None:

@@ -87,7 +87,7 @@ class TurnAudit:
         self._turns = array("I")
         self._calls = array("I")
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """{table: counts}; "totals" has trained turns, code points, and trained code points."""
+        """{table: counts}; "totals" has trained turns, tokens, and trained tokens."""
 
     def add(self, row: AuditRow) -> str:
         """Counts a sample; returns its class of behaviour, or "unread" if it cannot be parsed."""
@@ -119,7 +119,7 @@ class TurnAudit:
         self._turns.append(answers)
         self._calls.append(sum(len(turn.calls) for turn in row.dialogue.turns))
         name = row.meta.pattern
-        name = name if name in PATTERNS else pattern(row.dialogue)
+        name = name if name in PATTERNS else pattern(row.dialogue, row.failed_calls)
         self._counts["patterns"][name] += 1
         return name
 
@@ -141,9 +141,9 @@ class TurnAudit:
             totals["turns"] += row.meta.assistant_turns
             for mode in MODES:
                 self._counts["parity"][mode] += row.meta.parity.get(mode, 0)
-        if row.meta.spans:
-            totals["chars"] += row.meta.chars
-            totals["trained chars"] += sum(end - start for start, end in row.meta.spans)
+        if row.meta.trained_tokens:
+            totals["tokens"] += row.meta.tokens
+            totals["trained tokens"] += row.meta.trained_tokens
 
     def merge(self, later: TurnAudit) -> None:
         """Adds the counts of the samples that follow."""
@@ -204,9 +204,14 @@ class TurnAudit:
 
     @property
     def trained_share(self) -> float | None:
-        """Returns the share of the code points that is trained; None if no sample has spans."""
+        """Returns the share of the tokens that is trained; None if no sample counts them."""
         totals = self._counts["totals"]
-        return totals["trained chars"] / totals["chars"] if totals["chars"] else None
+        return totals["trained tokens"] / totals["tokens"] if totals["tokens"] else None
+
+    @property
+    def trained_tokens(self) -> int:
+        """Returns the number of trained tokens."""
+        return self._counts["totals"]["trained tokens"]
 
     def with_edges(self, facts: Facts) -> Facts:
         """Returns the facts with the counts of the edge cases that matter to trainers."""

@@ -58,6 +58,7 @@ def sample_meta(
     context = lowest(proof.contexts)
     assert context is not None, "a sample has a target"
     outcome = conversation.outcome
+    failed = normalised.failed_in(example.dialogue, example.origins)
     model = next((name for name in reversed(proof.models) if name), None)
     return SampleMeta(
         id=sample.id,
@@ -73,16 +74,18 @@ def sample_meta(
         tools_source=normalised.tools_source,
         reasoning=reasoning,
         changes=changes,
-        pattern=pattern(example.dialogue),
+        pattern=pattern(example.dialogue, failed),
         schema_violations=sum(item.code == "schema" for item in verdict.warnings),
         calls=verdict.calls,
         assistant_turns=len(verdict.spans),
         parity=counts(verdict.parity),
         chars=len(verdict.text),
         tokens=verdict.tokens,
+        trained_tokens=verdict.trained_tokens,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
         failed_turns=_failed_turns(example, normalised),
+        failed_calls=failed,
         **_recorded(verdict.recorded, counted, scrubber),
     )
 

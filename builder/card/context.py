@@ -86,10 +86,11 @@ def recorded(built: BuildResult) -> Iterator[str]:
 
 
 def trained(audit: Audit | None) -> Iterator[tuple[str, str]]:
-    """Yields table rows with the share of the trained text, and the turns in parity."""
+    """Yields table rows with the share of the trained tokens, and the turns in parity."""
     if audit is None or audit.facts.trained is None:
         return
-    yield "text that is trained", f"{audit.facts.trained:.1%} (the rest is context)"
+    tokens = number(audit.facts.trained_tokens)
+    yield "trained tokens", f"{tokens}, {audit.facts.trained:.1%} of all (the rest is context)"
     for mode, count in audit.facts.parity.items():
         title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"

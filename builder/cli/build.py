@@ -312,7 +312,8 @@ def _details(built: BuildResult) -> Iterator[str]:
         yield f"tool definitions of other sessions of the same agent and version in {samples}"
     measured = built.audit.facts if built.audit is not None else None
     if measured is not None and measured.trained is not None:
-        yield f"{measured.trained:.0%} of the text is trained, the rest is context"
+        tokens = f"{measured.trained_tokens:,} tokens ({measured.trained:.0%})"
+        yield f"{tokens} are trained, the rest is context"
     for mode, count in measured.parity.items() if measured is not None else ():
         yield (
             f"{count.in_parity:,} of {count.trained:,} trained turns match {mode} inference"

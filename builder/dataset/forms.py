@@ -57,6 +57,7 @@ class RowReading:
     exact     whether `messages` must render to the same text, which shows that the control tokens
               that the conversion escaped were harmless
     changes   {code: count} of changes by the conversion
+    failed_calls  {place of a call: failure}, if the row says which calls failed
     warnings  the calls that a server's parser would lose: the conversion does not train their turns
     """
 
@@ -70,6 +71,7 @@ class RowReading:
     tools: Json = None
     exact: bool = False
     changes: Mapping[str, int] = field(default_factory=dict)
+    failed_calls: Mapping[str, str] | None = None
     warnings: tuple[CheckFinding, ...] = ()
 
 
@@ -329,6 +331,7 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         tools=row.get("tools"),
         exact=exact,
         changes={} if exact else normalised.changes,
+        failed_calls=normalised.failed_calls,
         warnings=lost,
     )
 

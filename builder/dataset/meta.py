@@ -84,9 +84,16 @@ def _models(value: Json) -> tuple[str | None, ...]:
     return tuple(name if isinstance(name, str) else None for name in names)
 
 
+def _failures(value: Json) -> Mapping[str, str] | None:
+    if not isinstance(value, dict):
+        return None
+    return {place: failure for place, failure in value.items() if isinstance(failure, str)}
+
+
 MODELS = Kind("list of texts or nulls", _models)
 CONTEXT = Kind("object: `level`, `missing`", _context)
 SPANS = Kind("list of [start, end]", _spans)
+FAILURES = Kind("failure by call", _failures)
 PREFERENCES = Kind("list of objects", _preferences)
 
 
@@ -117,6 +124,7 @@ class SampleMeta:
     parity: Mapping[str, int] = key(COUNTS, "trained turns that match inference, by its mode")
     chars: int = key(COUNT, "code points of the rendering")
     tokens: int = key(COUNT, "tokens of the rendering")
+    trained_tokens: int = key(COUNT, "those of `spans`: the tokens that are trained")
     render_sha256: str = key(TEXT, "sha256 of the rendering in UTF-8")
     spans: tuple[tuple[int, int], ...] = key(
         SPANS, "code points of the trained turns in the rendering"
@@ -126,6 +134,10 @@ class SampleMeta:
     )
     failed_turns: Mapping[str, int] = key(
         COUNTS, "trained turns with a call that ended in `error`, `denied` or `interrupted`",
+        optional=True,
+    )  # fmt: skip
+    failed_calls: Mapping[str, str] | None = key(
+        FAILURES, "how calls failed, as the log says; absent: it does not say which failed",
         optional=True,
     )  # fmt: skip
     preferences: tuple[Preference, ...] = key(PREFERENCES, "pairs of answers", optional=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, zip_longest
@@ -118,6 +118,11 @@ class DatasetRow:
         except JsonFault:
             return {}
         return value if isinstance(value, dict) else {}
+
+    @property
+    def failed_calls(self) -> Mapping[str, str] | None:
+        """Returns {place of a call: failure} as the log or the row states them, else None."""
+        return self.reading.failed_calls if self.foreign else self.meta.failed_calls
 
     @property
     def unit(self) -> str:

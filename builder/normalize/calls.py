@@ -91,7 +91,12 @@ def _answered(
         failure = "denied"
     elif result.is_interrupted:
         failure = "interrupted"
-    return replace(call, answer=_result_text(result, counts, harness=harness), failure=failure)
+    return replace(
+        call,
+        answer=_result_text(result, counts, harness=harness),
+        failure=failure,
+        is_flagged=failure is not None or result.is_error is not None,
+    )
 
 
 def _result_text(result: ToolResult, counts: Counter[str], *, harness: bool) -> str:

@@ -33,7 +33,8 @@ class DraftCall:
 
     `arguments` are as logged until the step `arguments` decodes them. `written` is their JSON text,
     set by the step `characters`. `answer` is the text of the call's result, if there is one.
-    `failure` is error, denied or interrupted if the call failed, else None.
+    `failure` is error, denied or interrupted if the call failed, else None. `is_flagged`: the log
+    says whether it failed.
     """
 
     ordinal: int
@@ -43,6 +44,7 @@ class DraftCall:
     answer: str | None = None
     written: str = ""
     failure: str | None = None
+    is_flagged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ request stays in place (`harness: keep`); after tool results it is a separate us
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
@@ -49,6 +50,7 @@ class Normalised:
     models        the names of the models that gave each assistant turn; None: not logged
     failures      for each assistant turn, the failure of each call: error, denied, interrupted or
                   None
+    is_flagged    whether the log says which calls failed
     lost          the calls that a server's parser would not give back: their turns are no targets
     """
 
@@ -62,7 +64,28 @@ class Normalised:
     contexts: tuple[Context, ...] = ()
     models: tuple[tuple[str | None, ...], ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
+    is_flagged: bool = False
     lost: tuple[LostCall, ...] = ()
+
+    @property
+    def failed_calls(self) -> dict[str, str] | None:
+        """Returns {place of a call in the dialogue: failure}; None if the log does not say."""
+        return None if self.dialogue is None else self.failed_in(self.dialogue, count())
+
+    def failed_in(self, dialogue: Dialogue, origins: Iterable[int]) -> dict[str, str] | None:
+        """Returns `failed_calls` for a part of the dialogue.
+
+        `origins` are the ordinals of the part's assistant turns in the whole dialogue.
+        """
+        if not self.is_flagged:
+            return None
+        answers = (at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant")
+        return {
+            f"messages[{at}].calls[{number}]": failure
+            for at, origin in zip(answers, origins, strict=False)
+            for number, failure in enumerate(self.failures[origin])
+            if failure is not None
+        }
 
 
 Step = Callable[[Draft, NormalizeOptions], "Draft | Problem"]
@@ -115,6 +138,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         contexts=tuple(block.context_in(draft.context) for block in answers),
         models=tuple(block.models or default for block in answers),
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
+        is_flagged=any(call.is_flagged for call in calls_in(answers)),
         lost=draft.lost,
     )
 

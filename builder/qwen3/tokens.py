@@ -151,6 +151,12 @@ class TokenSequence:
         whole = ((ends == places) | (places == 0)).tolist()
         return [border for border, is_whole in zip(borders, whole, strict=True) if not is_whole]
 
+    def inside(self, spans: Sequence[tuple[int, int]]) -> int:
+        """Returns the number of tokens that begin inside spans, which are in order and disjoint."""
+        places = self._places([border for span in spans for border in span])
+        before: list[int] = np.searchsorted(self._ends - self._lengths, places).tolist()
+        return sum(before[1::2]) - sum(before[::2])
+
     def count_before(self, offset: int) -> int:
         """Returns the number of tokens that end at or before a position (code points)."""
         (place,) = self._places([offset])

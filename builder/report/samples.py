@@ -17,7 +17,14 @@ from builder.report.inserted import words_of_person
 from builder.report.rendered import Limits, Rendered, Span, encode, rendered_html, tokens_html
 from builder.report.row_forms import conversion_html, fault_html
 from builder.report.shares import share_bar, turn_tokens
-from builder.report.turns import IN_A_LIST, DisplayOptions, as_written, outline_html, turns_html
+from builder.report.turns import (
+    IN_A_LIST,
+    DisplayOptions,
+    as_written,
+    failures_of,
+    outline_html,
+    turns_html,
+)
 from builder.sample import Sample
 from builder.text import number
 from builder.verify.verifier import MAX_CHARS
@@ -123,15 +130,16 @@ def _body(
         stored = tag("section", tag("pre", row, dir="auto", class_="rendered"), class_="raw")
         return join((*parts, fault_html(picked.row), stored))
     trained = len(rendered.spans) if rendered is not None else 0
-    turns = turns_html(sample, trained, limits, reading)
+    failures = failures_of(sample, picked.row.failed_calls)
+    turns = turns_html(sample, trained, limits, reading, failures)
     if not reading.outline:
         text_side = tag("div", _rendered(rendered, note, limits))
         conversation = tag("section", tag("h3", text("Conversation")), turns)
         return join((*parts, tag("div", conversation, text_side, class_="sides")))
     tokens, estimated = turn_tokens(sample, rendered, picked.row.meta.tokens)
     if tokens and rendered is not None:
-        parts.append(share_bar(sample, rendered, sum(tokens)))
-    outline = outline_html(sample, trained, limits, tokens, estimated)
+        parts.append(share_bar(sample, rendered, sum(tokens), picked.row.meta.trained_tokens))
+    outline = outline_html(sample, trained, limits, failures, tokens, estimated)
     side = reading.alongside
     if side is None and reading.rendered:
         side = join((reading.above, _rendered(rendered, note, limits)))

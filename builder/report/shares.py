@@ -50,16 +50,18 @@ def turn_tokens(
     return tuple(round((end - start) * per) for start, end in zip(begins, ends, strict=True)), True
 
 
-def share_bar(sample: Sample, rendered: Rendered, tokens: int) -> Html:
+def share_bar(sample: Sample, rendered: Rendered, tokens: int, trained: int) -> Html:
     """Returns a bar of the parts of a sample, and of its trained text, with their tokens.
 
-    They are estimated from characters. `tokens` is the number of tokens of the messages.
+    They are estimated from characters. `tokens` is the number of tokens of the messages, `trained`
+    that of the trained tokens, 0 if it is not known.
     """
     sizes = _sizes(sample)
     whole = max(len(rendered.text), sum(sizes.values()), 1)
     sizes["template"] = whole - sum(sizes.values())
     total = rendered.count or tokens
-    trained = sum(end - start for start, end in rendered.spans)
+    in_text = sum(end - start for start, end in rendered.spans) / whole
+    trained = trained or round(total * in_text)
     drawn, names = [], []
     left = 0.0
     for name in _NAMES:
@@ -76,12 +78,9 @@ def share_bar(sample: Sample, rendered: Rendered, tokens: int) -> Html:
             rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
         )
     if trained:
-        count = number(round(total * trained / whole))
-        names.append(
-            tag(
-                "span", _key("is-trained"), text(f"trained {count} ({100 * trained / whole:.0f} %)")
-            )
-        )
+        share = f"{100 * trained / max(total, 1):.0f} %"
+        caption = text(f"trained {number(trained)} ({share})")
+        names.append(tag("span", _key("is-trained"), caption))
     label = "Tokens by part, and the places of the trained text in the sample"
     bar = _bar(drawn, label)
     return tag("div", bar, tag("p", join(names)), class_="shares") if drawn else EMPTY

@@ -45,7 +45,7 @@ class Survey:
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
     failed      trained turns by how a call of theirs failed: error, denied, interrupted
     inferred    {format: models} of the samples whose tools are inferred; "": no model is named
-    chars       code points of the renderings, and `trained_chars` those that are trained
+    trained_tokens  tokens that are trained, of those samples whose meta/ counts them
     """
 
     samples: int = 0
@@ -65,8 +65,7 @@ class Survey:
     failed: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
     turn_tokens: int = 0
-    chars: int = 0
-    trained_chars: int = 0
+    trained_tokens: int = 0
     picks: tuple[Pick, ...] = ()
 
 
@@ -106,14 +105,13 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
     surveyed.lengths[length] += 1
     surveyed.tokens += meta.tokens
     surveyed.has_tokens = surveyed.has_tokens or meta.tokens > 0
+    surveyed.trained_tokens += meta.trained_tokens
     surveyed.calls += meta.calls
     turns = meta.assistant_turns
     surveyed.turns += turns
     if turns:
         surveyed.turn_counts[turns] += 1
     if meta.spans and meta.chars:
-        surveyed.chars += meta.chars
-        surveyed.trained_chars += sum(end - start for start, end in meta.spans)
         surveyed.turn_tokens += sum(end for _, end in meta.spans) * meta.tokens // meta.chars
     if meta.context is not None:
         _count(surveyed.context, meta.context.level, turns)

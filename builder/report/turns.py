@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from re import Pattern
+from types import MappingProxyType
 
-from builder.audit.pattern import is_error
+from builder.audit.failures import ERROR, is_error, placed
 from builder.conversation import Json
 from builder.dataset.samples import targets as trained_answers
 from builder.jsonio import depth, dumps
@@ -55,9 +56,13 @@ IN_A_LIST = DisplayOptions()
 
 
 def turns_html(
-    sample: Sample, trained: int, limits: Limits, reading: DisplayOptions = IN_A_LIST
+    sample: Sample,
+    trained: int,
+    limits: Limits,
+    reading: DisplayOptions = IN_A_LIST,
+    failures: Mapping[int, str] = MappingProxyType({}),
 ) -> Html:
-    """Returns the tool definitions and the turns, with the trained turns marked.
+    """Returns the tool definitions and the turns, with the trained turns and `failures` marked.
 
     The trained turns are those of a weight other than 0; without weights, the last `trained` ones.
     """
@@ -67,7 +72,8 @@ def turns_html(
     for at in _shown_turns(sample, limits):
         if at != before + 1:
             items.append(tag("li", omission(at - before - 1, "messages"), class_="gap"))
-        items.append(_turn(sample, at, limits, reading, is_trained=at in targets))
+        failure = failures.get(at, "")
+        items.append(_turn(sample, at, limits, reading, failure, is_trained=at in targets))
         before = at
     definitions = _tools(sample.tools, limits, reading.hits)
     return join((definitions, tag("ol", *items, class_="turns")))
@@ -77,6 +83,7 @@ def outline_html(
     sample: Sample,
     trained: int,
     limits: Limits,
+    failures: Mapping[int, str],
     tokens: Sequence[int] = (),
     estimated: bool = False,
 ) -> Html:
@@ -92,8 +99,8 @@ def outline_html(
         name = tag("b", text(_role_name(role, content, style)))
         about = tag("span", text(_summary(role, content, style)), dir="auto", class_="begins")
         parts = [name, text(" "), about]
-        if has_error(role, content, style):
-            parts.append(tag("em", text("error"), class_="error"))
+        if failure := failures.get(at):
+            parts.append(tag("em", text(failure), class_="error"))
         if tokens:
             sign = "~" if estimated else ""
             parts.append(tag("span", text(f"{sign}{number(tokens[at])}"), class_="count"))
@@ -124,10 +131,19 @@ def _role_name(role: str, content: str, style: Style) -> str:
     return "tool" if is_tool else shorten(role, 20)
 
 
-def has_error(role: str, content: str, style: Style) -> bool:
-    """Returns whether a message is a result that reports an error, judging by its text."""
-    responses = (split_responses(content, style) or ()) if role == "user" else ()
-    return any(map(is_error, responses))
+def failures_of(sample: Sample, logged: Mapping[str, str] | None) -> dict[int, str]:
+    """Returns {number of a message with results: how one of their calls failed}.
+
+    `logged` are the failures that the log states; None: the wording of the results decides.
+    """
+    if logged is not None:
+        return {place.turn + 1: shorten(failure, 20) for place, failure in placed(logged).items()}
+    style = written_style(sample)
+    return {
+        at: ERROR
+        for at, (role, content) in enumerate(sample.messages)
+        if role == "user" and any(map(is_error, split_responses(content, style) or ()))
+    }
 
 
 def _summary(role: str, content: str, style: Style) -> str:
@@ -146,7 +162,13 @@ def _summary(role: str, content: str, style: Style) -> str:
 
 
 def _turn(
-    sample: Sample, at: int, limits: Limits, reading: DisplayOptions, *, is_trained: bool
+    sample: Sample,
+    at: int,
+    limits: Limits,
+    reading: DisplayOptions,
+    failure: str,
+    *,
+    is_trained: bool,
 ) -> Html:
     role, content = sample.messages[at]
     style = written_style(sample)
@@ -156,8 +178,8 @@ def _turn(
         thought = _content(sample.thoughts[at], limits, reading.hits)
         body.insert(0, tag("div", thought, class_="thought"))
     badge = tag("em", text("trained")) if is_trained else EMPTY
-    if has_error(role, content, style):
-        badge = tag("em", text("error"), class_="error")
+    if failure:
+        badge = tag("em", text(failure), class_="error")
     record = EMPTY
     if at in reading.records:
         anchor, where = reading.records[at]

@@ -98,10 +98,10 @@ def _converted(audit: Audit | None) -> Html:
 
 
 def trained_share(surveyed: Survey, audit: Audit | None) -> float | None:
-    """Returns the share of the text that is trained; None if no sample has meta/."""
+    """Returns the share of the tokens that is trained; None if no sample has meta/."""
     trained = audit.facts.trained if audit is not None else None
-    if trained is None and surveyed.chars:
-        return surveyed.trained_chars / surveyed.chars
+    if trained is None and surveyed.trained_tokens:
+        return surveyed.trained_tokens / surveyed.tokens
     return trained
 
 
@@ -112,9 +112,9 @@ def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
         tiles.append(("tokens", number(surveyed.tokens)))
     trained = trained_share(surveyed, audit)
     if trained is not None:
-        label = "of the text is trained"
-        if surveyed.has_tokens:
-            label += f", about {number(_about(surveyed.tokens * trained))} tokens"
+        label = "of the tokens are trained"
+        if surveyed.trained_tokens:
+            label += f": {number(surveyed.trained_tokens)}"
         tiles.append((label, percent(trained)))
     if surveyed.turns:
         tiles.append(("trained turns", number(surveyed.turns)))
@@ -122,12 +122,6 @@ def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
         tiles.append(("tool calls", number(surveyed.calls)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
     return tag("dl", *drawn, class_="tiles")
-
-
-def _about(value: float) -> int:
-    """Rounds an estimate to two significant digits."""
-    unit: int = 10 ** max(len(str(int(value))) - 2, 0)
-    return round(value / unit) * unit
 
 
 def _lost(ledger: LedgerCounts | None) -> Html:

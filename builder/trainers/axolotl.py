@@ -40,7 +40,7 @@ datasets:
   - path: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
     split: {export.train_split}
     type:{kind}{weights}
-{evaluated}sequence_len: {facts.length}
+{evaluated}sequence_len: {AXOLOTL.length(facts, export.variant)}
 excess_length_strategy: raise  # by default a longer sample is dropped
 output_dir: ./output
 adapter: lora

@@ -59,7 +59,7 @@ dataset_dir: .
 dataset: tool_calls
 {evaluated}template: qwen3
 enable_thinking: false     # removes thoughts; true would train an empty think block in every turn
-{history if facts.targets == "last" else ""}cutoff_len: {facts.wide_length}          # longer samples are cut; {LLAMA_FACTORY.beyond_default(facts)}
+{history if facts.targets == "last" else ""}cutoff_len: {LLAMA_FACTORY.length(facts, export.variant)}          # longer samples are cut; {LLAMA_FACTORY.beyond_default(facts)}
 output_dir: output
 finetuning_type: lora      # with gradient checkpointing, the default
 lora_rank: {LORA_RANK}
@@ -114,6 +114,7 @@ LLAMA_FACTORY = Trainer(
     difference=_difference,
     command="llamafactory-cli train configs/llama_factory.yaml",
     default_length=_LENGTH,
+    wider=frozenset({"messages-str", "sharegpt"}),
     masks={
         "llama-factory": MaskRule(
             "template qwen3 (qwen3_nothink for samples without thoughts): assistant turns",

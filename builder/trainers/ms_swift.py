@@ -27,7 +27,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # more newlines before the definitions: {facts.bare} of {facts.samples}. A query right after tool results is joined to
 # them without a border: {facts.following} of {facts.samples}. Turns with `"loss": false` are context only.
 swift sft --model {facts.model} --dataset {export.train}{evaluated} \\
-  --max_length {facts.wide_length} --strict true --loss_scale ignore_empty_think \\
+  --max_length {MS_SWIFT.length(facts, export.variant)} --strict true --loss_scale ignore_empty_think \\
   --tuner_type lora --lora_rank {LORA_RANK} --lora_alpha {LORA_ALPHA} \\
   --output_dir output --learning_rate {LEARNING_RATE} --num_train_epochs 1 --gradient_checkpointing true \\
   --per_device_train_batch_size 1 --gradient_accumulation_steps {ACCUMULATION}
@@ -67,6 +67,7 @@ MS_SWIFT = Trainer(
     title="ms-swift",
     own_text=True,
     variants={"messages-str": "some", "tools-in-system": "some"},
+    wider=frozenset({"messages-str", "tools-in-system"}),
     configure=_configure,
     difference=_difference,
     command="sh configs/ms_swift.sh",

@@ -19,7 +19,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
         "nemo_rl.yaml": f"""# NeMo-RL: without use_preserving_dataset nulls are added to heterogeneous definitions. Its
 # incremental masks need a template that renders prefixes alike: Instruct-2507, not hybrid Qwen3.
 data:
-  max_input_seq_length: {facts.length}
+  max_input_seq_length: {NEMO_RL.length(facts, export.variant)}
   train:
     dataset_name: openai_format
     data_path: {export.train}

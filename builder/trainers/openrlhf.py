@@ -30,7 +30,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # step: {facts.remainder}.
 deepspeed --module openrlhf.cli.train_sft --model.model_name_or_path {facts.model} \\
   --data.dataset {place} --data.dataset_split {export.train_split} \\
-  --data.input_key messages --data.apply_chat_template --data.max_len {facts.length}{evaluated} \\
+  --data.input_key messages --data.apply_chat_template --data.max_len {OPENRLHF.length(facts, export.variant)}{evaluated} \\
   --ds.lora.rank {LORA_RANK} --ds.lora.alpha {LORA_ALPHA} --model.gradient_checkpointing_enable \\
   --train.micro_batch_size 1 --train.batch_size {facts.batch} --train.max_epochs 1 \\
   --adam.lr {LEARNING_RATE} --ckpt.output_dir output

@@ -154,6 +154,7 @@ class Trainer:
                     a part of the user's own. `pairs_command` is that for preference pairs
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     masks           {name for `verify --masks`: the mask of a setting}
+    wider           variants of which it may write a longer text than the template (`wider`)
     own_text        whether it renders by rules of its own and not with the tokenizer's template
     needs_chatml    whether its configuration finds turns by ChatML's markers
     loss_templates  names of the XML templates whose assistant turns it can find in a rendering;
@@ -169,6 +170,7 @@ class Trainer:
     pairs_command: str = ""
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
+    wider: frozenset[str] = frozenset()
     own_text: bool = False
     needs_chatml: bool = False
     loss_templates: frozenset[str] | None = None
@@ -196,6 +198,11 @@ class Trainer:
         if target.style.needs_query and variant == "verl":
             return f"{self.title} renders message by message, which the template refuses"
         return None
+
+    def length(self, facts: Facts, variant: str | None = None) -> int:
+        """Returns the length that fits every sample; `variant`: the export, by default the best."""
+        name = variant or next(iter(self.variants))
+        return facts.wide_length if name in self.wider else facts.length
 
     def best_variant(self, target: Target) -> str:
         """Returns the best export for this trainer whose text it does not change, or the best."""

@@ -22,13 +22,12 @@ _PAIRS = "preference"
 
 
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
-    command, rows, length, loss, rate = "sft", "samples", facts.length, "", LEARNING_RATE
+    command, rows, loss, rate = "sft", "samples", "", LEARNING_RATE
     if export.variant == _PAIRS:
         command, rows, rate = "dpo", "pairs", "5.0e-6"
     elif export.variant in _COMPLETIONS:
         loss = "completion_only_loss: true  # the default for these columns\n"
     elif export.variant != "tokenized":
-        length = facts.wide_length
         loss = """# By default TRL trains every token, tool results and definitions too. To train the tokens of
 # meta.spans in the verified text use the export `tokenized` (builder export --to tokenized).
 assistant_only_loss: true
@@ -38,7 +37,7 @@ assistant_only_loss: true
 model_name_or_path: {facts.model}
 dataset_name: {export.quoted_folder}  # this folder, as datasets cannot load "." (or its Hub id)
 dataset_train_split: {export.train_split}
-max_length: {length}        # longer {rows} are cut; {TRL.beyond_default(facts)}
+max_length: {TRL.length(facts, export.variant)}        # longer {rows} are cut; {TRL.beyond_default(facts)}
 {loss}output_dir: output
 use_peft: true             # LoRA
 lora_r: {LORA_RANK}
@@ -130,6 +129,7 @@ TRL = Trainer(
     command="trl sft --config configs/trl.yaml",
     pairs_command="trl dpo --config configs/trl.yaml",
     default_length=_LENGTH,
+    wider=frozenset({"messages", "messages-str", "tools-in-system", "openai"}),
     masks={
         "trl": MaskRule("every token", _everything, _LENGTH),
         "trl-assistant-only": MaskRule(

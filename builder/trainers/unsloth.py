@@ -17,14 +17,14 @@ from builder.trainers.trl import TRL
 def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     rows = f'load_dataset({export.quoted_folder}, split="{export.train_split}")'
     args = (
-        f'SFTConfig(max_length={facts.length}, output_dir="output", num_train_epochs=1,'
+        f'SFTConfig(max_length={UNSLOTH.length(facts, export.variant)}, output_dir="output", num_train_epochs=1,'
         f" learning_rate={LEARNING_RATE}, per_device_train_batch_size=1,"
         f" gradient_accumulation_steps={ACCUMULATION})"
     )
     start = f"""from unsloth import FastLanguageModel
 from trl import SFTConfig, SFTTrainer
 
-model, tokenizer = FastLanguageModel.from_pretrained("{facts.model}", max_seq_length={facts.length})
+model, tokenizer = FastLanguageModel.from_pretrained("{facts.model}", max_seq_length={UNSLOTH.length(facts, export.variant)})
 model = FastLanguageModel.get_peft_model(
     model, r={LORA_RANK}, lora_alpha={LORA_ALPHA}, use_gradient_checkpointing="unsloth"
 )

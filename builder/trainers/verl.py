@@ -23,8 +23,8 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
 # verl makes no step of an incomplete batch: {facts.remainder}.
 torchrun -m verl.trainer.sft_trainer model.path={facts.model} \\
   data.train_files={export.train} data.val_files={evaluated} \\
-  data.messages_key=messages data.max_length={facts.wide_length} data.truncation=error \\
-  data.max_token_len_per_gpu={facts.wide_length} data.train_batch_size={facts.batch} \\
+  data.messages_key=messages data.max_length={VERL.length(facts, export.variant)} data.truncation=error \\
+  data.max_token_len_per_gpu={VERL.length(facts, export.variant)} data.train_batch_size={facts.batch} \\
   model.lora_rank={LORA_RANK} model.lora_alpha={LORA_ALPHA} model.enable_gradient_checkpointing=true \\
   optim.lr={LEARNING_RATE} trainer.total_epochs=1 trainer.default_local_dir=output trainer.logger=console
 # A longer sample is an error; {VERL.beyond_default(facts)}.
@@ -72,5 +72,6 @@ VERL = Trainer(
     difference=_difference,
     command="sh configs/verl.sh",
     default_length=_LENGTH,
+    wider=frozenset({"verl"}),
     masks={"verl": MaskRule("assistant messages, each rendered alone", _mask, _LENGTH, cut=None)},
 )

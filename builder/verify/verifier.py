@@ -43,8 +43,8 @@ class Verdict:
     `warnings` are schema violations under `verify.schema: report`, and span boundaries inside a
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
-    which each is in parity with inference (`builder.qwen3.parity`). `recorded` compares the tokens
-    with those in the log; None if it has none.
+    which each is in parity with inference (`builder.qwen3.parity`). `trained_tokens` are those of
+    the spans. `recorded` compares the tokens with those in the log; None if it has none.
     """
 
     findings: tuple[CheckFinding, ...]
@@ -53,6 +53,7 @@ class Verdict:
     spans: Spans = ()
     parity: tuple[frozenset[str], ...] = ()
     tokens: int = 0
+    trained_tokens: int = 0
     calls: int = 0
     render_sha256: str = ""
     recorded: TokenComparison | None = None
@@ -135,6 +136,7 @@ class Verifier:
             spans=trained,
             parity=tuple(modes[at] for at in chosen) if modes else (),
             tokens=len(tokens) if tokens is not None else 0,
+            trained_tokens=tokens.inside(trained) if tokens is not None else 0,
             calls=sum(len(turn.calls) for turn in meant.turns) if meant else 0,
             render_sha256=digest,
             recorded=self._recorded(dialogue, chosen, rendering, tokens)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from builder.audit.calls import MAX_TOOLS, OTHERS
-from builder.audit.pattern import is_error
+from builder.audit.failures import ERROR, CallPlace, is_error, placed
 from builder.audit.result import AuditTable
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import content, messages
@@ -26,8 +26,8 @@ class RowCounts:
     """What a row contains.
 
     calls   the names of the called tools, in order
-    failed  the names of those whose response is an error
-    errors  responses that are errors
+    failed  the names of those that failed (`builder.audit.failures`)
+    errors  calls that failed
     parts   {part: characters}, named as in the audit of lengths
     """
 
@@ -44,17 +44,23 @@ def row_counts(row: DatasetRow) -> RowCounts:
     tools = as_dict(value).get("tools")
     if tools:
         counts.parts["tools"] = len(tools if isinstance(tools, str) else dumps(tools))
+    logged = row.failed_calls
+    failures = placed(logged) if logged is not None else {}
     asked: list[str] = []
-    for message in messages(value):
+    for number, message in enumerate(messages(value)):
         role, written = message.get("role"), as_str(message.get("content"))
         if role == "assistant":
             asked = list(_calls(written)) if "<tool_call>" in written else []
             counts.calls += asked
+            for at, name in enumerate(asked) if failures else ():
+                if failures.get(CallPlace(number, at)) == ERROR:
+                    counts.errors += 1
+                    counts.failed.append(name)
             _add_answer(counts.parts, written)
             counts.parts["thoughts"] += len(as_str(message.get("reasoning_content")))
         elif role == "tool" or (role == "user" and written.startswith(RESPONSE_OPEN)):
             counts.parts["responses"] += len(written)
-            for at, response in enumerate(_responses(written)):
+            for at, response in enumerate(_responses(written) if logged is None else ()):
                 if is_error(response):
                     counts.errors += 1
                     counts.failed += asked[at : at + 1]

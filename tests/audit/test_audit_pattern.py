@@ -2,7 +2,8 @@
 
 import pytest
 
-from builder.audit.pattern import PATTERNS, is_error, pattern
+from builder.audit.failures import is_error
+from builder.audit.pattern import PATTERNS, pattern
 from builder.sample import Call, Dialogue, Turn
 
 
@@ -66,6 +67,7 @@ def test_rules(script, expected):
         "bash: foo: command not found",
         "x" * 1000 + "\n[return code: 2]",
         "Permission denied",
+        "<returncode>1</returncode>\n<output>\n</output>",
     ],
 )
 def test_errors(text):

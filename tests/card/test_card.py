@@ -122,10 +122,10 @@ def test_the_card_counts_trained_turns_by_how_well_their_context_is_known(built)
 
 def test_the_card_states_what_is_trained_and_its_parity_with_inference(built):
     rows = [row for path in sorted((built / "meta").iterdir()) for row in lines(path)]
-    trained = sum(end - start for row in rows for start, end in row["spans"])
-    share = trained / sum(row["chars"] for row in rows)
+    trained = sum(row["trained_tokens"] for row in rows)
+    share = trained / sum(row["tokens"] for row in rows)
     card = (built / "README.md").read_text(encoding="utf-8")
-    assert f"| text that is trained | {share:.1%} " in card
+    assert f"| trained tokens | {trained:,}, {share:.1%} of all " in card
     turns = sum(len(row["spans"]) for row in rows)
     for mode in ("thinking", "non-thinking"):
         equal = sum(row["parity"][mode] for row in rows)

@@ -322,5 +322,12 @@ def test_a_folder_without_read_permission_is_one_line(here):
 def test_a_field_of_select_is_a_key_of_meta(built):
     (meta,) = (built / "meta").glob("*.jsonl")
     keys = json.loads(meta.read_text().splitlines()[0]).keys()
-    sometimes = {"preferences", "models", "failed_turns", "tokens_recorded", "tokens_difference"}
+    sometimes = {
+        "preferences",
+        "models",
+        "failed_turns",
+        "failed_calls",
+        "tokens_recorded",
+        "tokens_difference",
+    }
     assert keys | sometimes | {TOOLS} == FIELDS

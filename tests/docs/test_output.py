@@ -19,7 +19,7 @@ BELOW = {"readers", "secrets", "scrub", "normalize", "sources", "qwen3", "captur
 OWN = {
     "audit/calls.py": "counts by name", "audit/lengths.py": "sizes by part",
     "audit/origins.py": "counts by name", "audit/turns.py": "counts by name",
-    "audit/pattern.py": "a word in a text", "build/results.py": "the counts of a result",
+    "audit/failures.py": "a word in a text", "build/results.py": "the counts of a result",
     "cli/verify.py": "its own result",
     "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
     "push/gates.py": "the card's front matter",

@@ -35,6 +35,7 @@ from builder.readers.toolkit.narrow import (
     as_dicts,
     as_list,
     as_str,
+    flag_or_none,
     name_of,
     name_or_none,
 )
@@ -181,7 +182,7 @@ def _pieces(blocks: list[dict[str, Json]]) -> Iterator[Part]:
                     tuple(_result(block.get("content"))),
                     name_or_none(block.get("tool_use_id")),
                     name_or_none(block.get("name")),
-                    is_error=block.get("is_error") is True,
+                    is_error=flag_or_none(block.get("is_error")),
                 )
             case kind if kind in _SCREEN:
                 pass

@@ -113,7 +113,7 @@ def _result(use: dict[str, Json]) -> ToolResult:
     return ToolResult(
         content or ((Data(output),) if output else ()),
         name=name_or_none(use.get("tool")),
-        is_error=use.get("status") == "error",
+        is_error=use["status"] == "error" if "status" in use else None,
     )
 
 

@@ -275,7 +275,7 @@ def _result(paths: MessagePaths, item: Json) -> ToolResult:
         content(value_at(result.text or paths.text, item)),
         call_id=_id(value_at(result.id, item)),
         name=name_or_none(value_at(result.name, item)),
-        is_error=error not in (None, False, "", 0, [], {}, "false", "0"),
+        is_error=None if error is None else error not in (False, "", 0, [], {}, "false", "0"),
     )
 
 

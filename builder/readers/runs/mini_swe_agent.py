@@ -137,7 +137,7 @@ class _Run:
 def _messages(item: dict[str, Json], extra: dict[str, Json], *, harness: bool) -> list[Message]:
     """Returns the message in an item, if there is one."""
     role, kind = as_str(item.get("role")), as_str(item.get("type"))
-    failed = bool(extra.get("exception_info"))
+    failed = bool(extra.get("exception_info")) or None  # exit codes are in the text
     if item.get("object") == "response":
         parts = _response_parts(item)
         turn, model = (name_or_none(item.get(key)) for key in ("id", "model"))

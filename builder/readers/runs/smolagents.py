@@ -285,7 +285,7 @@ def _results(step: dict[str, Json], calls: list[ToolCall | Unparsed]) -> list[To
     if error is not None:
         output += (error,)
     only = ids[0] if len(ids) == 1 else None
-    return [ToolResult(output, call_id=only, is_error=error is not None)] if output else []
+    return [ToolResult(output, call_id=only, is_error=error is not None or None)] if output else []
 
 
 READER = Reader(

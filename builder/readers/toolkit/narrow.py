@@ -69,6 +69,11 @@ def model_of(value: dict[str, Json], *keys: str) -> str | None:
     return None if (model or "").removeprefix("copilot/") in _ROUTERS else model
 
 
+def flag_or_none(value: Json) -> bool | None:
+    """Returns the value if it is a boolean, else None."""
+    return value if isinstance(value, bool) else None
+
+
 def first_of(value: dict[str, Json], *keys: str) -> Json:
     """Returns the first of the named fields that is present and not null, else None."""
     return next((field for key in keys if (field := value.get(key)) is not None), None)

@@ -183,7 +183,7 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
         tuple(content),
         result.call_id,
         result.name,
-        is_error=result.is_error,
+        is_error=bool(result.is_error),  # the program flags each failure
         is_denied=not is_interrupted and (bool(denial) or first.startswith(_DENIALS)),
         is_interrupted=is_interrupted,
     )

@@ -26,7 +26,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.chat_messages import results_apart
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, flag_or_none, name_or_none
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import noted
 
@@ -147,7 +147,7 @@ def _result(block: Block) -> ToolResult:
     return ToolResult(
         tuple(content),
         name_or_none(block.get("tool_use_id")),
-        is_error=block.get("is_error") is True,
+        is_error=flag_or_none(block.get("is_error")),
     )
 
 

@@ -175,7 +175,7 @@ def _result(result: dict[str, Json]) -> Part:
     return ToolResult(
         tuple(content),
         call_id=name_or_none(result.get("toolUseId")),
-        is_error=result.get("status") == "error",
+        is_error=result["status"] == "error" if "status" in result else None,
     )
 
 

@@ -123,7 +123,7 @@ def _result(response: dict[str, Json]) -> ToolResult:
         (*content, *media),
         call_id=name_or_none(response.get("id")),
         name=name_or_none(response.get("name")),
-        is_error=as_dict(response.get("response")).get("error") is not None,
+        is_error=as_dict(response.get("response")).get("error") is not None or None,
     )
 
 

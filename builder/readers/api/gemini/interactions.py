@@ -34,6 +34,7 @@ from builder.readers.toolkit.narrow import (
     as_int,
     as_list,
     as_str,
+    flag_or_none,
     name_or_none,
     one_or_many,
     tuple_or_none,
@@ -141,7 +142,7 @@ def _result(step: dict[str, Json]) -> ToolResult:
         content,
         call_id=name_or_none(step.get("call_id")),
         name=name_or_none(step.get("name")),
-        is_error=step.get("is_error") is True,
+        is_error=flag_or_none(step.get("is_error")),
     )
 
 

@@ -224,7 +224,7 @@ def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
     result = codex_items.result({**item, "call_id": call_id})
     if kind == "apply_patch_call_output" and not result.content:
         result = replace(result, content=(Data({"status": item.get("status")}),))
-    return replace(result, is_error=item.get("status") == "failed")
+    return replace(result, is_error=item.get("status") == "failed" or None)
 
 
 def _call_id(item: Item) -> str | None:

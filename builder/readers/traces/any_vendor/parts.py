@@ -107,15 +107,16 @@ def read_result(item: dict[str, Json]) -> ToolResult:
     keys = ("content", "output", "result", "response")
     key = next((key for key in keys if item.get(key) is not None), "content")
     value = item.get(key)
-    failed = item.get("is_error") is True or item.get("isError") is True
-    failed = failed or item.get("status") == "error"
+    flags = [item[key] is True for key in ("is_error", "isError") if key in item]
+    flags += [item["status"] == "error"] if item.get("status") in ("error", "success") else []
+    failed = any(flags) if flags else None
     typed = key == "content" or as_str(item.get("type")).endswith("_call_output")
     call_id = name_of(item, "tool_use_id", "tool_call_id", "toolCallId", "call_id", "id")
     name = name_of(item, "name", "toolName")
     wrapped = as_dict(value)
     kind = as_str(wrapped.get("type"))
     if kind in _OUTPUTS and ("value" in wrapped or kind == "execution-denied"):
-        failed = failed or kind not in ("text", "json", "content")
+        failed = bool(failed) or kind not in ("text", "json", "content")
         value, typed = wrapped.get("value", wrapped.get("reason")), kind == "content"
         if kind in ("json", "error-json"):
             return ToolResult((Data(value),), call_id, name, is_error=failed)

@@ -23,7 +23,15 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit import chat_messages
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    flag_or_none,
+    name_of,
+    name_or_none,
+)
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor.messages import ROLES, openai_calls
 from builder.readers.traces.any_vendor.parts import read_call, read_part
@@ -136,7 +144,7 @@ def _part(item: Json) -> Iterable[Part]:
     match own:
         case "toolResult":
             result = as_dict(part["toolResult"])
-            failed = result.get("status") == "error"
+            failed = result["status"] == "error" if "status" in result else None
             return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
         case "reasoningContent":
             thought = as_dict(part[own], "reasoningText").get("text")
@@ -151,7 +159,7 @@ def _part(item: Json) -> Iterable[Part]:
 def _result(part: dict[str, Json]) -> ToolResult:
     value = first_of(part, "response", "result", "content", "output")
     call_id = name_or_none(first_of(part, "id", "tool_use_id", "call_id", "tool_call_id"))
-    failed = part.get("is_error") is True
+    failed = flag_or_none(part.get("is_error"))
     return ToolResult(result_content(value), call_id, name_of(part, "name"), is_error=failed)
 
 
