@@ -57,9 +57,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A JSON value in place of text (a tool result that is an object)."""
+    """A JSON value in place of text (a tool result that is an object).
+
+    `compact`: the program sends it as JSON text without spaces, as JavaScript's `JSON.stringify`
+    and Rust's `serde_json` write it.
+    """
 
     value: Json
+    compact: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

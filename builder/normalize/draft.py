@@ -21,7 +21,7 @@ from builder.conversation import (
     ToolResult,
     lowest,
 )
-from builder.jsonio import dumps
+from builder.jsonio import dumps, dumps_compact
 from builder.normalize.context import UNKNOWN
 from builder.problem import Problem
 from builder.qwen3.dialect import LostCall
@@ -174,7 +174,7 @@ def part_text(part: Text | Data | Media) -> str:
     match part:
         case Text(text=text):
             return text
-        case Data(value=value):
-            return dumps(value)
+        case Data(value=value, compact=compact):
+            return dumps_compact(value) if compact else dumps(value)
         case Media(kind=kind):
             return f"[{kind}]"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.conversations.strategies import MANY, json_values
 
-from builder.jsonio import MAX_DEPTH, JsonFault, depth, loads, quoted
+from builder.jsonio import MAX_DEPTH, JsonFault, depth, dumps_compact, loads, quoted
 from builder.sample import Sample
 
 DIGITS = st.text("0123456789", min_size=1, max_size=30).map(lambda text: text.lstrip("0") or "0")
@@ -58,6 +58,21 @@ def test_integers_around_64_bits_are_exact(number, form):
 def plain_depth(value):
     inside = list(value.values()) if isinstance(value, dict) else value
     return 1 + max(map(plain_depth, inside)) if isinstance(value, dict | list) and value else 0
+
+
+@given(json_values)
+def test_compact_text_has_the_same_value_without_spaces(value):
+    text = dumps_compact(value)
+    assert json.loads(text) == json.loads(json.dumps(value))
+    if not any(mark in json.dumps(value) for mark in "."):  # numbers are written differently
+        assert text == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"é":[0.00001,1e-7,-1.5]}', "[123456789012345678901234567890]", '{"a":"\ud800"}']
+)
+def test_compact_text_is_that_of_javascript(text):
+    assert dumps_compact(json.loads(text)) == text
 
 
 @given(json_values)

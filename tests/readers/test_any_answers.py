@@ -173,7 +173,10 @@ RESULTS = {
     "an image": ({"content": [{"type": "image", "source": {}}]}, (Media("image"),)),
     "bedrock": ({"content": [{"text": "x"}, {"json": {"a": 1}}]}, (Text("x"), Data({"a": 1}))),
     "ai sdk text": ({"output": {"type": "text", "value": "x"}}, (Text("x"),)),
-    "ai sdk json": ({"output": {"type": "json", "value": "x"}}, (Data("x"),)),
+    "ai sdk json": ({"output": {"type": "json", "value": "x"}}, (Data("x", compact=True),)),
+    "ai sdk value": (
+        {"toolName": "f", "result": {"a": [1]}}, (Data({"a": [1]}, compact=True),),
+    ),
     "a plain list": ({"output": [1, 2]}, (Data([1, 2]),)),
 }  # fmt: skip
 

@@ -209,7 +209,7 @@ def _is_exact(result: ToolResult) -> bool:
 
 def _shown(value: Json) -> tuple[Content, ...]:
     """Returns a text, or the program's object, which the model saw in another form."""
-    return (Text(value),) if isinstance(value, str) else (Data(value),)
+    return (Text(value),) if isinstance(value, str) else (Data(value, compact=True),)
 
 
 READER = Reader(

@@ -220,7 +220,7 @@ class _Log:
             self._other(Message(role[:40], (_marked(Text(text), is_first=True),)), where)
 
     def _result(self, where: str, value: dict[str, Json]) -> None:
-        content = text_or_data(value.get("value"))
+        content = text_or_data(value.get("value"), compact=True)
         if any(isinstance(part, Data) for part in content):
             self.missing |= {"history"}  # as the client keeps it, not as it was sent
         call_id = name_of(value, "toolCallId", "id")

@@ -7,6 +7,7 @@ Source: docs/formats/openai-chat.md "Request fields". A content part of an unkno
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from builder.conversation import (
@@ -168,11 +169,33 @@ def as_harness(parts: Iterable[P]) -> tuple[P | Text, ...]:
     )
 
 
-def text_or_data(value: Json) -> tuple[Text | Data, ...]:
+def text_or_data(value: Json, *, compact: bool = False) -> tuple[Text | Data, ...]:
     """Returns a string as `Text`, null as no part and any other value as `Data`."""
     if value is None:
         return ()
-    return (Text(value),) if isinstance(value, str) else (Data(value),)
+    return (Text(value),) if isinstance(value, str) else (Data(value, compact),)
+
+
+def with_compact_results(messages: Iterable[Message]) -> list[Message]:
+    """Returns the messages of a program that sends values in results as compact JSON text."""
+    return [
+        replace(message, parts=tuple(map(_compact_result, message.parts)))
+        if any(isinstance(part, ToolResult) for part in message.parts)
+        else message
+        for message in messages
+    ]
+
+
+def _compact_result(part: Part) -> Part:
+    return compact_result(part) if isinstance(part, ToolResult) else part
+
+
+def compact_result(result: ToolResult) -> ToolResult:
+    """Returns a result whose values are compact."""
+    content = (
+        replace(one, compact=True) if isinstance(one, Data) else one for one in result.content
+    )
+    return replace(result, content=tuple(content))
 
 
 def media_of(mime: str) -> Media:

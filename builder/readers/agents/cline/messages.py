@@ -23,7 +23,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import packed
+from builder.jsonio import dumps_compact
 from builder.readers.agents.cline.text import (
     NOT_EXECUTED,
     RESULT,
@@ -239,12 +239,10 @@ class ClineReading:
         if isinstance(content, str):
             return (Text(content),), _states_failure(content)
         if not isinstance(content, list):
-            return ((Data(content),), False) if content is not None else ((), False)
+            return ((Data(content, compact=True),), False) if content is not None else ((), False)
         as_json = bool(content) or not self.tags  # the SDK sends an empty list as JSON, too
         if as_json and not any("type" in as_dict(item) for item in content):
-            return (Text(packed(content).decode("utf-8", "replace")),), any(
-                _not_successful(item) for item in content
-            )
+            return (Text(dumps_compact(content)),), any(_not_successful(item) for item in content)
         parts: list[Content] = []
         for block in map(as_dict, content):
             is_text = block.get("type") == "text"

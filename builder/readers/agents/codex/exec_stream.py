@@ -189,7 +189,9 @@ class _Thread:
         error = item.get("error")
         if event == "completed" and (output is not None or error):
             inside = as_dict(output).get("content")
-            shown = content(inside) if isinstance(inside, list) else text_or_data(output)
+            shown = (
+                content(inside) if isinstance(inside, list) else text_or_data(output, compact=True)
+            )
             denied = item.get("status") == "declined"
             failed = bool(error) or denied or item.get("status") == "failed"
             parts = (*shown, *text_or_data(error))

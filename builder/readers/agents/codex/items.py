@@ -182,11 +182,13 @@ def call_id(item: Item) -> str | None:
 def result(item: Item) -> ToolResult:
     """Returns the output as the model saw it; a string is not decoded even if it is JSON."""
     if item.get("type") == "tool_search_output":
-        return ToolResult((Data(item.get("tools")),), call_id(item))
+        return ToolResult((Data(item.get("tools"), compact=True),), call_id(item))
     output = item.get("output")
-    content: tuple[Content, ...] = text_or_data(output)
+    content: tuple[Content, ...] = text_or_data(output, compact=True)
     if isinstance(output, list):
-        content = tuple(_text_or_media(as_dict(value)) or Data(value) for value in output)
+        content = tuple(
+            _text_or_media(as_dict(value)) or Data(value, compact=True) for value in output
+        )
     text = as_str(output)
     interrupted = bool(_INTERRUPTED.fullmatch(text))
     return ToolResult(

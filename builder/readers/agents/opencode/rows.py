@@ -316,7 +316,7 @@ class _Reading:
             return call, None
         output = state.get("error" if failed else "output")
         content: list[Text | Data | Media]
-        content = [Text(output) if isinstance(output, str) else Data(output)]
+        content = [Text(output) if isinstance(output, str) else Data(output, compact=True)]
         if not failed:
             cleared = as_dict(state.get("time")).get("compacted")
             if isinstance(cleared, int | float):

@@ -193,7 +193,7 @@ def _contents(content: Json) -> list[Text | Data | Media]:
             case "image":
                 parts.append(Media("image", as_str(block.get("mimeType"))))
             case _:
-                parts.append(Data(value))
+                parts.append(Data(value, compact=True))
     return parts
 
 

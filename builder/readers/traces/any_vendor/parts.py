@@ -26,6 +26,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps
+from builder.readers.toolkit.chat_messages import compact_result
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 
@@ -119,8 +120,9 @@ def read_result(item: dict[str, Json]) -> ToolResult:
         failed = bool(failed) or kind not in ("text", "json", "content")
         value, typed = wrapped.get("value", wrapped.get("reason")), kind == "content"
         if kind in ("json", "error-json"):
-            return ToolResult((Data(value),), call_id, name, is_error=failed)
-    return ToolResult(result_content(value, typed), call_id, name, is_error=failed)
+            return ToolResult((Data(value, compact=True),), call_id, name, is_error=failed)
+    result = ToolResult(result_content(value, typed), call_id, name, is_error=failed)
+    return compact_result(result) if "toolName" in item else result  # the AI SDK's
 
 
 def result_content(value: Json, typed: bool = True) -> tuple[Content, ...]:

@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 from builder.conversation import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from builder.problem import Problem
 from builder.readers.api.capture.api import ApiAnswer, History
-from builder.readers.toolkit.chat_messages import unreadable_messages
+from builder.readers.toolkit.chat_messages import (
+    compact_result,
+    unreadable_messages,
+    with_compact_results,
+)
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.genai_parts import read_message
@@ -46,6 +50,14 @@ class SpanReading:
     own: int | None = None
     session: str = ""
     code: str = "other_span"
+
+    def with_compact_results(self) -> SpanReading:
+        """Returns the reading of a program that sends values in results as compact JSON text."""
+        history = self.history
+        if history is not None:
+            history = replace(history, messages=tuple(with_compact_results(history.messages)))
+        result = None if self.result is None else compact_result(self.result)
+        return replace(self, history=history, result=result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,8 @@ def reading_of(span: Span) -> SpanReading | None:
     """Reads a span by the most reliable of its conventions that has content."""
     read = (_READERS[name](span) for name in span.dialects)
     readings = [reading for reading in read if reading is not None]
-    return next((one for one in readings if one.history is not None), next(iter(readings), None))
+    found = next((one for one in readings if one.history is not None), next(iter(readings), None))
+    return found.with_compact_results() if found is not None and span.compact else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Span:
     dropped     number of attributes and events dropped by a limit of the SDK
     failed      whether the status is an error
     log         whether it is a log record
+    compact     whether its program writes JSON text without spaces, as JavaScript does
     """
 
     where: str
@@ -81,6 +82,7 @@ class Span:
     dropped: int = 0
     failed: bool = False
     log: bool = False
+    compact: bool = False
 
     @property
     def dialects(self) -> list[str]:
@@ -216,6 +218,7 @@ _SCOPES = (
     "instrumentationLibraryLogs",
 )  # fmt: skip
 _LOGS = ("logRecords", "log_records")
+_ORIGIN = ("resource", "scope", "instrumentationScope")
 _CONTAINERS = frozenset({*_RESOURCES, "trace", "data", "spans"})
 """Keys of which a record that contains spans has at least one."""
 
@@ -255,15 +258,18 @@ def _nested(items: list[Json]) -> Iterator[Json]:
 
 def _scoped(resources: list[Json]) -> Iterator[_Item]:
     scopes = [
-        as_dict(scope)
+        {**as_dict(scope), "resource": as_dict(resource).get("resource")}
         for resource in resources
         for key in _SCOPES
         for scope in as_list(resource, key)
     ]
-    spans = [(item, False) for scope in scopes for item in as_list(scope.get("spans"))]
-    logs = [(item, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))]
-    for number, (item, is_log) in enumerate(spans + logs):
-        yield number, as_dict(item), is_log
+    spans = [(item, scope, False) for scope in scopes for item in as_list(scope.get("spans"))]
+    logs = [
+        (item, scope, True) for scope in scopes for key in _LOGS for item in as_list(scope.get(key))
+    ]
+    for number, (item, scope, is_log) in enumerate(spans + logs):
+        origin = {key: scope[key] for key in _ORIGIN if key in scope}
+        yield number, {**origin, **as_dict(item)}, is_log
 
 
 # -- one span ------------------------------------------------------------------------------------
@@ -306,7 +312,21 @@ def _span(place: str, number: int | None, value: dict[str, Json], log: bool) -> 
         dropped=sum(count for key in _DROPPED if isinstance(count := value.get(key), int)),
         failed=_failed(value),
         log=log,
+        compact=_is_compact(value),
     )
+
+
+def _is_compact(value: dict[str, Json]) -> bool:
+    """Returns whether a program in JavaScript wrote a span: it names its language or the AI SDK."""
+    resource = attributes(as_dict(value, "resource").get("attributes"))
+    scope = as_dict(value.get("scope")) or as_dict(value.get("instrumentationScope"))
+    language = as_str(resource.get("telemetry.sdk.language"))
+    return language in _JAVASCRIPT or as_str(scope.get("name")) in _AI_SDK
+
+
+_JAVASCRIPT = frozenset({"nodejs", "webjs"})
+_AI_SDK = frozenset({"gen_ai", "ai"})
+"""Names of the scopes of its spans, in version 7 and before."""
 
 
 _PLAIN = re.compile(r"[\w-]{1,40}")

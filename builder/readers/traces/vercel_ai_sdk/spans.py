@@ -55,7 +55,7 @@ def read_span(span: Span) -> SpanReading | None:
 def _tool_run(attrs: dict[str, Json]) -> SpanReading:
     name, call_id = name_of(attrs, "ai.toolCall.name"), name_of(attrs, "ai.toolCall.id")
     value = decoded(attrs.get("ai.toolCall.result"))
-    content = Text(value) if isinstance(value, str) else Data(value)
+    content = Text(value) if isinstance(value, str) else Data(value, compact=True)
     return SpanReading(
         "tool",
         call=ToolCall(name, attrs.get("ai.toolCall.args"), call_id) if name else None,

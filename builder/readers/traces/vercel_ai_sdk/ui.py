@@ -278,7 +278,7 @@ def _call(tool: dict[str, Json]) -> tuple[ToolCall | Unparsed, ToolResult | None
 
 
 def _output(value: Json) -> tuple[Text | Data, ...]:
-    return text_or_data(None if value == "" else value)
+    return text_or_data(None if value == "" else value, compact=True)
 
 
 def _message_model(item: dict[str, Json]) -> str | None:
