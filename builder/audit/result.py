@@ -118,6 +118,7 @@ class AuditFacts:
     parity     {mode of inference: count}; empty if no sample has meta/
     languages  {language of the first query, or its script: samples}
     trained_tokens  of all samples
+    query_tokens    about the number of tokens of one sample for each query (`unit: query`)
     trained    the share of the tokens that is trained; None if no sample has meta/
     """
 
@@ -126,6 +127,7 @@ class AuditFacts:
     languages: Mapping[str, int] = field(default_factory=dict)
     trained: float | None = None
     trained_tokens: int = 0
+    query_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ class Audits:
                 self.turns.languages,
                 self.turns.trained_share,
                 self.turns.trained_tokens,
+                self.turns.query_tokens,
             ),
             self.rows,
             dict(sorted(self.forms.items())),

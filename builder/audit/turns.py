@@ -13,6 +13,7 @@ from builder.audit.lengths import doubling
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import PATTERNS, pattern
 from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCount
+from builder.dataset.samples import targets
 from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
@@ -144,6 +145,7 @@ class TurnAudit:
         if row.meta.trained_tokens:
             totals["tokens"] += row.meta.tokens
             totals["trained tokens"] += row.meta.trained_tokens
+            totals["query tokens"] += _query_tokens(row)
 
     def merge(self, later: TurnAudit) -> None:
         """Adds the counts of the samples that follow."""
@@ -213,6 +215,11 @@ class TurnAudit:
         """Returns the number of trained tokens."""
         return self._counts["totals"]["trained tokens"]
 
+    @property
+    def query_tokens(self) -> int:
+        """Returns about the number of tokens of one sample for each query (`unit: query`)."""
+        return self._counts["totals"]["query tokens"]
+
     def with_edges(self, facts: Facts) -> Facts:
         """Returns the facts with the counts of the edge cases that matter to trainers."""
         edges = self._counts["edges"]
@@ -251,6 +258,21 @@ def _script(text: str) -> str:
     counts = {name: len(letters.findall(text)) for name, letters in _IN_SCRIPT.items()}
     most = max(counts, key=lambda name: counts[name])
     return most if counts[most] else "none"
+
+
+def _query_tokens(row: AuditRow) -> int:
+    """Returns about the number of tokens of the samples that end with each query's answer."""
+    sample, spans = row.sample, row.meta.spans
+    trained = {*targets(sample, "conversation", len(spans))}
+    ends = iter(spans)
+    answers = reached = total = 0
+    for role, text in sample.messages:
+        if role == "assistant":
+            reached = next(ends, (0, reached))[1] if answers in trained else reached
+            answers += 1
+        elif role == "user" and reached and not is_response(text.strip("\n")):
+            total, reached = total + reached, 0
+    return (total + reached) * row.meta.tokens // max(row.meta.chars, 1)
 
 
 def _edges(row: AuditRow) -> Iterator[str]:

@@ -161,6 +161,7 @@ def publish(
                 surveyed = counted()
                 findings = tuple(map(_finding, audited.findings))
                 about = replace(about, audit=AuditEntry(findings=findings))
+                built.pseudonymised = surveyed.changes["pseudonymised"]
                 built.judgements, built.advice = judge(surveyed, about, audited)
             run.phase("report", None)
             page = report_html(str(folder), about, audited, target, surveyed, render)

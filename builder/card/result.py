@@ -50,6 +50,7 @@ class BuildResult:
     changed_by_loader  what `datasets` still does not give back as written; empty in almost every
                      build, since samples that it changes are left out
     judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
+    pseudonymised    places where personal data were replaced by stand-ins
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
@@ -78,6 +79,7 @@ class BuildResult:
     reasons: list[str] = field(default_factory=list)
     judgements: Sequence[Judgement] = ()
     advice: Sequence[Advice] = ()
+    pseudonymised: int = 0
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)

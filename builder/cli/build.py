@@ -172,8 +172,10 @@ def _print_advice(built: BuildResult) -> None:
             for command in remedy.commands:
                 print(f"      {escaped(command)}")  # unwrapped, to be pasted
     for item in advice[SHOWN_ADVICE:]:
-        cheapest = item.remedies[0].text.replace("`", "")
-        print_wrapped("  - ", f"{item.finding} → {cheapest}", "    ")
+        cheapest = item.remedies[0]
+        price = f" (price: {cheapest.price})" if cheapest.price else ""
+        text = cheapest.text.replace("`", "") + price
+        print_wrapped("  - ", f"{item.finding} → {text}", "    ")
     keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
     print(painted(f"    {keys}", DIM))
 
@@ -280,15 +282,27 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
     if personal:
         listed = ", ".join(personal)
         yield f"personal data left in place: {listed} (audit.personal_data: pseudonymise)"
+    if built.pseudonymised:
+        places = counted(built.pseudonymised, "place")
+        yield f"personal data, such as names of users, replaced by stand-ins in {places}"
     if built.is_weighted:
         yield (
             'some samples contain turns with "weight": 0, which must not be trained: builder export'
             " writes them for each trainer (docs/export.md)"
         )
+    yield from _undrawn(built, config)
     yield from _recorded(built)
     yield from map(escaped, lines(built.witnesses))
     if verbose:
         yield from _details(built)
+
+
+def _undrawn(built: BuildResult, config: Config) -> Iterator[str]:
+    """Yields each split that was wanted and has no sample."""
+    for name, share in (("validation", config.split.validation), ("test", config.split.test)):
+        if share and name not in built.data_files:
+            drawn = f"none of {counted(built.ledger.built, 'conversation')} was drawn"
+            yield f"no {name} samples: {drawn} (split.{name}: {share}, or another split.seed)"
 
 
 def _recorded(built: BuildResult) -> Iterator[str]:

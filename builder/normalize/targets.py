@@ -7,6 +7,7 @@ in this context. The option `untrained_turns` decides what happens to both (docs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,9 @@ LOST = ("xml_types", "xml_markup")
 
 They are shown in their true context, so they stay as context unless `untrained_turns: reject`.
 """
+
+UNTRAINED = "untrained:"
+"""Begins the codes of `meta.changes` that count turns which are context only, by why they are."""
 
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
@@ -221,7 +225,7 @@ def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     Cuts trailing user turns, results and turns that are not targets (`trailing_cut`). `end: answer`
     also cuts turns with calls (`no_final_answer`), except at the end of a complete conversation and
     under `unit: turn`. Counts `untrained_turns` (context only) and `repeated_turns` (trained again,
-    in a sample without weights under `untrained_turns: split`).
+    in a sample without weights under `untrained_turns: split`), and the former by code.
     """
     blocks = list(draft.blocks)
     if all(block.untrained for block in blocks if block.role == "assistant"):
@@ -249,7 +253,9 @@ def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         draft = draft.counting(trailing_cut=1)
         calls = tuple(replace(call, answer=None) for call in last.calls)
         blocks[-1] = replace(last, calls=calls)
-    return draft.having(blocks, {"untrained_turns": sum(b.untrained is not None for b in blocks)})
+    codes = Counter(b.untrained for b in blocks if b.untrained is not None)
+    why = {f"{UNTRAINED}{code}": count for code, count in sorted(codes.items())}
+    return draft.having(blocks, {"untrained_turns": codes.total(), **why})
 
 
 def _nothing_left(draft: Draft) -> Problem:

@@ -15,6 +15,7 @@ from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
 from builder.ledger import Ledger, ranked
 from builder.normalize.captured import definitions_command
 from builder.normalize.remedies import recovery
+from builder.normalize.targets import LOST, UNTRAINED
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
 from builder.qwen3.style import SPECIFIED, Thoughts
@@ -85,11 +86,14 @@ def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterato
             yield advised
     if manifest.ledger is not None:
         yield from _recoverable(manifest.ledger)
-    yield from _matching(surveyed, manifest)
+    queries = audit.facts.query_tokens if audit is not None else 0
+    yield from _matching(surveyed, manifest, queries)
     yield from _context(surveyed)
-    yield from _thoughts(surveyed, manifest)
+    yield from _thoughts(surveyed, manifest, queries)
     yield from _refused(surveyed)
-    yield from _long(surveyed)
+    yield from _unwritable(surveyed, manifest)
+    yield from _long(surveyed, manifest)
+    yield from _windows(surveyed)
 
 
 def _recoverable(ledger: Ledger) -> Iterator[Advice]:
@@ -106,7 +110,7 @@ def _recoverable(ledger: Ledger) -> Iterator[Advice]:
         )
 
 
-def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
+def _matching(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
     mode = mode_named(manifest.mode)
     if not surveyed.turns or mode not in surveyed.parity or surveyed.parity[mode] >= surveyed.turns:
         return
@@ -120,7 +124,7 @@ def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
             "At inference, the template writes an empty think block before every answer; in a"
             " sample, only before the last one."
         )
-    remedies = tuple(_matching_more(surveyed, manifest, mode))
+    remedies = tuple(_matching_more(surveyed, manifest, mode, queries))
     if remedies:
         yield Advice(
             differing / surveyed.turns,
@@ -132,8 +136,13 @@ def _matching(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
         )
 
 
-def _matching_more(surveyed: Survey, manifest: Manifest, mode: str) -> Iterator[Remedy]:
-    """Yields what makes more turns match inference, that with the fewest tokens first."""
+def _matching_more(
+    surveyed: Survey, manifest: Manifest, mode: str, queries: int
+) -> Iterator[Remedy]:
+    """Yields what makes more turns match inference, that with the fewest tokens first.
+
+    `queries` are the tokens of a sample for each question.
+    """
     for other in MODES:
         count = surveyed.parity[other]
         if count > surveyed.parity[mode]:
@@ -152,10 +161,22 @@ def _matching_more(surveyed: Survey, manifest: Manifest, mode: str) -> Iterator[
             " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
             "no more tokens, another model",
         )
+    by_query = known is not None and known.style.thoughts is Thoughts.current
+    if manifest.unit == "conversation" and by_query:
+        yield Remedy(
+            "Write a sample for each question (`normalize.unit: query`): the template shows the"
+            " turns since the last question as at inference",
+            _times(queries, surveyed),
+        )
     if manifest.unit != "turn":
-        times = surveyed.turn_tokens / surveyed.tokens if surveyed.tokens else 0
-        price = f"{times:.1f} times the tokens" if times > 1 else ""
+        price = _times(surveyed.turn_tokens, surveyed)
         yield Remedy("Write a sample for each turn (`normalize.unit: turn`)", price)
+
+
+def _times(tokens: int, surveyed: Survey) -> str:
+    """Returns the price of a dataset of so many tokens; "" if it is no larger than this one."""
+    times = tokens / surveyed.tokens if surveyed.tokens else 0
+    return f"about {times:.1f} times the tokens" if times > 1 else ""
 
 
 def _captures(surveyed: Survey) -> Iterator[str]:
@@ -215,9 +236,9 @@ def _supply(surveyed: Survey, names: Sequence[str], inferred: int) -> Remedy:
     )
 
 
-def _thoughts(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
+def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
     dropped = surveyed.changes["reasoning_dropped"]
-    remedy = _with_thoughts(manifest)
+    remedy = _with_thoughts(manifest, _times(queries, surveyed))
     if dropped and remedy is not None:
         yield Advice(
             min(dropped / max(surveyed.turns, 1), 1.0),
@@ -228,20 +249,22 @@ def _thoughts(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
         )
 
 
-def _with_thoughts(manifest: Manifest) -> Remedy | None:
-    """Returns what keeps thoughts that were left out; None if the template shows none of them."""
+def _with_thoughts(manifest: Manifest, times: str) -> Remedy | None:
+    """Returns what keeps thoughts that were left out; None if the template shows none of them.
+
+    `times` is the price of a sample for each question.
+    """
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
     shows = known.style.thoughts if known is not None else Thoughts.hybrid
     if not shows.has_blocks:
         return None
-    if shows is Thoughts.every:
+    if shows is Thoughts.every or manifest.unit in ("query", "turn"):
         is_set = manifest.reasoning == "keep"
-        return None if is_set else Remedy("`normalize.reasoning: keep`", "the tokens of thoughts")
-    if manifest.reasoning == "keep" and manifest.unit in ("query", "turn"):
-        return None
+        price = "the tokens of the thoughts"
+        return None if is_set else Remedy("`normalize.reasoning: keep`", price)
+    price = f"{times}, and those of the thoughts" if times else "the tokens of the thoughts"
     return Remedy(
-        "`--preset sft-thinking` (`normalize.reasoning: keep` and `normalize.unit: query`)",
-        "more samples, which repeat their context",
+        "`--preset sft-thinking` (`normalize.reasoning: keep` and `normalize.unit: query`)", price
     )
 
 
@@ -266,7 +289,46 @@ def _refused(surveyed: Survey) -> Iterator[Advice]:
     )
 
 
-def _long(surveyed: Survey) -> Iterator[Advice]:
+def _unwritable(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
+    """Yields the turns that a target with XML calls cannot hold as they were made."""
+    counts = [(code, surveyed.changes[f"{UNTRAINED}{code}"]) for code in LOST]
+    turns = sum(count for _, count in counts)
+    if not turns:
+        return
+    named = manifest.tokenizer.template_name or "the target"
+    listed = ", ".join(f"{code} {number(count)}" for code, count in counts if count)
+    typed = Remedy("Supply typed definitions (`--tools FILE`), for `xml_types`")
+    yield Advice(
+        turns / max(turns + surveyed.turns, 1),
+        f"{counted(turns, 'turn')} not trained: the parser of a server would read their calls, as"
+        f" {named} writes them, otherwise ({listed}). They stay as context.",
+        (
+            *([typed] if surveyed.changes[f"{UNTRAINED}xml_types"] else []),
+            Remedy(
+                "Train a model whose calls are JSON (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
+                "no more tokens, another model",
+            ),
+        ),
+        "docs/templates.md has the values that XML cannot hold.",
+        training=True,
+    )
+
+
+def _windows(surveyed: Survey) -> Iterator[Advice]:
+    again = surveyed.changes["repeated_turns"]
+    if surveyed.windows:
+        yield Advice(
+            surveyed.window_turns / max(surveyed.turns, 1),
+            f"{counted(surveyed.windows, 'sample')} with"
+            f" {counted(surveyed.window_turns, 'trained turn')} lack earlier turns of their"
+            " conversation, which were left out for the length: the model answered with them.",
+            (Remedy("`limits.max_tokens`: a larger number", "longer samples"),),
+            f"{counted(again, 'turn')} in two windows are trained twice." if again else "",
+            training=True,
+        )
+
+
+def _long(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
     if not surveyed.has_tokens:
         return
     beyond = sum(count for tokens, count in surveyed.lengths.items() if tokens > LONG)
@@ -280,11 +342,18 @@ def _long(surveyed: Survey) -> Iterator[Advice]:
             (
                 Remedy(
                     f"`limits: {{max_tokens: {LONG}, too_long: split}}`",
-                    "windows repeat the system prompt, the tools and the first message",
+                    _price_of_windows(manifest),
                 ),
             ),
             training=True,
         )
+
+
+def _price_of_windows(manifest: Manifest) -> str:
+    lacks = "their context lacks turns between"
+    if manifest.unit != "conversation":
+        return "the context of such samples lacks turns between the first message and the last"
+    return f"windows repeat the system prompt, the tools and the first message; {lacks}"
 
 
 def _of_finding(finding: AuditFinding, samples: int, manifest: Manifest) -> Advice | None:

@@ -14,6 +14,9 @@ from builder.verify.options import mode_named
 GRADES = {"poor": "not ready yet", "fair": "usable, with gaps", "good": "ready to train"}
 """{grade: the verdict on a dataset whose worst judgement has it}, the worst first."""
 
+_SOME = 0.5
+"""The share from which on a property is fair."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -22,7 +25,7 @@ class Judgement:
     text: str
     share: float
     good: float = 0.9
-    fair: float = 0.5
+    fair: float = _SOME
 
     @property
     def grade(self) -> str:
@@ -54,8 +57,7 @@ def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
         yield Judgement(_matching(surveyed, mode), surveyed.parity[mode] / surveyed.turns)
     levels = surveyed.context
     if levels.total():
-        share = 1 - levels["partial"] / levels.total()
-        yield Judgement(f"{percent(share)} of the trained turns have a complete context", share)
+        yield _context(surveyed)
     if manifest.ledger is not None:
         yield from _used(manifest.ledger)
 
@@ -68,6 +70,24 @@ def _matching(surveyed: Survey, mode: str) -> str:
         if surveyed.parity[other] != surveyed.parity[mode]:
             text += f" ({other}: {percent(surveyed.parity[other] / surveyed.turns)})"
     return text
+
+
+def _context(surveyed: Survey) -> Judgement:
+    """Judges the context of the trained turns, with what the user supplied of it.
+
+    Where all that can be supplied is, what else the log lacks leaves a gap, and no more.
+    """
+    levels = surveyed.context
+    whole = levels.total()
+    supplied = min(surveyed.completed, levels["partial"])
+    share = 1 - (levels["partial"] - supplied) / whole
+    text = f"{percent(share)} of the trained turns have a complete context"
+    if supplied:
+        text += f", {percent(supplied / whole)} with what you supplied"
+    is_served = surveyed.served >= 0.9 * whole
+    if is_served and share < _SOME:
+        text += "; you supplied all that can be supplied"
+    return Judgement(text, share, fair=0.0 if is_served else _SOME)
 
 
 def _used(ledger: Ledger) -> Iterator[Judgement]:

@@ -31,6 +31,9 @@ _OTHERS = "(others)"
 FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "license", "split")
 """Fields of meta/ that are counted by value."""
 
+SUPPLIABLE = ("tools", "system")
+"""What the user can supply of a context that the log lacks."""
+
 
 @dataclass(slots=True)
 class Survey:
@@ -39,9 +42,13 @@ class Survey:
     context     trained turns by the level of their context
     missing     trained turns by what their context lacks
     supplied    trained turns by what the user supplied of that (`system`, `tools`)
+    completed   trained turns that lack nothing but what the user supplied
+    served      trained turns for which the user supplied all that a user can
     recorded    samples by the comparison with the tokens in the log
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
+    windows     samples whose context lacks earlier turns, for their length
+    window_turns trained turns of these samples
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
     failed      trained turns by how a call of theirs failed: error, denied, interrupted
     inferred    {format: models} of the samples whose tools are inferred; "": no model is named
@@ -56,6 +63,8 @@ class Survey:
     context: Counter[str] = field(default_factory=Counter)
     missing: Counter[str] = field(default_factory=Counter)
     supplied: Counter[str] = field(default_factory=Counter)
+    completed: int = 0
+    served: int = 0
     recorded: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
@@ -64,6 +73,8 @@ class Survey:
     changes: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
+    windows: int = 0
+    window_turns: int = 0
     turn_tokens: int = 0
     trained_tokens: int = 0
     picks: tuple[Pick, ...] = ()
@@ -117,10 +128,10 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.context, meta.context.level, turns)
         for code in meta.context.missing:
             _count(surveyed.missing, code, turns)
-        if meta.tools_source in ("supplied", "captured"):
-            surveyed.supplied["tools"] += turns
-        if not {"system_supplied", "system_replaced"}.isdisjoint(meta.changes):
-            surveyed.supplied["system"] += turns
+        _add_supplied(surveyed, meta, meta.context.missing)
+    if meta.changes.get("history_left_out"):
+        surveyed.windows += 1
+        surveyed.window_turns += turns
     if meta.compared:
         _count(surveyed.recorded, meta.compared, 1)
     for mode, count in meta.parity.items():
@@ -139,6 +150,20 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         several = meta.models if name == "model" and meta.models else (value,)
         for one in filter(None, several):
             _count(surveyed.by_field.setdefault(name, Counter()), one, 1)
+
+
+def _add_supplied(surveyed: Survey, meta: SampleMeta, missing: Iterable[str]) -> None:
+    """Counts what the user supplied of the context of a sample."""
+    turns = meta.assistant_turns
+    supplied = {"tools"} if meta.tools_source in ("supplied", "captured") else set()
+    if not {"system_supplied", "system_replaced"}.isdisjoint(meta.changes):
+        supplied.add("system")
+    for name in sorted(supplied):
+        surveyed.supplied[name] += turns
+    lacking = {*missing} - supplied
+    if supplied and lacking.isdisjoint(SUPPLIABLE):
+        surveyed.served += turns
+        surveyed.completed += 0 if lacking or not missing else turns
 
 
 def with_contexts(surveyed: Survey, manifest: Manifest) -> Survey:

@@ -72,6 +72,52 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     assert "Supply" not in given
     assert "lack a part of what the model saw: reminders of the agent program" in given
     assert "You supplied the tools and the system prompt, which the log neither has nor" in given
+    assert "you supplied all that can be supplied" in given
+    assert "not ready yet: 0 % of the trained turns have a complete context" not in given
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
     assert "Supply the tools with --tools FILE (inputs[].tools)." in half
     assert "--system" not in half
+
+
+def test_each_advice_has_its_price(refused, tmp_path, capsys):
+    """Five findings, of which the last ones are on a line each."""
+    printed = summary(refused, tmp_path / "out", capsys)
+    begin, end = printed.index("before you train"), printed.index("accounting")
+    items = printed[begin:end].split(" - ")[1:]
+    assert len(items) > 3 or "refused" in items[-1]
+    assert "(price: 1 turn fewer to train on" in printed[begin:end]
+
+
+def test_what_publish_replaced_and_what_it_could_not_draw_is_named(tmp_path, capsys):
+    log = tmp_path / "rows.jsonl"
+    turns = [
+        {"role": "user", "content": "Read /home/alice/notes.txt"},
+        {"role": "assistant", "content": "It is empty."},
+    ]
+    log.write_text(json.dumps({"messages": turns}) + "\n")
+    printed = summary(log, tmp_path / "out", capsys, "--preset", "publish")
+    assert (
+        "no validation samples: none of 1 conversation was drawn (split.validation: 0.05" in printed
+    )
+    assert "names of users, replaced by stand-ins in 1 place" in printed
+    plainly = summary(log, tmp_path / "plain", capsys)
+    assert "validation" not in plainly
+    assert "stand-ins" not in plainly
+
+
+def test_windows_say_what_their_context_lacks(tmp_path, capsys):
+    log = tmp_path / "rows.jsonl"
+    turns = [
+        {"role": role, "content": f"{at} " + "word " * 60}
+        for at in range(8)
+        for role in ("user", "assistant")
+    ]
+    log.write_text(json.dumps({"messages": turns}) + "\n")
+    config = tmp_path / "config.yaml"
+    config.write_text("limits: {max_tokens: 400, too_long: split}")
+    printed = summary(log, tmp_path / "out", capsys, "-c", str(config))
+    rows = lines(tmp_path / "out" / "meta" / "train-00000-of-00001.jsonl")
+    windows = [row for row in rows if row["changes"].get("history_left_out")]
+    turns = sum(row["assistant_turns"] for row in windows)
+    assert f"{len(windows)} samples with {turns} trained turns lack earlier turns" in printed
+    assert "(price: longer samples)" in printed

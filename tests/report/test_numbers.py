@@ -8,6 +8,8 @@ from support.places import DATA
 from support.runs.builds import build, lines
 
 from builder import cli
+from builder.audit.options import AuditOptions
+from builder.audit.run import audit
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +49,11 @@ def test_trained_tokens_are_those_of_the_labels(built, tmp_path, capsys):
     (length,) = re.findall(r"\btrl +\d+ .* (\d+)$", capsys.readouterr().out, re.MULTILINE)
     configured = (exported / "configs" / "trl.yaml").read_text()
     assert f"max_length: {length} " in configured
+
+
+def test_the_price_of_a_sample_for_each_question_is_about_what_it_costs(built, tmp_path):
+    whole = tmp_path / "whole"
+    assert build(whole, "--workers", "1", inputs=[DATA]) == 0
+    estimated = audit(str(whole), AuditOptions()).facts.query_tokens
+    assert estimated == pytest.approx(sum(row["tokens"] for row in meta_of(built)), rel=0.1)
+    assert estimated > sum(row["tokens"] for row in meta_of(whole))

@@ -79,7 +79,7 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     assert "thinking mode, where all match" in mode.text
     assert mode.price.startswith("no more tokens, but it will answer without thinking")
     assert model.price.startswith("no more tokens")
-    assert unit.price == "26.0 times the tokens"
+    assert unit.price == "about 26.0 times the tokens"
     page = plain(verdict(surveyed, None, of_template("Qwen3"), None))
     assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
     assert "25 % of the trained turns match non-thinking inference (thinking: 100 %)" in page
@@ -90,6 +90,7 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     [("Qwen3", {}, "--preset sft-thinking"),
      ("Qwen3", {"reasoning": "keep", "unit": "conversation"}, "normalize.unit: query"),
      ("Qwen3", {"reasoning": "keep", "unit": "query"}, None),
+     ("Qwen3", {"unit": "turn"}, "`normalize.reasoning: keep`"),
      ("Qwen3.8", {}, "normalize.reasoning: keep"),
      ("Qwen3.8", {"reasoning": "keep"}, None)],
 )  # fmt: skip
@@ -99,6 +100,60 @@ def test_thoughts_are_advised_only_where_the_template_would_show_them(template, 
              for item in one.remedies]  # fmt: skip
     assert len(found) == (expected is not None)
     assert expected is None or expected in found[0]
+
+
+def test_prices_are_those_of_the_unit_that_was_built():
+    """A sample for each question is more than one for each conversation, and less than turns."""
+    changes = Counter({"reasoning_dropped": 3})
+    surveyed = Survey(samples=1, turns=4, changes=changes, tokens=100)
+    audit = Audit(1, facts=AuditFacts(query_tokens=210))
+    for unit, expected in (
+        ("conversation", "about 2.1 times the tokens, and those of the thoughts"),
+        ("query", "the tokens of the thoughts"),
+        ("turn", "the tokens of the thoughts"),
+    ):
+        (found,) = advice(surveyed, of_template("Qwen3", unit=unit), audit)
+        assert [item.price for item in found.remedies] == [expected]
+
+
+def test_a_sample_for_each_question_is_advised_where_the_template_shows_its_turns_alike():
+    parity = Counter({"non-thinking": 1, "thinking": 1})
+    surveyed = Survey(samples=1, turns=4, parity=parity, tokens=100, turn_tokens=900)
+    audit = Audit(1, facts=AuditFacts(query_tokens=210))
+    (found,) = advice(surveyed, of_template("Qwen3.5", unit="conversation"), audit)
+    by_query, by_turn = found.remedies
+    assert "normalize.unit: query" in by_query.text
+    assert by_query.price == "about 2.1 times the tokens"
+    assert "normalize.unit: turn" in by_turn.text
+    (found,) = advice(surveyed, of_template("Qwen3.5", unit="query"), audit)
+    assert [by_turn] == [*found.remedies]
+
+
+def test_turns_that_xml_cannot_hold_are_named():
+    counts = {"untrained:xml_markup": 3, "untrained:denied": 2}
+    surveyed = Survey(samples=1, turns=4, changes=Counter(counts))
+    (found,) = advice(surveyed, of_template("Qwen3.5"), None)
+    assert found.finding.startswith("3 turns not trained")
+    assert "xml_markup 3" in found.finding
+    (remedy,) = found.remedies
+    assert "calls are JSON" in remedy.text
+    surveyed.changes["untrained:xml_types"] = 1
+    (found,) = advice(surveyed, of_template("Qwen3.5"), None)
+    assert "--tools" in found.remedies[0].text
+
+
+@pytest.mark.parametrize(
+    ("completed", "served", "grade", "words"),
+    [(0, 0, "poor", "0 % of the trained turns have a complete context"),
+     (10, 10, "good", "100 % of the trained turns have a complete context, 100 % with what you"),
+     (0, 10, "fair", "you supplied all that can be supplied")],
+)  # fmt: skip
+def test_the_verdict_on_the_context_counts_what_the_user_supplied(completed, served, grade, words):
+    surveyed = Survey(samples=1, turns=10, context=Counter({"partial": 10}),
+                      completed=completed, served=served)  # fmt: skip
+    (found,) = [item for item in judgements(surveyed, Manifest()) if "context" in item.text]
+    assert found.grade == grade
+    assert words in found.text
 
 
 def test_the_verdict_looks_at_what_could_have_been_trained():
