@@ -9,6 +9,7 @@ from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import history
+from builder.readers.toolkit.function_messages import with_function_calls
 from builder.readers.toolkit.made_up import end_at_made_up
 
 
@@ -26,7 +27,7 @@ def published(
     return Conversation(
         id=name,
         record=where,
-        messages=end_at_made_up(messages),
+        messages=end_at_made_up(with_function_calls(messages, tools, changes)),
         tools=tools,
         records=1,
         problems=tuple(problems),

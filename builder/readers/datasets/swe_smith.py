@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from builder.conversation import Conversation, Json, Message, ToolResult
+from builder.conversation import Conversation, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.function_text import assistant_parts, parameter_types, take_definitions
+from builder.readers.toolkit.function_messages import function_messages, has_function_calls
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dicts, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_list, name_of
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_each
 from builder.sources.source import Source
 
-_WRAPPED = frozenset({"old_str", "new_str", "file_text"})
-"""Parameters whose values SWE-smith writes on separate lines."""
-_OPENHANDS_RESULT = "EXECUTION RESULT of ["
 _INVENTED = (
     "Since we have successfully fixed the issue and verified it works, "
     "let's submit the changes:\n\n<function=submit>\n</function>"
@@ -34,40 +30,24 @@ _INVENTED = (
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows with `<function=` in a turn of the assistant, and without a response."""
+    """Claims rows of runs with `<function=` in an answer, and without a response."""
     for row in source.peek.objects:
-        items = as_dicts(json_in_text(row.get("messages")))
         if "response" in row or not ("instance_id" in row or "resolved" in row):
             continue
-        for item in items[:20]:
-            if item.get("role") == "assistant" and "<function=" in as_str(item.get("content")):
-                return "rows of messages with <function=…> calls and instance_id or resolved"
+        if has_function_calls(as_list(json_in_text(row.get("messages")))):
+            return "rows of messages with <function=…> calls and instance_id or resolved"
     return None
 
 
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
-    items = as_dicts(json_in_text(row.get("messages")))
+    items = as_list(json_in_text(row.get("messages")))
     if not items:
         return Problem("no_messages", where, "no list of messages")
     changes: Counter[str] = Counter()
-    tools: tuple[Json, ...] | None = None
-    openhands = any(as_str(item.get("content")).startswith(_OPENHANDS_RESULT) for item in items)
-    wrapped = None if openhands else _WRAPPED
-    messages: list[Message] = []
-    for item in items:
-        role, text = as_str(item.get("role")), item.get("content")
-        if role == "system" and tools is None and isinstance(text, str):
-            text, tools = take_definitions(text, changes)
-        if role == "assistant" and text == _INVENTED:
-            changes["invented_submit"] += 1
-            break
-        if role == "assistant" and isinstance(text, str):
-            parts = assistant_parts(text, parameter_types(tools), wrapped, changes)
-            messages.append(Message(role, parts))
-        elif role == "user" and messages and calls(messages[-1]):
-            messages.append(Message("tool", (ToolResult(content(text)),)))
-        else:
-            messages.append(Message(role, content(text)))
+    made_up = (at for at, item in enumerate(items) if as_dict(item).get("content") == _INVENTED)
+    end = next(made_up, len(items))
+    changes["invented_submit"] += end < len(items)
+    messages, tools = function_messages(items[:end], changes)
     if not messages:
         return Problem("no_messages", where, "only an answer that no model wrote")
     name = name_of(row, "traj_id", "instance_id") or "row"
@@ -78,7 +58,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         tools=tools,
         model=name_of(row, "model"),
         records=1,
-        changes=changes,
+        changes=+changes,
         complete=bool(calls(messages[-1])),
         outcome=logged_outcome(row),
     )

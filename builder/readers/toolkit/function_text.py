@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from builder.conversation import Json, Part, Text, ToolCall, Unparsed
 from builder.jsonio import JsonFault
 from builder.readers.toolkit.literals import past_space
 from builder.readers.toolkit.literals import value as literal
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
-_HEADING = "You have access to the following functions:"
+HEADING = "You have access to the following functions:"
+"""The beginning of the section on functions in a system text."""
 _CALL_FORMAT = "If you choose to call a function ONLY reply in the following format"
 _REMINDER_END = "</IMPORTANT>"
 _FUNCTION = re.compile(r"^---- BEGIN FUNCTION #\d+: (?P<name>.+?) ----\n", re.MULTILINE)
@@ -28,6 +30,13 @@ _PARAMETER = re.compile(
 )
 _ALLOWED = re.compile(r"\s*Allowed values: \[(?P<values>`[^\n]*`)\]\s*$")
 _NO_PARAMETERS = "No parameters are required for this function."
+
+_STRING = frozenset({"string"})
+_NAMES = {
+    "integer": "number", "int": "number", "float": "number", "str": "string", "bool": "boolean",
+    "list": "array", "dict": "object",
+}  # fmt: skip
+"""Names of types in definitions, by JSON's own, among which integers are numbers."""
 
 _CALL = re.compile(r"^<function=(?P<name>[^<>\n]+)>", re.MULTILINE)
 _CALL_END = re.compile(r"\s*</function>")
@@ -42,7 +51,7 @@ def take_definitions(text: str, changes: Counter[str]) -> tuple[str, tuple[Json,
     end of the section is removed too, since the chat template has its own. `changes` counts
     `tools_preamble`.
     """
-    start = text.find(_HEADING)
+    start = text.find(HEADING)
     first = _FUNCTION.search(text, start) if start >= 0 else None
     if first is None:
         return text, None
@@ -91,20 +100,33 @@ def _definition(name: str, body: str) -> Json:
     }
 
 
-def parameter_types(definitions: tuple[Json, ...] | None) -> dict[tuple[str, str], str]:
-    """Returns {(function, parameter): JSON type} of the definitions."""
-    types: dict[tuple[str, str], str] = {}
+Types = Mapping[tuple[str, str], frozenset[str]]
+"""The JSON types of (function, parameter); empty if the definition states none."""
+
+
+def parameter_types(definitions: tuple[Json, ...] | None) -> Types:
+    """Returns the types of the parameters in the definitions, which may lack OpenAI's wrapper."""
+    types: dict[tuple[str, str], frozenset[str]] = {}
     for definition in definitions or ():
-        function = as_dict(definition, "function")
+        function = as_dict(definition, "function") or as_dict(definition)
         properties = as_dict(function, "parameters", "properties")
         for name, schema in properties.items():
-            types[as_str(function.get("name")), name] = as_str(schema, "type")
+            types[as_str(function.get("name")), name] = _types(schema)
     return types
+
+
+def _types(schema: Json) -> frozenset[str]:
+    """Returns the types that a schema allows; empty if it states none."""
+    stated = as_dict(schema).get("type")
+    listed = stated if isinstance(stated, list) else [stated]
+    options = [_types(one) for key in ("anyOf", "oneOf") for one in as_list(schema, key)]
+    named = (_NAMES.get(one.lower(), one.lower()) for one in listed if isinstance(one, str))
+    return frozenset(named).union(*options) if all(options) else frozenset()
 
 
 def assistant_parts(
     text: str,
-    types: dict[tuple[str, str], str],
+    types: Types,
     wrapped: frozenset[str] | None,
     changes: Counter[str],
 ) -> tuple[Part, ...]:
@@ -129,8 +151,8 @@ def assistant_parts(
             in_lines = value.startswith("\n") and value.endswith("\n") and len(value) > 1
             if in_lines and (wrapped is None or argument["name"] in wrapped):
                 value = value[1:-1]
-            kind = types.get((opening["name"], argument["name"]), "string")
-            arguments[argument["name"]] = _typed(value, kind, changes)
+            allowed = types.get((opening["name"], argument["name"]), _STRING)
+            arguments[argument["name"]] = _typed(value, allowed, changes)
             at = end.end()
         closing = _CALL_END.match(text, at)
         if closing is None:
@@ -142,11 +164,28 @@ def assistant_parts(
     return tuple(parts)
 
 
-def _typed(text: str, kind: str, changes: Counter[str]) -> Json:
-    """Returns the value in the text of a parameter; text of type string or unparsable as it is."""
-    if kind == "string":
+def _typed(text: str, types: frozenset[str], changes: Counter[str]) -> Json:
+    """Returns the value in the text of a parameter.
+
+    It is the text where only text is allowed, where it is no other value, or where text is allowed
+    beside other types than that of the value.
+    """
+    if types == _STRING:
         return text
+    trial: Counter[str] = Counter()
     try:
-        return literal(text, changes)
+        value = literal(text, trial)
     except JsonFault:
         return text
+    if "string" in types and _type_of(value) not in types:
+        return text
+    changes.update(trial)
+    return value
+
+
+def _type_of(value: Json) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return {str: "string", list: "array"}.get(type(value), "object")

@@ -32,7 +32,7 @@ _QUOTED = re.compile(
     r"""\s*\{\s*"name"\s*:\s*"(?P<name>[^"\\]+)"\s*,\s*"arguments"\s*:\s*'(?P<arguments>.*)'\s*\}\s*""",
     re.DOTALL,
 )
-_VALUE = re.compile(r"\s*[\[{]")
+_VALUE = re.compile(r"\s*(?:[\[{]|<function=)")
 _NEWLINES = re.compile(r"\n*")
 _RESPONSE, _RESPONSE_END = "<tool_response>", "</tool_response>"
 _RESPONSE_JOINT = re.compile(r"\n?</tool_response>\s*<tool_response>\n?")

@@ -5,6 +5,7 @@ A row is a record with a whole conversation. In a list, each record is a message
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.capture.api import History
 from builder.readers.toolkit.call_keys import with_request_keys
+from builder.readers.toolkit.function_messages import with_function_calls
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.sources.source import Source
 
@@ -26,15 +28,17 @@ def row_conversation(
     """
     if not any(message.role == "assistant" for message in history.messages):
         return Problem("no_response", where, "no assistant message", records)
+    changes = Counter(history.changes)
+    messages = with_function_calls(history.messages, history.tools, changes)
     return Conversation(
         id=name,
         record=where,
-        messages=with_request_keys(end_at_made_up(history.messages)),
-        tools=history.tools_offered(history.messages),
+        messages=with_request_keys(end_at_made_up(messages)),
+        tools=history.tools_offered(messages),
         model=history.model,
         records=records,
         problems=tuple(replace(problem, where=where) for problem in history.problems),
-        changes=history.changes,
+        changes=changes,
         complete=complete and history.messages[-1].role == "assistant",
     )
 

@@ -107,8 +107,7 @@ def _tools_in_text(
 def is_flat(items: Iterable[dict[str, Json]]) -> bool:
     """Returns whether calls and results are tags in the text, as in this project's own rows."""
     items = list(items)
-    apart = {"tool", "function", *TOOL_ROLES}
-    if any(_calls(item) or as_str(item.get("role")) in apart for item in items):
+    if any(_calls(item) or as_str(item.get("role")) in TOOL_ROLES for item in items):
         return False
     marks = {"assistant": "<tool_call>", "user": "<tool_response>"}
     return any(
@@ -127,6 +126,8 @@ def read_message(item: dict[str, Json], changes: Counter[str], *, flat: bool) ->
         calls = text_tags.read_calls(text, changes)
         found = [Unparsed(text, "bad_call")] if calls is None else calls
         yield Message("assistant", tuple(found))
+    elif role == "tool" and flat and (results := text_tags.responses(text)) is not None:
+        yield from (Message("tool", (ToolResult((Text(result),)),)) for result in results)
     elif role in ("tool", "function", "tool_response"):
         yield Message("tool", (_result(item),))
     elif role == "user" and flat and (results := text_tags.responses(text)) is not None:

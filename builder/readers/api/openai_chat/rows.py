@@ -13,10 +13,12 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json, Unparsed
 from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
+from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import TOOL_ROLES, history
 from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.function_messages import function_messages, has_function_calls
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -85,8 +87,7 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
             return False  # LLaMA-Factory's typed parts
         if message["role"] != "tool" and parts and not any("type" in part for part in parts):
             return False  # Bedrock's blocks
-    # SWE-agent and OpenHands write calls into the text in a format of their own.
-    return not (message["role"] == "assistant" and "<function=" in as_str(body))
+    return True
 
 
 def is_list(values: Sequence[Json]) -> bool:
@@ -187,6 +188,16 @@ def dispreferred(output: Conversation | Problem, *, records: int) -> Conversatio
     return replace(output, records=records, problems=(*output.problems, problem))
 
 
+def _history(body: dict[str, Json]) -> History:
+    items = as_list(body.get("messages"))
+    if not has_function_calls(items):
+        return history(body)
+    changes: Counter[str] = Counter()
+    messages, defined = function_messages(items, changes)
+    own = history({**body, "messages": []})
+    return replace(own, messages=tuple(messages), tools=own.tools or defined, changes=changes)
+
+
 def _conversation(
     name: str, where: str, body: dict[str, Json], output: list[Json] | tuple[()]
 ) -> Conversation | Problem:
@@ -195,7 +206,7 @@ def _conversation(
     has_own = as_dict(messages[0]).get("role") in ("system", "developer")
     if system := system_text(body, changes, has_own=has_own):
         messages = [{"role": "system", "content": system}, *messages]
-    read = history({**body, "messages": messages})
+    read = _history({**body, "messages": messages})
     read = replace(read, changes=read.changes + changes)
     whole = with_media(read.messages, body)
     cut = "truncated" if body.get("is_truncated") is True else None  # verifiers

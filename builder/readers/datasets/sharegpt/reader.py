@@ -16,9 +16,10 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published
-from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns
+from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns, role_of
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals, tags
+from builder.readers.toolkit.function_messages import function_messages, has_function_calls
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
@@ -80,7 +81,7 @@ def _conversation(
 ) -> Conversation | Problem:
     changes: Counter[str] = Counter()
     problems: list[Problem] = []
-    messages = read_turns(turns, changes)
+    messages, listed_in_text = _messages(turns, changes)
     has_own = bool(messages) and messages[0].role == "system" and not row.get("system")
     if system := system_text(row, changes, has_own=has_own):
         messages.insert(0, Message("system", (Text(system),)))
@@ -94,11 +95,25 @@ def _conversation(
         detail = f"{len(turns)} turns, none of which can be read"
         return Problem("no_messages", where, detail)
     name = row_name(where, row.get("id"), names)
+    embedded = listed_in_text if embedded is None else embedded
     tools = listed or embedded if embedded is not None else listed
     complete = row.get("completed") is not False and row.get("partial") is not True
     conversation = published(name, where, messages, tools, changes, problems, complete=complete)
     model = name_of(row, "model") or name_of(as_dict(row.get("metadata")), "model")
     return replace(conversation, model=model)
+
+
+def _messages(
+    turns: list[Json], changes: Counter[str]
+) -> tuple[list[Message], tuple[Json, ...] | None]:
+    """Returns the messages, and the definitions that belong to calls in OpenHands' dialect."""
+    items: list[Json] = [
+        {"role": role_of(turn), "content": turn.get("value", turn.get("content")), **turn}
+        for turn in as_dicts(turns)
+    ]
+    if len(items) == len(turns) and has_function_calls(items):
+        return function_messages(items, changes)
+    return read_turns(turns, changes), None
 
 
 def _tools(

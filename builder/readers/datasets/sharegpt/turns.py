@@ -74,8 +74,7 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
 
 def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> list[Message]:
     """Returns the messages of a turn: one for each result, else one."""
-    source = as_str(item.get("from")) or as_str(item.get("role"))
-    role = ROLES.get(source, source[:40] or "none")
+    role = role_of(item)
     value = item["value"] if "value" in item else item.get("content")
     blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
     if role == "result" or (blocks and called):
@@ -86,6 +85,12 @@ def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> li
         return [Message(role, tuple(parts))]
     parts = [*thoughts_of_keys(item), *parts, *chat_messages.tool_calls(item.get("tool_calls"))]
     return [Message("assistant", tuple(parts))]
+
+
+def role_of(turn: dict[str, Json]) -> str:
+    """Returns the role of a turn (`ROLES`); an unknown one as logged."""
+    source = as_str(turn.get("from")) or as_str(turn.get("role"))
+    return ROLES.get(source, source[:40] or "none")
 
 
 def is_typed(content: Json) -> bool:
