@@ -6,7 +6,7 @@ A message has typed parts. System prompt and tools are built into the program an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,11 +54,6 @@ def recognise(source: Source) -> str | None:
     if known and "parent_session_id" in found.get("sessions", frozenset()):
         return "a database of sessions, and messages with parts"
     return None
-
-
-def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the sessions, which are read independently."""
-    return session_sizes(source, _SESSIONS, _SIZES)
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -185,5 +180,5 @@ READER = Reader(
     ),
     is_agent=True,
     read=read,
-    item_sizes=item_sizes,
+    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

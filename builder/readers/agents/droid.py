@@ -53,8 +53,6 @@ _SENT = {
 
 def recognise(source: Source) -> str | None:
     """Claims a session_start with cwd, and streams with tool_call, message or completion rows."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         kind = value.get("type")
         if kind == "session_start" and {"id", "cwd"} <= value.keys():

@@ -59,8 +59,6 @@ _LOG_ONLY = (
 
 def recognise(source: Source) -> str | None:
     """Claims a session header with a numeric `createdAt`, or events of the surface."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         if _is_header(value):
             return "a session header with delegationDepth"

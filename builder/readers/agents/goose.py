@@ -87,11 +87,6 @@ def _is_export(item: dict[str, Json]) -> bool:
     return bool(messages) and all("role" in as_dict(message) for message in messages)
 
 
-def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the database's sessions, which are read independently."""
-    return session_sizes(source, _SESSIONS, _SIZES)
-
-
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions."""
     if source.peek.kind == "sqlite":
@@ -368,5 +363,5 @@ READER = Reader(
         Home("Goose", f"{APPDATA}/Block/goose/data/sessions"),
     ),
     read=read,
-    item_sizes=item_sizes,
+    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

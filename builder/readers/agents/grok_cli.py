@@ -81,8 +81,6 @@ def recognise(source: Source) -> str | None:
             return None
         known = any(_is_row(value) or _is_old(value) for value in rows.peek.objects)
         return "chat_history.jsonl and summary.json" if known else None
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     if any(map(_is_row, source.peek.objects)):
         return "rows with type and content only"
     return "a session's notifications" if any(map(is_update, source.peek.objects)) else None

@@ -105,11 +105,6 @@ def _is_session(item: dict[str, Json]) -> bool:
     return isinstance(item.get("messages"), list) and names <= item.keys()
 
 
-def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the database's sessions, which are read independently."""
-    return session_sizes(source, _SESSIONS, _SIZES)
-
-
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions, or of all trajectories."""
     if source.peek.kind == "sqlite":
@@ -394,5 +389,5 @@ READER = Reader(
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/profiles/*/state.db"),
     ),
     read=read,
-    item_sizes=item_sizes,
+    item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

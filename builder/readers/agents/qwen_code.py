@@ -68,8 +68,6 @@ _SYSTEM = frozenset({
 
 def recognise(source: Source) -> str | None:
     """Claims records with uuid and sessionId and a message of parts or a systemPayload."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for item in source.peek.objects:
         if isinstance(item.get("uuid"), str) and isinstance(item.get("sessionId"), str):
             if as_str(item.get("type")) in _TYPES and isinstance(

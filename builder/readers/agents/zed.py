@@ -69,11 +69,6 @@ def _is_thread(value: dict[str, Json]) -> bool:
     return tagged and "updated_at" in value
 
 
-def item_sizes(source: Source) -> Sequence[int]:
-    """Returns the sizes of the threads, which are read independently."""
-    return session_sizes(source, _THREADS, _SIZES)
-
-
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each thread."""
     if source.peek.kind == "sqlite":
@@ -254,5 +249,5 @@ READER = Reader(
     ),
     is_agent=True,
     read=read,
-    item_sizes=item_sizes,
+    item_sizes=lambda source: session_sizes(source, _THREADS, _SIZES),
 )

@@ -5,6 +5,7 @@ Source: the encoding that protobuf.dev documents.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 ProtoMessage: TypeAlias = "dict[int, list[int | bytes]]"
@@ -16,9 +17,16 @@ _FIXED = {1: 8, 5: 4}
 
 def fields(data: object) -> ProtoMessage:
     """Returns the fields of a message. Raises ValueError for what is no message."""
+    fields_by_number: ProtoMessage = {}
+    for number, value in entries(data):
+        fields_by_number.setdefault(number, []).append(value)
+    return fields_by_number
+
+
+def entries(data: object) -> Iterator[tuple[int, int | bytes]]:
+    """Yields (number of the field, value) in order. Raises ValueError for what is no message."""
     if not isinstance(data, bytes):
         raise ValueError("no bytes")
-    fields_by_number: ProtoMessage = {}
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -38,8 +46,7 @@ def fields(data: object) -> ProtoMessage:
                 raise ValueError("ends inside a value")
         if not key >> 3:
             raise ValueError("a field without a number")
-        fields_by_number.setdefault(key >> 3, []).append(value)
-    return fields_by_number
+        yield key >> 3, value
 
 
 def varints(data: object) -> list[int]:

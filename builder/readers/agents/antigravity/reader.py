@@ -56,8 +56,6 @@ def recognise(source: Source) -> str | None:
         if has_steps and {"idx", "data"} <= found_tables.get("gen_metadata", frozenset()):
             return "a database with steps and gen_metadata"
         return None
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     if any(is_step(value) and "type" in value for value in source.peek.objects):
         return "steps with step_index, source and type"
     return None

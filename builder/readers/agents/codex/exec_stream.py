@@ -74,8 +74,6 @@ _BOOKKEEPING = frozenset({
 
 def recognise(source: Source) -> str | None:
     """Claims the first event of a stream, events of items, or those of the older protocol."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         kind = as_str(value.get("type"))
         item = as_dict(value.get("item"))

@@ -174,7 +174,7 @@ def call(item: Item) -> ToolCall:
 def call_id(item: Item) -> str | None:
     """Returns the id shared by a call and its output; old local shell calls use the item's id."""
     call_id = name_or_none(item.get("call_id"))
-    if call_id is None and item.get("type") == "local_shell_call":
+    if call_id is None and as_str(item.get("type")).startswith("local_shell_call"):
         return name_or_none(item.get("id"))
     return call_id
 

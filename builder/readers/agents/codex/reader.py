@@ -40,8 +40,6 @@ from builder.sources.source import Source
 
 def recognise(source: Source) -> str | None:
     """Claims lines of a known type with a payload, or the oldest layout's header and rows."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     header = bare = False
     for value in source.peek.objects:
         kind = as_str(value.get("type"))

@@ -24,6 +24,7 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
+from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.chat_messages import as_harness, content, tool_calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -142,42 +143,15 @@ def _children(data: bytes) -> list[str] | None:
 
     None if the bytes are no protobuf message.
     """
-    found: list[str] = []
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        if tag is None:
-            return None
-        kind, number = tag & 7, tag >> 3
-        if kind == 2:
-            size, at = _varint(data, at)
-            if size is None or at + size > len(data):
-                return None
-            if number in (1, 2) and size == _ID_BYTES:
-                found.append(data[at : at + size].hex())
-            at += size
-        elif kind == 0:
-            value, at = _varint(data, at)
-            if value is None:
-                return None
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            return None
-    return found
-
-
-def _varint(data: bytes, at: int) -> tuple[int | None, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            return None, at
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    return None, at
+    try:
+        listed = protobuf.entries(data)
+        return [
+            value.hex()
+            for number, value in listed
+            if number in (1, 2) and isinstance(value, bytes) and len(value) == _ID_BYTES
+        ]
+    except ValueError:
+        return None
 
 
 def _message(value: dict[str, Json]) -> Message:

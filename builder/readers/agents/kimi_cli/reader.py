@@ -59,8 +59,6 @@ def recognise(source: Source) -> str | None:
     if source.peek.kind == "folder":
         own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
         return next((reason for member in own if (reason := recognise(member))), None)
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         role = as_str(value.get("role"))
         if role in _CONTROL_ROWS and value.keys() & {"content", "id", "token_count"}:

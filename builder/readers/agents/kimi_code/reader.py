@@ -73,8 +73,6 @@ def recognise(source: Source) -> str | None:
     if source.peek.kind == "folder":
         reasons = (recognise(item) for item in source.members if item.name.endswith(_WIRE))
         return next((reason for reason in reasons if reason), None)
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         kind = as_str(value.get("type"))
         if kind == "metadata" and {"protocol_version", "created_at"} <= value.keys():

@@ -35,8 +35,6 @@ def recognise(source: Source) -> str | None:
     """Claims lines and events of sessions, their state, databases, and the IDE's older files."""
     if source.peek.kind == "sqlite":
         return database.has_tables(source)
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         for is_kind, found in (*_KINDS, *_OLD):
             if is_kind(value):

@@ -82,8 +82,6 @@ _SETTINGS = frozenset({
 
 def recognise(source: Source) -> str | None:
     """Claims a header with a folder or version, or messages in a shape that only Pi writes."""
-    if source.peek.kind not in ("jsonl", "json"):
-        return None
     for value in source.peek.objects:
         kind = value.get("type")
         # Hugging Face's traces have a harness, those of DeepSeek Harness a createdAt.

@@ -170,7 +170,7 @@ class ItemReading:
         return []
 
     def _call(self, kind: str, item: Item) -> ToolCall | Unparsed:
-        call_id = _call_id(item)
+        call_id = codex_items.call_id(item)
         caller = as_str(item, "caller", "type")
         container = as_str(item, "environment", "type").startswith("container")
         if caller not in ("", "direct") or container or item.get("execution") == "server":
@@ -189,7 +189,7 @@ class ItemReading:
         return codex_items.call(item)
 
     def _output(self, kind: str, item: Item, *, answer: bool) -> None:
-        call_id = _call_id(item)
+        call_id = codex_items.call_id(item)
         server = (
             answer or item.get("execution") == "server" or (call_id or "") in self._server_calls
         )
@@ -225,14 +225,6 @@ def _result(kind: str, item: Item, call_id: str | None) -> ToolResult:
     if kind == "apply_patch_call_output" and not result.content:
         result = replace(result, content=(Data({"status": item.get("status")}),))
     return replace(result, is_error=item.get("status") == "failed" or None)
-
-
-def _call_id(item: Item) -> str | None:
-    """Returns the id that a call and its output share; for local shell calls the item's id."""
-    call_id = name_or_none(item.get("call_id"))
-    if call_id is None and item_type(item).startswith("local_shell_call"):
-        return name_or_none(item.get("id"))
-    return call_id
 
 
 def _server(kind: str) -> Unparsed:

@@ -11,7 +11,6 @@ from collections import Counter
 
 from builder.conversation import (
     Content,
-    Data,
     Json,
     Media,
     Message,
@@ -23,13 +22,14 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import JsonFault, dumps
-from builder.readers.toolkit import chat_messages, literals
+from builder.jsonio import dumps
+from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
+from builder.readers.toolkit.wrapped_results import results_in_text
 
 ROLES = {
     "human": "user", "user": "user",
@@ -170,27 +170,9 @@ def _results(
 def _unwrapped(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
     """Returns the results in a text that is an object of name and content, or a list of these.
 
-    A tool's own output may look like that, so an object must have the name of a called tool or the
-    id of a call, and there may not be more objects than calls.
+    An object must have the name of a called tool or the id of a call.
     """
-    trial: Counter[str] = Counter()
-    try:
-        values = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
-    except JsonFault:
-        values = []
-    items = [item for one in values for item in (one if isinstance(one, list) else [one])]
-    wrappers = [as_dict(item) for item in items]
-    if not 0 < len(wrappers) <= len(called) or not all(_wraps(item, called) for item in wrappers):
-        return [ToolResult((Text(text),))]
-    changes.update(trial)
-    changes["result_unwrapped"] += len(wrappers)
-    return [
-        ToolResult(
-            (Text(inner) if isinstance(inner := item["content"], str) else Data(inner),),
-            name=name if (name := as_str(item.get("name"))) in called else None,
-        )
-        for item in wrappers
-    ]
+    return results_in_text(text, called, changes, lambda item: _wraps(item, called), "content")
 
 
 def _wraps(item: dict[str, Json], called: list[str]) -> bool:

@@ -10,12 +10,10 @@ from collections import Counter
 
 from builder.conversation import (
     Conversation,
-    Data,
     Json,
     Message,
     Text,
     ToolCall,
-    ToolResult,
     unknown_part,
 )
 from builder.jsonio import JsonFault
@@ -23,9 +21,9 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.toolace import text as toolace_text
-from builder.readers.toolkit import literals
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
+from builder.readers.toolkit.wrapped_results import results_in_text
 from builder.sources.source import Source
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", ""})
@@ -64,7 +62,8 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
             messages.append(Message(role, (unknown_part(f"value {type(text).__name__}"),)))
             continue
         if source == "tool":
-            messages += [Message("tool", (one,)) for one in _results(text, called, changes)]
+            results = results_in_text(text, called, changes, _wraps, "results")
+            messages += [Message("tool", (one,)) for one in results]
         elif source == "assistant":
             parts = toolace_text.assistant_parts(text, defined)
             called = [part.name for part in parts if isinstance(part, ToolCall)]
@@ -77,25 +76,9 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     return published(name, where, messages, tools, changes, problems)
 
 
-def _results(text: str, called: list[str], changes: Counter[str]) -> list[ToolResult]:
-    """Returns the results in a tool turn: those of the calls if it lists them, else its text."""
-    trial: Counter[str] = Counter()
-    try:
-        results = as_list(literals.value(text, trial))
-    except JsonFault:
-        results = []
-    items = [as_dict(item) for item in results]
-    if not 0 < len(items) <= len(called) or not all(set(i) == {"name", "results"} for i in items):
-        return [ToolResult((Text(text),))]
-    changes.update(trial)
-    changes["result_unwrapped"] += len(items)
-    return [
-        ToolResult(
-            (Text(parts) if isinstance(parts := item["results"], str) else Data(parts),),
-            name=name if (name := as_str(item["name"])) in called else None,
-        )
-        for item in items
-    ]
+def _wraps(item: dict[str, Json]) -> bool:
+    """Returns whether an object in a tool turn wraps the result of a call."""
+    return item.keys() == {"name", "results"}
 
 
 READER = Reader(
