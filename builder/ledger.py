@@ -31,7 +31,7 @@ class Ledger:
     """Counts of records, conversations and calls; those that were not used by code.
 
     `recoverable` counts the rejected conversations that the option of their code would keep
-    (`builder.codes`).
+    (`builder.codes`), `cut` the built ones whose last turns are left out.
     """
 
     read: int = 0
@@ -43,6 +43,7 @@ class Ledger:
     duplicates: int = 0
     conversations_rejected: Counter[str] = field(default_factory=Counter)
     recoverable: Counter[str] = field(default_factory=Counter)
+    cut: Counter[str] = field(default_factory=Counter)
     calls_logged: int = 0
     calls_kept: int = 0
     calls_dropped: Counter[str] = field(default_factory=Counter)
@@ -104,6 +105,7 @@ class Ledger:
             duplicates=number(conversations, "duplicates"),
             conversations_rejected=codes(conversations, "rejected"),
             recoverable=codes(conversations, "recoverable"),
+            cut=codes(conversations, "cut"),
             calls_logged=number(calls, "logged"),
             calls_kept=number(calls, "kept"),
             calls_dropped=codes(calls, "dropped"),
@@ -125,6 +127,7 @@ class Ledger:
                 "duplicates": self.duplicates,
                 "rejected": _sorted(self.conversations_rejected),
                 "recoverable": _sorted(self.recoverable),
+                "cut": _sorted(self.cut),
             },
             "calls": {
                 "logged": self.calls_logged,

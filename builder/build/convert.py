@@ -228,6 +228,7 @@ def _conversation(
     without_secrets = False
     code: str | None = None
     is_recoverable = False
+    ended: str | None = None
     terms = license_of(conversation, task.license, scrubber)
     abandoned: Alternative | None = None
     pairs = Corrected(verifier.target.style)
@@ -235,7 +236,7 @@ def _conversation(
         normalised, without_secrets = prepare(
             conversation, task.options, task.lengths, verifier.target, scrubber
         )
-        dropped, tools_source = normalised.dropped, normalised.tools_source
+        dropped, tools_source, ended = normalised.dropped, normalised.tools_source, normalised.cut
         dialogue = normalised.dialogue
         if dialogue is None:
             assert normalised.problem is not None, "a rejected conversation has a reason"
@@ -280,6 +281,7 @@ def _conversation(
             alternative=abandoned,
             left_out=tuple(sorted(pairs.left_out.items())),
             is_recoverable=is_recoverable,
+            cut=ended,
             without_secrets=without_secrets,
         )
     )

@@ -233,6 +233,8 @@ def _count_written(built: BuildResult, row: ConversationRow, codes: Sequence[str
     written = [item for item, code in zip(entries, codes, strict=True) if code is None]
     built.ledger.built += 1
     built.ledger.samples += len(written)
+    if row.entry.cut is not None:
+        built.ledger.cut[row.entry.cut] += 1
     for item in written:
         built.tokens += item.tokens
         counted = zip(LEVELS, item.levels, strict=True)

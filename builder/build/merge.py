@@ -223,6 +223,7 @@ def _entry(
         session,
         meta.license or None,
         meta.format or None,
+        cut=meta.cut or None,
     )
 
 

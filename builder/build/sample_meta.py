@@ -84,6 +84,7 @@ def sample_meta(
         trained_tokens=verdict.trained_tokens,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
+        cut=normalised.cut or "",
         failed_turns=_failed_turns(example, normalised),
         failed_calls=failed,
         **_recorded(verdict.recorded, counted, scrubber),

@@ -219,6 +219,11 @@ def _ledger(ledger: Ledger) -> str:
         ("", "found", "used", "left out by design", "rejected"),
         [(*row[:3], *map(_codes, row[3:])) for row in rows],
     )
+    if ledger.cut:
+        lines += [
+            "",
+            f"Conversations used up to a turn that cannot be trained: {_codes(ledger.cut)}.",
+        ]
     found = {name: record_remedy(name) for name in ledger.rejected}
     found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
     remedies = [

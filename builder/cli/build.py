@@ -186,6 +186,7 @@ SHOWN_TYPES = 5
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
 NOTHING = "conversations ignored: nothing to train, or left out on request"
+CUT = "conversations used up to a turn that cannot be shown or trained"
 
 
 def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
@@ -220,6 +221,7 @@ def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
         ("records rejected", ledger.rejected, _records_kept_by),
         ("conversations rejected", ledger.conversations_lost, partial(_kept_by, ledger)),
         (NOTHING, ledger.conversations_ignored, partial(_kept_by, ledger)),
+        (CUT, ledger.cut, _outside),
         ("calls dropped", ledger.calls_dropped, None),
     ):
         if not codes.total() or not (verbose or kept_by is not None):

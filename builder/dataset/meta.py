@@ -132,6 +132,10 @@ class SampleMeta:
     models: tuple[str | None, ...] = key(
         MODELS, "models of the trained turns, if several", optional=True
     )
+    cut: str = key(
+        TEXT, "the code for which later turns of the conversation are left out; absent: none are",
+        optional=True,
+    )  # fmt: skip
     failed_turns: Mapping[str, int] = key(
         COUNTS, "trained turns with a call that ended in `error`, `denied` or `interrupted`",
         optional=True,

@@ -52,6 +52,7 @@ class Normalised:
                   None
     is_flagged    whether the log says which calls failed
     lost          the calls that a server's parser would not give back: their turns are no targets
+    cut           the code for which the dialogue ends before turns of the log; None: it does not
     """
 
     dialogue: Dialogue | None
@@ -66,6 +67,7 @@ class Normalised:
     failures: tuple[tuple[str | None, ...], ...] = ()
     is_flagged: bool = False
     lost: tuple[LostCall, ...] = ()
+    cut: str | None = None
 
     @property
     def failed_calls(self) -> dict[str, str] | None:
@@ -140,6 +142,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
         is_flagged=any(call.is_flagged for call in calls_in(answers)),
         lost=draft.lost,
+        cut=draft.cut.code if draft.cut is not None and draft.changes.get("turns_cut") else None,
     )
 
 

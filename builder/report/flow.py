@@ -24,15 +24,19 @@ _KINDS = (
 def ledger_figure(ledger: LedgerCounts) -> Html:
     """Returns the flow from records to samples, that of the calls, and a table of each loss."""
     stages = (ledger.records, ledger.conversations)
+    losses = [
+        *((stage.unit, loss) for stage in stages for loss in stage.losses),
+        (ledger.conversations.unit, ledger.cut),
+        *((ledger.calls.unit, loss) for loss in ledger.calls.losses),
+    ]
     tables = [
         tag(
             "div",
-            tag("h4", text(f"{stage.unit.capitalize()}: {loss.name}")),
+            tag("h4", text(f"{unit.capitalize()}: {loss.name}")),
             _codes(loss),
             class_=loss.style,
         )
-        for stage in (*stages, ledger.calls)
-        for loss in stage.losses
+        for unit, loss in losses
         if loss.count
     ]
     listed = tag("div", *tables, class_="columns") if tables else tag("p", text("None."))

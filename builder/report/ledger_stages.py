@@ -51,12 +51,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCounts:
-    """The ledger of a build in stages."""
+    """The ledger of a build in stages; `cut`: conversations of which the end is left out."""
 
     records: Stage
     conversations: Stage
     calls: Stage
     samples: int
+    cut: Loss
 
 
 def ledger_counts(ledger: Ledger) -> LedgerCounts:
@@ -82,6 +83,7 @@ def ledger_counts(ledger: Ledger) -> LedgerCounts:
             (_loss("dropped", ledger.calls_dropped),),
         ),
         ledger.samples,
+        _loss("used in part, the end is left out", ledger.cut),
     )  # fmt: skip
 
 

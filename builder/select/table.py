@@ -77,6 +77,7 @@ class ConversationEntry:
     left_out     (code, number) of corrections that are not certain preference pairs
     tools_source, license  the origin of its tool definitions, and its license
     is_recoverable   whether the option of its code would keep it
+    cut          the code for which later turns of the conversation are left out, or None
     without_secrets  whether the texts of its samples were searched for secrets, and there was none
     """
 
@@ -91,6 +92,7 @@ class ConversationEntry:
     alternative: Alternative | None = None
     left_out: tuple[tuple[str, int], ...] = ()
     is_recoverable: bool = False
+    cut: str | None = None
     without_secrets: bool = False
 
     def to_json(self) -> bytes:

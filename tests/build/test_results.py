@@ -57,6 +57,7 @@ def test_an_entry_with_every_field_is_read_back(content):
         left_out=(("no_call", 2),),
         without_secrets=True,
         is_recoverable=True,
+        cut="bad_call",
     )
     for item in (entry, *entry.samples, entry.alternative, answer):
         set_ones = [field.name for field in fields(item) if getattr(item, field.name)]

@@ -121,3 +121,23 @@ def test_windows_say_what_their_context_lacks(tmp_path, capsys):
     turns = sum(row["assistant_turns"] for row in windows)
     assert f"{len(windows)} samples with {turns} trained turns lack earlier turns" in printed
     assert "(price: longer samples)" in printed
+
+
+def test_the_reason_for_which_the_end_of_a_conversation_is_left_out_is_counted(tmp_path, capsys):
+    log = tmp_path / "rows.jsonl"
+    turns = [
+        {"role": "user", "content": "a?"},
+        {"role": "assistant", "content": "A."},
+        {"role": "user", "content": "b?"},
+    ]
+    lost = {"role": "assistant", "content": '<|python_tag|>{"name": "look", "parameters": {}}'}
+    rows = ([*turns, lost], [turns[2], turns[1]])
+    log.write_text("".join(f"{json.dumps({'messages': row})}\n" for row in rows))
+    printed = summary(log, tmp_path / "out", capsys)
+    assert "conversations used up to a turn that cannot be shown or trained bad_call 1" in printed
+    metas = lines(tmp_path / "out" / "meta" / "train-00000-of-00001.jsonl")
+    assert sorted(meta.get("cut", "") for meta in metas) == ["", "bad_call"]
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_text())["ledger"]
+    assert ledger["conversations"]["cut"] == {"bad_call": 1}
+    assert "used in part" in (tmp_path / "out" / "report.html").read_text()
+    assert "`bad_call` 1." in (tmp_path / "out" / "README.md").read_text()
