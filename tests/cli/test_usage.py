@@ -323,6 +323,7 @@ def test_a_field_of_select_is_a_key_of_meta(built):
     (meta,) = (built / "meta").glob("*.jsonl")
     keys = json.loads(meta.read_text().splitlines()[0]).keys()
     sometimes = {
+        "cut",
         "preferences",
         "models",
         "failed_turns",
