@@ -1,35 +1,29 @@
 """Converts tool definitions of any vendor into `{"type": "function", "function": {…}}`.
 
 Shapes: OpenAI (wrapped, flat, Responses, custom), Anthropic `input_schema`, MCP `inputSchema`,
-Gemini `functionDeclarations`, Bedrock `toolSpec`, and maps of Python types in published datasets
-(docs/formats/xlam.md). Wrapped definitions are kept verbatim; others keep their name,
-description and parameters. No description is invented.
+Gemini `functionDeclarations`, Bedrock `toolSpec`, maps of Python types in published datasets
+(docs/formats/xlam.md), and those of logs of one's own (`builder.readers.toolkit.tool_forms`).
+Wrapped definitions are kept verbatim; others keep their name, description and parameters. No
+description is invented.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
-
-SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-
-_TYPE_NAMES = {
-    "str": "string", "text": "string", "char": "string", "byte": "string", "bytes": "string",
-    "int": "integer", "long": "integer", "short": "integer", "biginteger": "integer",
-    "float": "number", "double": "number", "decimal": "number",
-    "bool": "boolean",
-    "dict": "object", "hashmap": "object", "map": "object", "hashtable": "object",
-    "mapping": "object",
-    "list": "array", "tuple": "array", "set": "array", "arraylist": "array", "queue": "array",
-    "stack": "array", "sequence": "array", "iterable": "array",
-    "none": "null", "nonetype": "null",
-}  # fmt: skip
-_ANY = frozenset({"any", "object?", "unknown", "type_unspecified"})
-_TYPE_HEAD = re.compile(r"\s*(?:typing\.)?([A-Za-z_]+)\s*(\[(.*)\])?")
+from builder.readers.toolkit.tool_forms import (
+    described,
+    described_keys,
+    is_parameter_list,
+    is_parameter_map,
+    name_of,
+    object_schema,
+    parameters_of,
+    schema_from,
+)
 
 
 def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str, Json]]:
@@ -63,12 +57,12 @@ def offered_names(definitions: Iterable[Json]) -> set[str] | None:
     names: set[str] = set()
     for definition in flat(definitions):
         inner = definition
-        while isinstance(inner, dict) and not isinstance(inner.get("name"), str):
+        while isinstance(inner, dict) and name_of(inner) is None:
             held = (inner.get(key) for key in ("function", "toolSpec", "custom"))
             inner = next((item for item in held if item is not None), None)
         if not isinstance(inner, dict):
             return None
-        names.add(str(inner["name"]))
+        names.add(str(name_of(inner)))
     return names
 
 
@@ -108,6 +102,7 @@ def is_name_only(definition: Json) -> bool:
         return isinstance(inner, str)
     return {key for key, value in spec.items() if value not in (None, "")} <= {
         "name",
+        "tool_name",
         "type",
         "strict",
     }
@@ -125,20 +120,19 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
         return _custom(definition, changes)
     inner = definition.get("toolSpec") or function
     spec = inner if isinstance(inner, dict) else definition
-    name = spec.get("name")
-    if not isinstance(name, str) or not name:
+    if name_of(spec) is None:
         dropped = isinstance(kind, str) and kind != "function"
         changes["server_tool_dropped" if dropped else "bad_tool"] += 1
         return None
-    parameters, where = _parameters(spec)
+    parameters, where = parameters_of(spec)
     if parameters is None and isinstance(kind, str) and kind not in ("function", "tool"):
         changes["server_tool_dropped"] += 1
         return None
-    kept = _described(spec)
+    kept = described(spec)
     if parameters is not None:
         kept["parameters"] = _schema(parameters, changes)
     changes["tool_wrapped"] += 1
-    used = {"name", "description", "type", where}
+    used = {"name", "description", "type", where, *described_keys(spec)}
     if _required_outside(spec, kept.get("parameters")):
         parameters = kept["parameters"]
         assert isinstance(parameters, dict), "checked"
@@ -166,13 +160,16 @@ def _verbatim(
     definition: dict[str, Json], function: dict[str, Json], changes: Counter[str]
 ) -> dict[str, Json]:
     """Returns a wrapped definition unchanged, unless its parameters are not JSON Schema."""
-    parameters, described = function.get("parameters"), function.get("arguments")
-    if parameters is None and isinstance(described, dict) and _is_parameter_map(described):
-        renamed = {"arguments": "parameters"}
+    parameters = function.get("parameters")
+    listed, where = parameters_of(function) if parameters is None else (None, "")
+    if isinstance(listed, list) or (isinstance(listed, dict) and is_parameter_map(listed)):
+        renamed = {where: "parameters"}
         function = {renamed.get(key, key): item for key, item in function.items()}
         definition = {**definition, "function": function}
-        parameters = described
-    if isinstance(parameters, dict):
+        parameters = listed
+    if isinstance(parameters, dict) or (
+        isinstance(parameters, list) and is_parameter_list(parameters)
+    ):
         mapped = _schema(parameters, changes)
         if mapped is not parameters:
             function = {**function, "parameters": mapped}
@@ -191,105 +188,17 @@ def _custom(definition: dict[str, Json], changes: Counter[str]) -> dict[str, Jso
         changes["bad_tool"] += 1
         return None
     changes["custom_tool"] += 1
-    parameters = _object_schema({"input": {"type": "string"}}, ["input"])
-    return {"type": "function", "function": {**_described(spec), "parameters": parameters}}
-
-
-def _described(spec: dict[str, Json]) -> dict[str, Json]:
-    """Returns the name and the description, if there is one, of an unwrapped definition."""
-    return {key: spec[key] for key in ("name", "description") if isinstance(spec.get(key), str)}
-
-
-def _parameters(spec: dict[str, Json]) -> tuple[Json, str]:
-    """Returns (parameters of an unwrapped definition or None, their key)."""
-    for key in (
-        "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
-        "parameters_json_schema", "arguments",
-    ):  # fmt: skip
-        value = loads_text(spec.get(key))
-        if isinstance(value, dict):
-            inner = value.get("json")
-            if key == "inputSchema" and isinstance(inner, dict) and set(value) == {"json"}:
-                return inner, key
-            return value, key
-    return None, "parameters"
+    parameters = object_schema({"input": {"type": "string"}}, ["input"])
+    return {"type": "function", "function": {**described(spec), "parameters": parameters}}
 
 
 def _schema(parameters: Json, changes: Counter[str]) -> Json:
     """Returns the parameters as JSON Schema; the same object if they already are JSON Schema."""
-    if not isinstance(parameters, dict):
-        return parameters
-    is_map = _is_parameter_map(parameters)
-    mapped = _from_map(parameters) if is_map else _map_types(parameters)
+    mapped = schema_from(parameters)
     if mapped == parameters:
         return parameters
     changes["tool_types_mapped"] += 1
     return mapped
-
-
-def _is_parameter_map(parameters: dict[str, Json]) -> bool:
-    """Returns whether it is a map of parameter names without a schema around it (as in xLAM)."""
-    if not parameters or "properties" in parameters or isinstance(parameters.get("type"), str):
-        return False
-    return all(
-        isinstance(value, dict) and isinstance(value.get("type"), str)
-        for value in parameters.values()
-    )
-
-
-def _from_map(parameters: dict[str, Json]) -> Json:
-    properties: dict[str, Json] = {}
-    required: list[str] = []
-    for name, value in parameters.items():
-        assert isinstance(value, dict)
-        properties[name] = _map_types({key: value[key] for key in value if key != "required"})
-        is_optional = "default" in value or "optional" in str(value["type"]).lower()
-        if not is_optional or value.get("required") is True:
-            required.append(name)
-    return _object_schema(properties, required)
-
-
-def _map_types(schema: Json) -> Json:
-    """Returns a schema with the type names of other languages mapped to those of JSON Schema."""
-    if not isinstance(schema, dict):
-        return schema
-    mapped: dict[str, Json] = {}
-    for key, value in schema.items():
-        if key == "type":
-            mapped |= _map_type(value)
-        elif key in ("properties", "$defs", "definitions", "patternProperties"):
-            entries = value.items() if isinstance(value, dict) else ()
-            mapped[key] = {name: _map_types(item) for name, item in entries} if entries else value
-        elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
-            mapped[key] = _map_types(value)
-        elif key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
-            mapped[key] = [_map_types(item) for item in value]
-        elif key == "required" and value is None:
-            continue
-        else:
-            mapped[key] = value
-    return mapped
-
-
-def _map_type(value: Json) -> dict[str, Json]:
-    """Returns `type`, and `items` if the name includes them, for a logged type name."""
-    if not isinstance(value, str) or value in SCHEMA_TYPES:
-        return {"type": value}
-    head = _TYPE_HEAD.match(value)
-    name = head[1].lower() if head else ""
-    inner = head[3] if head and head[3] else ""
-    if name in _ANY:
-        return {}
-    if name in ("optional", "union") and inner:
-        return _map_type(inner.split(",")[0].strip())
-    if name in SCHEMA_TYPES:
-        return {"type": name}
-    kind = _TYPE_NAMES.get(name)
-    if kind is None:
-        return {"type": value}  # unknown: the check of the schema reports it
-    if kind == "array" and inner and "," not in inner:
-        return {"type": "array", "items": _map_type(inner.strip())}
-    return {"type": kind}
 
 
 def infer(calls: Iterable[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]:
@@ -318,12 +227,8 @@ def function_tool(
     name: str, properties: dict[str, Json], required: Sequence[str]
 ) -> dict[str, Json]:
     """Returns a wrapped definition without a description."""
-    parameters = _object_schema(properties, required)
+    parameters = object_schema(properties, required)
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
-
-
-def _object_schema(properties: dict[str, Json], required: Sequence[str]) -> dict[str, Json]:
-    return {"type": "object", "properties": properties, "required": [*required]}
 
 
 def _value_schema(values: list[Json]) -> Json:

@@ -256,6 +256,14 @@ def test_a_path_that_finds_nothing_names_the_nearest_one(tmp_path):
     [
         ({"message": {"role": "a["}, "conversation": {"id": "x"}}, "message.role: not a JMESPath"),
         ({"message": {"role": "a"}}, "conversation: needs messages"),
+        (
+            {"message": {"role": "a"}, "conversation": {"id": "a", "session": "b"}},
+            "conversation.session: goes with messages",
+        ),
+        (
+            {"message": {"role": "a"}, "conversation": {"messages": "a", "order": "b"}},
+            "conversation.order: orders the records of a conversation: name its session",
+        ),
         ({"message": {"rol": "a"}}, "message.rol: unknown key, did you mean 'role'?"),
         ({"message": {"role": "a", "roles": {"x": "usr"}}}, "message.roles.x: must be one of"),
     ],

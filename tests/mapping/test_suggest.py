@@ -4,11 +4,12 @@ import json
 
 import pytest
 import yaml
+from support.logs.mapped import contents, written
 from support.places import ROOT
 
 from builder import Source, build_dataset
 from builder.config import load_mapping
-from builder.conversation import Conversation, Reasoning, Text, ToolCall, ToolResult
+from builder.conversation import ToolCall, ToolResult
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.suggest import suggest
@@ -187,30 +188,6 @@ SHAPES = {
         [QUESTION, ANSWER],
     ),
 }  # fmt: skip
-
-
-def written(folder, rows, name="log.jsonl"):
-    path = folder / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return Source(path.name, path)
-
-
-def plain(part):
-    if isinstance(part, ToolCall):
-        arguments = part.arguments
-        return part.name, (json.loads(arguments) if isinstance(arguments, str) else arguments)["q"]
-    if isinstance(part, ToolResult):
-        return "".join(one.text for one in part.content if isinstance(one, Text))
-    assert isinstance(part, Text | Reasoning)
-    return part.text
-
-
-def contents(events):
-    return [
-        [(message.role, *map(plain, message.parts)) for message in event.messages]
-        for event in events
-        if isinstance(event, Conversation)
-    ]
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -11,13 +11,17 @@ from builder.jsonio import loads_text
 from builder.readers.mapping.names import is_usual, meaning, rank
 from builder.readers.mapping.spec import value_at
 from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.tool_forms import is_type_name, name_of
 
 _TOOL = re.compile(r"[A-Za-z_][\w.:/-]{0,63}", re.ASCII)
 """A name of a tool: an identifier, or several that are joined."""
 _KINDS = ("type", "kind", "role", "status", "state", "id", "model", "level", "source", "from")
 """Keys whose values are identifiers, but name no tool."""
 _DEPTH = 3
-_SCHEMAS = frozenset({"parameters", "input_schema", "inputSchema", "schema", "args_schema"})
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "schema", "args_schema")
+_PARAMETERS = ("params", "args", "arguments", "inputs")
+"""Keys of the parameters of a definition, and of the arguments of a call."""
+_DESCRIPTIONS = frozenset({"description", "desc", "tool_description"})
 
 _KEYED, _NONE = 3, 0
 """Ranks of the evidence for a shape: from names that the log defines, to structure alone."""
@@ -76,32 +80,44 @@ def objects_in(
 def definitions(value: Json) -> list[Json]:
     """Returns the definitions of tools that a value is, in a list or by name; else []."""
     items: list[Json] = value if isinstance(value, list) else []
-    if isinstance(value, dict) and not any(_SCHEMAS.isdisjoint(as_dict(v)) for v in value.values()):
+    if isinstance(value, dict) and not any(
+        as_dict(one).keys().isdisjoint(_SCHEMAS) for one in value.values()
+    ):
         items = [{"name": name, **as_dict(item)} for name, item in value.items()]
     return items if all(_defined(item) and _has_schema(item) for item in items) else []
 
 
 def _has_schema(item: Json) -> bool:
     inner = item.get("function", item) if isinstance(item, dict) else None
-    if not isinstance(inner, dict) or inner.keys().isdisjoint({*_SCHEMAS, "description"}):
+    if not isinstance(inner, dict):
         return False
-    schema = inner.get("parameters")
-    return not isinstance(schema, dict) or _is_schema(schema)
+    for key in (*_SCHEMAS, *_PARAMETERS):
+        if key in inner:
+            value, _ = decoded(inner[key], key)
+            return _describes(value, is_schema=key in _SCHEMAS)
+    return not inner.keys().isdisjoint(_DESCRIPTIONS)
 
 
-def _is_schema(value: dict[str, Json]) -> bool:
-    """Returns whether parameters are a schema, and not the arguments of a call."""
-    is_named = all(isinstance(item, dict) for item in value.values())
-    return "type" in value or "properties" in value or is_named
+def _describes(value: Json, *, is_schema: bool) -> bool:
+    """Returns whether a value describes parameters, and is not the arguments of a call.
+
+    `is_schema`: under its key, a schema may be empty, and parameters may have no type.
+    """
+    if isinstance(value, list):
+        return all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in value)
+    if not isinstance(value, dict):
+        return is_schema
+    if "properties" in value or (is_schema and "type" in value):
+        return True
+    if all(isinstance(one, dict) for one in value.values()):
+        return is_schema or (bool(value) and all("type" in as_dict(one) for one in value.values()))
+    return bool(value) and all(is_type_name(one) for one in value.values())
 
 
 def _defined(item: Json) -> str:
     """Returns the name of a definition, or ""."""
-    if not isinstance(item, dict):
-        return ""
-    function = item.get("function")
-    name = function.get("name") if isinstance(function, dict) else item.get("name")
-    return name if isinstance(name, str) else ""
+    inner = item.get("function", item) if isinstance(item, dict) else None
+    return name_of(inner) or "" if isinstance(inner, dict) else ""
 
 
 def find_tools(rows: Sequence[Json]) -> tuple[str | None, set[str]]:
@@ -252,22 +268,27 @@ def scalar_paths(rows: Sequence[Json]) -> list[str]:
 
 
 def linked(
-    name: str, calls: Sequence[Json], results: Sequence[Json], role: str
+    name: str,
+    calls: Sequence[Json],
+    results: Sequence[Json],
+    apart: Collection[str],
+    arguments: str | None = None,
 ) -> tuple[str, str] | None:
     """Returns the paths of the ids, in calls and in results, that link these; None: no ids do.
 
-    `name` and `role` are paths that hold no ids.
+    `name` and `apart` are paths that hold no ids, and neither do the arguments of calls.
     """
     best: list[tuple[int, str, str]] = []
     for own in scalar_paths(calls):
         ids = [str(value) for one in calls if (value := value_at(own, one)) is not None]
-        if own in (name, role) or len({*ids}) < len(ids):
+        is_argument = arguments is not None and own.startswith(f"{arguments}.")
+        if own in (name, *apart) or is_argument or len({*ids}) < len(ids):
             continue
         for theirs in scalar_paths(results):
             values = [str(value) for one in results if (value := value_at(theirs, one)) is not None]
             is_id = is_usual("call_id", own) or is_usual("result_id", theirs)
             is_id = is_id or not any(value.isdigit() for value in values)  # not two equal numbers
-            if is_id and theirs != role and values and {*values} <= {*ids}:
+            if is_id and theirs not in apart and values and {*values} <= {*ids}:
                 best.append((rank("call_id", own) + rank("result_id", theirs), own, theirs))
     return min(best)[1:] if best else None
 

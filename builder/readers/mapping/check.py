@@ -56,7 +56,9 @@ def _contexts(spec: MappingSpec, record: Json) -> Iterator[tuple[str, Json]]:
     """Yields (section of the mapping, value) of each value that the section's paths start from."""
     yield "conversation", record
     yield "conversation.outcome", record
-    messages = [record] if spec.is_grouped else listed(value_at(spec.conversation.messages, record))
+    messages = (
+        [record] if spec.are_messages else listed(value_at(spec.conversation.messages, record))
+    )
     for message in messages:
         yield "message", message
         paths = spec.message

@@ -52,6 +52,25 @@ def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | Non
     return None
 
 
+def _whole_role(messages: Sequence[Json], role: str) -> str:
+    """Returns the path of the role; where some messages have none, with the one that they have.
+
+    Items of the Responses API have `role` if they are messages, and `type` in any case.
+    """
+    rest = [one for one in messages if value_at(role, one) is None and isinstance(one, dict)]
+    paths = dict.fromkeys(path for row in rest for path in key_paths(row) if path.count(".") < 2)
+    usual = sorted((path for path in paths if is_usual("role", path)), key=_role_rank)
+    for path in usual:
+        names = {value for row in rest if isinstance(value := value_at(path, row), str)}
+        if names and len(names) <= _MAX_ROLES and any(map(meaning, names)):
+            return f"{role} || {path}"
+    return role
+
+
+def _role_rank(path: str) -> int:
+    return rank("role", path)
+
+
 def has_user(messages: Sequence[Json]) -> bool:
     """Returns whether messages have a role that means the user."""
     role = role_path(messages, is_certain=False)
@@ -60,12 +79,20 @@ def has_user(messages: Sequence[Json]) -> bool:
     return any(_named(role, value) == "user" for value in {_value(role, one) for one in messages})
 
 
-def propose(conversations: Sequence[Sequence[Json]], tools: Collection[str]) -> Proposal:
-    """Returns the proposal for the messages of conversations; `tools` are names of defined ones."""
-    found = Proposal()
+def propose(
+    conversations: Sequence[Sequence[Json]], tools: Collection[str], apart: Sequence[str] = ()
+) -> Proposal:
+    """Returns the proposal for the messages of conversations; `tools` are names of defined ones.
+
+    `apart` are paths of what the messages of a conversation share, or are ordered by.
+    """
+    found = Proposal(taken=[*apart], apart=apart)
     messages = [one for conversation in conversations for one in conversation]
     role = role_path(messages) or role_path(messages, is_certain=False)
-    own = [path for path in (role, find_tools(messages)[0]) if path is not None]
+    if role is not None:
+        role = _whole_role(messages, role)
+    own = [*(role.split(" || ") if role is not None else ())]
+    own += filter(None, [find_tools(messages)[0]])
     found.taken += own
     found.section["role"] = role if role is not None else "'assistant'"
     by_role = _roles(conversations, role, tools, found)
@@ -116,6 +143,10 @@ def _roles(
     for value, items in by_value.items():
         if not meanings[value]:
             meanings[value] = _structure(items, before[value], meanings, tools, found, role)
+    calling = _calling(by_value, tools, role)
+    if calling and {meanings[value] for value in calling} == {"tool"}:
+        # One record for a call and its result.
+        meanings |= dict.fromkeys(calling, "call")
     for missing in _CERTAIN:
         rest = [value for value in meanings if not meanings[value]]
         if len(rest) == 1 and missing not in meanings.values():
@@ -131,6 +162,18 @@ def _roles(
     for value, items in by_value.items():
         by_role.setdefault(meanings[value], []).extend(items)
     return by_role
+
+
+def _calling(
+    by_value: Mapping[str, Sequence[Json]], tools: Collection[str], role: str
+) -> list[str]:
+    """Returns the values of the role whose messages all make a call."""
+    calling = []
+    for value, items in by_value.items():
+        shape = find_calls(items, tools, role=role, followed=False)
+        if shape is not None and shape.evidence > 1 and len(shape.items) >= len(items):
+            calling.append(value)
+    return calling
 
 
 def _value(role: str | None, item: Json) -> str:
@@ -156,8 +199,7 @@ def _structure(
     role: str,
 ) -> str:
     """Returns what a value means by the messages that have it and those before them, or ""."""
-    shape = find_calls(items, tools, role=role, followed=False)
-    if shape is not None and shape.evidence > 1 and len(shape.items) >= len(items):
+    if _calling({"": items}, tools, role):
         return "assistant"
     callers = {value for value, name in meanings.items() if name in ("call", "assistant", "tool")}
     if before and {*before} <= callers and any(_result_text(items, role)):
@@ -183,8 +225,14 @@ def _calls(
     shape = find_calls([*calling] or answers, tools, role=role, followed=followed)
     if shape is None:
         if by_role.get("tool") or calling:
-            found.decisions.append("message.calls: no calls were found, but results of calls were")
+            objects = [key for key in _objects(answers or calling) if not found.is_taken(key)]
+            under = f": are they under {', '.join(map(repr, objects))}?" if objects else ""
+            found.decisions.append(
+                f"message.calls: no calls were found, but results of calls were{under}"
+            )
         return None
+    if calling and (wrapped := _wrapped(shape, calling, by_role)) is not None:
+        shape = wrapped
     is_own = shape.path is None or shape.path.startswith("[@]")
     if shape.path is not None:
         found.section["calls"] = shape.path
@@ -200,6 +248,27 @@ def _calls(
     if shape.evidence == 0:
         found.decisions.append(f"message.calls: are the calls under {shape.path!r}?")
     return shape
+
+
+def _objects(messages: Sequence[Json]) -> list[str]:
+    """Returns the keys of messages that hold objects or lists."""
+    items = [item for one in messages if isinstance(one, dict) for item in one.items()]
+    return [*dict.fromkeys(key for key, value in items if isinstance(value, dict | list) and value)]
+
+
+def _wrapped(
+    shape: CallShape, calling: Sequence[Json], by_role: Mapping[str, Sequence[Json]]
+) -> CallShape | None:
+    """Returns the shape from the messages, where all messages have an object for their content."""
+    path = shape.path
+    others = [one for items in by_role.values() for one in items if one not in calling]
+    if path is None or "[" in path or "(" in path or len(shape.items) != len(calling):
+        return None
+    if not any(isinstance(value_at(path, one), dict) for one in others):
+        return None
+    arguments = None if shape.arguments is None else f"{path}.{shape.arguments}"
+    name = f"{path}.{shape.name}"
+    return CallShape(None, name, arguments, [*calling], shape.evidence, [*calling])
 
 
 def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None:

@@ -16,11 +16,16 @@ from builder.readers.toolkit.unknown_keys import has_words
 
 @dataclass(slots=True)
 class Proposal:
-    """Collects the section `message`, and what the user has to decide."""
+    """Collects the section `message`, and what the user has to decide.
+
+    taken  paths from a message that are read already
+    apart  paths of the id and the order of a conversation, which link no calls and results
+    """
 
     section: dict[str, Any] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
+    apart: Sequence[str] = ()
 
     def is_taken(self, path: str) -> bool:
         """Returns whether something is read at a path, or above it."""
@@ -28,11 +33,16 @@ class Proposal:
 
 
 def usual_path(
-    rows: Sequence[Json], key: str, *, shared: bool = False, inside: Sequence[str] = ()
+    rows: Sequence[Json],
+    key: str,
+    *,
+    shared: bool = False,
+    whole: bool = False,
+    inside: Sequence[str] = (),
 ) -> str | None:
     """Returns the likeliest path for a key: a usual name that occurs outside the paths `inside`.
 
-    `shared`: with repeated values. The values of a text are texts or lists.
+    `shared`: with repeated values; `whole`: in all rows. The values of a text are texts or lists.
     """
     objects = [row for row in rows if isinstance(row, dict)]
     paths = dict.fromkeys(path for row in objects for path in key_paths(row) if "[" not in path)
@@ -41,6 +51,8 @@ def usual_path(
     usual = [path for path in usual if not taken.is_taken(path)]
     for path in sorted(usual, key=lambda path: (rank(key, path), path.count("."))):
         values = [value for row in objects if (value := value_at(path, row)) is not None]
+        if whole and len(values) < len(objects):
+            continue
         if not values or any(isinstance(value, _UNSUITED.get(key, ())) for value in values):
             continue
         if not shared or len({*map(str, values)}) < len(values):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from builder.conversation import (
     Conversation,
@@ -43,6 +45,9 @@ UNMAPPED = "unmapped_key:"
 UNMAPPED_CALL = "unmapped_call"
 """The code of results without a call."""
 
+_NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
+"""A number in a text: a table in CSV has nothing else."""
+
 _ROLES = {
     "human": "user", "customer": "user", "ai": "assistant", "bot": "assistant",
     "gpt": "assistant", "model": "assistant", "agent": "assistant", "function": "tool",
@@ -58,7 +63,7 @@ def mapped_reader(spec: MappingSpec) -> Reader:
         summary="logs of one's own, read through a mapping file (docs/mapping.md)",
         recognise=lambda source: "named by a mapping",
         read=partial(read_mapped, spec),
-        splits=None if spec.is_grouped or spec.records or spec.query else splits,
+        splits=None if spec.group or spec.records or spec.query else splits,
     )
 
 
@@ -72,10 +77,11 @@ def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
             yield record
         elif not isinstance(record.value, dict):
             yield not_object(record, "the record is ")
-        elif not spec.is_grouped:
+        elif spec.group is None:
             yield _conversation(spec, [record], record.where, names, keys)
-        elif (name := value_at(spec.conversation.id, record.value)) in (None, ""):
-            yield Problem("no_id", record.where, "conversation.id finds nothing in the record")
+        elif (name := value_at(spec.group, record.value)) in (None, ""):
+            key = "id" if spec.are_messages else "session"
+            yield Problem("no_id", record.where, f"conversation.{key} finds nothing in the record")
         else:
             groups.setdefault(dumps(name), []).append(record)
     for records in groups.values():
@@ -124,17 +130,25 @@ def _group(
 ) -> Iterator[Event]:
     """Yields the conversation of records with one id."""
     if spec.conversation.order is not None:
-        places = [value_at(spec.conversation.order, record.value) for record in records]
-        is_number = all(isinstance(place, int | float) for place in places)
-        if not is_number and not all(isinstance(place, str) for place in places):
+        places = places_of([value_at(spec.conversation.order, one.value) for one in records])
+        if places is None:
             detail = "conversation.order finds no number or text in each record"
             yield Problem("no_order", records[0].where, detail, records=len(records))
             return
-        order = sorted(range(len(records)), key=lambda at: (places[at], at))
-        records = [records[at] for at in order]
+        records = [records[at] for at in sorted(range(len(records)), key=places.__getitem__)]
     first, last = records[0].where, records[-1].where
     where = first if first == last else f"{first} to {last}"
     yield _conversation(spec, records, where, names, keys)
+
+
+def places_of(values: Sequence[Json]) -> list[Any] | None:
+    """Returns keys by which values are sorted: numbers, also in texts, or texts; else None."""
+    if all(isinstance(value, int | float) for value in values):
+        return [*values]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(values):
+        return None
+    return [*map(float, texts)] if all(map(_NUMBER.fullmatch, texts)) else texts
 
 
 def _conversation(
@@ -147,11 +161,13 @@ def _conversation(
     """Returns the conversation of one or more records; `keys` are those that the mapping reads."""
     paths = spec.conversation
     values = [record.value for record in records]
-    items = values if spec.is_grouped else listed(value_at(paths.messages, values[0]))
+    items = values
+    if not spec.are_messages:
+        items = [one for value in values for one in listed(value_at(paths.messages, value))]
     changes: Counter[str] = Counter()
     messages: list[Message] = []
     unread: list[str] = []
-    for value in () if spec.is_grouped else values:
+    for value in () if spec.are_messages else values:
         unread += unmapped(keys, value)
     if system := _first(paths.system, values):
         messages.append(Message("system", content(system)))
@@ -172,7 +188,7 @@ def _conversation(
         detail = "the mapping finds no message"
         return Problem("no_messages", where, detail, records=len(records))
     return Conversation(
-        id=row_name(where, _first(paths.id, values), names),
+        id=row_name(where, _first(paths.id or paths.session, values), names),
         record=where,
         messages=tuple(messages),
         tools=tuple(tools) if isinstance(tools, list) else None,
@@ -229,8 +245,8 @@ def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterato
     if paths.results is not None:
         items = listed(value_at(paths.results, item))
     results = [Message("tool", tuple(_result(paths, one) for one in items))] if items else []
-    if role in ("assistant", "call"):
-        yield _answer(paths, item, changes, is_call=role == "call")
+    if role in ("assistant", "call", "thought"):
+        yield _answer(paths, item, changes, role)
         yield from results
         return
     yield from results
@@ -240,15 +256,18 @@ def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterato
             yield Message(role, parts)
 
 
-def _answer(paths: MessagePaths, item: Json, changes: Counter[str], *, is_call: bool) -> Message:
-    """Returns an answer; `is_call`: the mapped message is itself one of its calls."""
+def _answer(paths: MessagePaths, item: Json, changes: Counter[str], role: str) -> Message:
+    """Returns an answer; `role` call or thought: the mapped message is itself a part of it."""
     answer: list[Part] = []
-    if thought := value_at(paths.reasoning, item):
+    thought = value_at(paths.reasoning, item)
+    if role == "thought":
+        thought = thought or value_at(paths.text, item)
+    if thought:
         answer.append(Reasoning(thought if isinstance(thought, str) else dumps(thought)))
-    if not is_call:
+    if role == "assistant":
         answer += content(value_at(paths.text, item))
     calls = listed(value_at(paths.calls, item)) if paths.calls is not None else []
-    answer += [_call(paths, one) for one in ([item] if is_call and not calls else calls)]
+    answer += [_call(paths, one) for one in ([item] if role == "call" and not calls else calls)]
     if fault := finish_fault(value_at(paths.stop, item)):
         answer.append(Unparsed(as_str(value_at(paths.stop, item)), fault))
     turn = value_at(paths.turn, item)

@@ -11,12 +11,14 @@ from builder.readers.mapping.calls import (
     filtered,
     linked,
     objects_in,
+    part,
     results_of_kind,
 )
 from builder.readers.mapping.check import key_paths
-from builder.readers.mapping.names import is_usual, rank
+from builder.readers.mapping.names import is_usual, rank, snake
 from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
 from builder.readers.mapping.spec import value_at
+from builder.readers.toolkit.narrow import as_dict
 
 
 def propose_results(
@@ -25,7 +27,11 @@ def propose_results(
 ) -> None:  # fmt: skip
     """Proposes the paths of results: messages of role tool, beside a call, or in other messages."""
     results: Sequence[Json] = tools
-    if not tools and call is not None and (path := _beside(call)) is not None:
+    if tools and (nested := _nested(tools, call, role, found)) is not None:
+        found.section["results"], results = nested
+        found.section["result"] = _result_paths(messages, results, call, role, found)
+        return
+    if not tools and call is not None and (path := result_beside(call)) is not None:
         base = call.path if call.path is not None else "[@]"
         is_list = any(isinstance(value_at(base, one), list) for one in messages)
         base = filtered(base if is_list else f"[{base}]", f"{path} != null")
@@ -47,6 +53,39 @@ def propose_results(
     found.section["result"] = _result_paths(messages, results, call, role, found)
 
 
+def _nested(
+    tools: Sequence[Json], call: CallShape | None, role: str, found: Proposal
+) -> tuple[str, list[Json]] | None:
+    """Returns the path from messages of role tool to the results inside them, and the results.
+
+    None if the messages are themselves results. An object is a result, and not the content of one,
+    if everything in it is the text, the id, the name or the error of a result.
+    """
+    path = usual_path(tools, "results", inside=[role, *found.taken])
+    if path is None:
+        return None
+    values = [decoded(value_at(path, one), path) for one in tools]
+    items = [
+        one
+        for value, _ in values
+        if value is not None
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    if not items or not all(isinstance(one, dict) for one in items):
+        return None
+    ids = None if call is None else linked(call.name, call.items, items, (), call.arguments)
+    own = [] if ids is None else [ids[1]]
+    text = usual_path(items, "result_text", inside=own)
+    rest = {key for one in items if isinstance(one, dict) for key in one} - {text, *own}
+    is_known = all(is_usual("result_name", key) or is_usual("error", key) for key in rest)
+    if text is None or not is_known:
+        return None
+    found.taken.append(path)
+    is_list = any(isinstance(value, list) for value, _ in values)
+    place = next(place for value, place in values if value is not None)
+    return (place if is_list else f"[{place}][?@ != null]"), items
+
+
 def _result_lists(
     messages: Sequence[Json], call: CallShape | None, role: str, found: Proposal
 ) -> tuple[str | None, list[Json]]:
@@ -63,7 +102,9 @@ def _result_lists(
                 if not found.is_taken(place):
                     places.setdefault(place, []).extend(items)
         tied = (
-            place for place, items in places.items() if linked(call.name, call.items, items, role)
+            place
+            for place, items in places.items()
+            if linked(call.name, call.items, items, (role, *found.apart))
         )
         path = next(tied, None)
     if path is None:
@@ -90,16 +131,44 @@ def _result_paths(
     if ids is not None:
         found.section["call"]["id"], paths["id"] = ids
     for key, usual in (("name", "result_name"), ("error", "error"), ("text", "result_text")):
-        path = usual_path(results, usual, inside=[role, *paths.values()])
+        path = usual_path(results, usual, inside=[role, *found.apart, *paths.values()])
         if path is not None and (key != "name" or _names_calls(results, path, call)):
             paths[key] = path
+    if "error" not in paths and (failed := _failed(results)) is not None:
+        paths["error"] = failed
     error = paths.get("error")
     if error is not None and any(isinstance(value_at(error, one), str) for one in results):
         paths["text"] = f"not_null({paths['text']}, {error})" if "text" in paths else error
     if "text" not in paths:
-        prose = [path for path in prose_paths(results) if path not in (role, *paths.values())]
+        prose = [
+            path
+            for path in prose_paths(results)
+            if path not in (role, *found.apart, *paths.values())
+        ]
         paths |= {"text": prose[0]} if prose else {}
     return {key: paths[key] for key in ("text", "id", "name", "error") if key in paths}
+
+
+_FAILURES = ("error", "failed", "failure", "timeout", "exception")
+_STATES = ("status", "state", "outcome", "result_status")
+_SUCCESSES = ("ok", "success", "succeeded", "is_success")
+_EXIT_CODES = ("exit_code", "exitcode", "returncode", "return_code")
+
+
+def _failed(results: Sequence[Json]) -> str | None:
+    """Returns the condition under which a result is an error, by a state that says so."""
+    keys = dict.fromkeys(key for one in results for key in as_dict(one))
+    for key in keys:
+        name, path = snake(key), part(key)
+        values = [value_at(path, one) for one in results]
+        named = [text for text in _FAILURES if text in values]
+        if name in _STATES and named:
+            return " || ".join(f"{path} == '{text}'" for text in named)
+        if name in _SUCCESSES and all(value in (None, True, False) for value in values):
+            return f"{path} == `false`"
+        if name in _EXIT_CODES and all(isinstance(value, int | None) for value in values):
+            return f"{path} && {path} != `0`"
+    return None
 
 
 def _link(
@@ -109,11 +178,12 @@ def _link(
 
     Where a call's id stands in the message beside the call, its paths start from the message.
     """
-    ids = linked(call.name, call.items, results, role)
+    apart = (role, *found.apart)
+    ids = linked(call.name, call.items, results, apart, call.arguments)
     path = found.section.get("calls")
     if ids is not None or path is None or "[" in path or len(call.items) > len(call.messages):
         return ids  # several calls of a message cannot all have the id of the message
-    ids = linked(path, call.messages, results, role)
+    ids = linked(path, call.messages, results, apart)
     others = [one for one in messages if one not in call.messages and one not in results]
     if ids is not None and not any(value_at(ids[0], one) is not None for one in others):
         found.section |= {"calls": f"[@][?{path} != null]", "call": {
@@ -130,7 +200,7 @@ def _names_calls(results: Sequence[Json], path: str, call: CallShape | None) -> 
     return all(value in names for one in results if (value := value_at(path, one)) is not None)
 
 
-def _beside(call: CallShape) -> str | None:
+def result_beside(call: CallShape) -> str | None:
     """Returns the path, in a call, of its result."""
     own = (call.name, call.arguments)
     keys = dict.fromkeys(key for one in call.items for key in key_paths(one) if "." not in key)

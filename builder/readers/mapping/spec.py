@@ -15,9 +15,10 @@ from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.known_keys import KnownKeys
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "call", "skip")
-"""What a value of `message.role` may mean: a role; `call`: a message that is itself a call of the
-assistant; `skip`: a record for the interface, which the model did not see."""
+ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "skip")
+"""What a value of `message.role` may mean: a role; `call`, `thought`: a message that is itself a
+call, or a thought, of the assistant; `skip`: a record for the interface, which the model did not
+see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,13 @@ class ConversationPaths:
 
     messages  the list of messages of a conversation; none: each record is a message
     id        the conversation's id; without `messages`, records with equal ids are a conversation
-    order     without `messages`: the value by which its records are ordered; none: as logged
+    session   with `messages`: records with equal values are a conversation, one after another
+    order     the value by which the records of a conversation are ordered; none: as logged
     """
 
     messages: str | None = None
     id: str | None = None
+    session: str | None = None
     order: str | None = None
     system: str | None = None
     tools: str | None = None
@@ -104,6 +107,10 @@ class MappingSpec:
             yield "message.role: is missing"
         if self.conversation.messages is None and self.conversation.id is None:
             yield "conversation: needs messages (a list in each record) or id (to group records)"
+        if self.conversation.messages is None and self.conversation.session is not None:
+            yield "conversation.session: goes with messages; without them, id groups the records"
+        if self.group is None and self.conversation.order is not None:
+            yield "conversation.order: orders the records of a conversation: name its session"
         if self.records is not None and self.query is not None:
             yield "query: does not go with records"
 
@@ -126,9 +133,14 @@ class MappingSpec:
         return KnownKeys(known, free=frozenset(read["free"]), json=frozenset(read["json"]))
 
     @property
-    def is_grouped(self) -> bool:
-        """Returns whether a conversation consists of several records."""
+    def are_messages(self) -> bool:
+        """Returns whether each record is a message."""
         return self.conversation.messages is None
+
+    @property
+    def group(self) -> str | None:
+        """Returns the path of what the records of a conversation share; None: it is one record."""
+        return self.conversation.id if self.are_messages else self.conversation.session
 
 
 def _paths(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -157,7 +169,7 @@ def _names_in(node: dict[str, Any], read: dict[str, set[str]], *, is_end: bool) 
             _names_in(children[0], read, is_end=is_end and children[1]["type"] == "identity")
             _names_in(children[1], read, is_end=is_end)
             _names_in(children[2], read, is_end=False)
-        case "function_expression" if node["value"] == "json":
+        case "function_expression" if node["value"] == "json" and not is_end:
             for child in children:
                 _names_in(child, read, is_end=False)
                 if child["type"] == "field":

@@ -7,18 +7,28 @@ conversation that it gives shown next to it. What it leaves open, it says in a l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
 from builder.conversation import Json
 from builder.problem import Problem
-from builder.readers.mapping.calls import decoded, definitions, find_calls, find_tools, part
+from builder.readers.mapping.calls import (
+    decoded,
+    definitions,
+    find_calls,
+    find_tools,
+    objects_in,
+    part,
+    scalar_paths,
+)
 from builder.readers.mapping.check import key_paths
-from builder.readers.mapping.names import NAMES, OUTCOMES, PAIRS
+from builder.readers.mapping.names import NAMES, OUTCOMES, is_usual, meaning, rank
 from builder.readers.mapping.parts import has_user, propose, role_path
 from builder.readers.mapping.proposal import Proposal, usual_path
-from builder.readers.mapping.read import listed, mapped_records, role_of, unmapped
+from builder.readers.mapping.read import listed, mapped_records, places_of, role_of, unmapped
+from builder.readers.mapping.results import result_beside
+from builder.readers.mapping.rows import propose_rows
 from builder.readers.mapping.spec import (
     CallPaths,
     ConversationPaths,
@@ -28,7 +38,7 @@ from builder.readers.mapping.spec import (
     value_at,
 )
 from builder.readers.toolkit.known_keys import counted_names
-from builder.readers.toolkit.narrow import as_list
+from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.sources.source import Source
 from builder.sources.sqlite_file import tables
 
@@ -70,9 +80,9 @@ def _unread(spec: MappingSpec, rows: Sequence[Json]) -> dict[str, int]:
     keys = spec.known_keys()
     found: list[str] = []
     for row in rows:
-        if not spec.is_grouped or role_of(spec.message, row) != "skip":
+        if not spec.are_messages or role_of(spec.message, row) != "skip":
             found += unmapped(keys, row)
-        for item in () if spec.is_grouped else listed(value_at(spec.conversation.messages, row)):
+        for item in () if spec.are_messages else listed(value_at(spec.conversation.messages, row)):
             found += unmapped(keys, item)
     return counted_names(found)
 
@@ -82,9 +92,10 @@ def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] |
     return (
         _in_records(rows, is_certain=True)
         or _as_records(rows, is_certain=True)
+        or _in_turns(rows)
         or _in_records(rows, is_certain=False)
         or _as_records(rows, is_certain=False)
-        or _pairs(rows)
+        or _in_columns(rows)
     )
 
 
@@ -143,7 +154,10 @@ def _is_messages(items: Sequence[Json], *, is_certain: bool) -> bool:
     if is_certain:
         return False
     shape = find_calls(items, (), role="", followed=False)
-    return shape is not None and shape.evidence > 1
+    if shape is None or shape.evidence < 2:
+        return False
+    # A list of nothing but calls is those of one message.
+    return shape.path is not None or result_beside(shape) is not None
 
 
 def _in_records(
@@ -169,22 +183,54 @@ def _in_records(
     if not has_user(logged):
         prompt = usual_path(rows, "prompt", inside=(path, *filter(None, [tools])))
     messages = path
-    if prompt is None:
-        message = propose(lists, names)
-    elif any(isinstance(value_at(prompt, row), list) for row in rows):
+    reply = None if prompt is not None else _reply(rows, path, lists, tools)
+    made = ""
+    if prompt is not None and any(isinstance(value_at(prompt, row), list) for row in rows):
         messages = f"[{prompt}, {path}][]"
-        message = propose([as_list(value_at(messages, row)) for row in rows], names)
-    else:
-        messages = f"[[{{role: 'user', text: {prompt}}}], {path}][]"
-        message = propose(lists, names)
-        for key, value in (("role", "role"), ("text", "text")):
-            own = message.section.get(key)
-            if own != value:
-                message.section[key] = value if own is None else _either(own, value)
+    elif prompt is not None:
+        made = f"[{{role: 'user', text: {prompt}}}]"
+        messages = f"[{made}, {path}][]"
+    elif reply is not None and reply[1]:
+        messages = f"[{path}, [{reply[0]}]][]"
+    elif reply is not None:
+        made = f"[{{role: 'assistant', text: {reply[0]}}}]"
+        messages = f"[{path}, {made}][]"
+    read = lists if made else [as_list(value_at(messages, row)) for row in rows]
+    message = propose(read, names)
+    for key in ("role", "text") if made else ():
+        own = message.section.get(key)
+        if own != key:
+            message.section[key] = key if own is None else _either(own, key)
     conversation: dict[str, Any] = {"messages": messages}
     if (own_id := usual_path(rows, "id", inside=(path,))) is not None:
         conversation["id"] = own_id
     return conversation | head, message
+
+
+def _reply(
+    rows: Sequence[dict[str, Json]], path: str, lists: Sequence[Sequence[Json]], tools: str | None
+) -> tuple[str, bool] | None:
+    """Returns the path of the answers to lists of messages, and whether they are messages.
+
+    None if a list ends with an answer itself, or if there are no others.
+    """
+    taken = Proposal(taken=[path, *filter(None, [tools])])
+    paths = dict.fromkeys(one for row in rows for one in key_paths(row) if one.count(".") < 2)
+    for one in sorted(paths, key=lambda one: (rank("answer", one), one.count("."))):
+        values = [value for row in rows if (value := value_at(one, row)) not in (None, "")]
+        is_inside = taken.is_taken(one) or path.startswith(f"{one}.") or "[" in one
+        if is_inside or len(values) < len(rows):
+            continue
+        are_messages = all(isinstance(value, dict) for value in values)
+        are_texts = is_usual("answer", one) and all(isinstance(value, str) for value in values)
+        logged = [message for items in lists for message in items]
+        role = role_path([*logged, *values] if are_messages else logged, is_certain=are_messages)
+        last = {meaning(str(value_at(role, items[-1]))) for items in lists} if role else set()
+        if "assistant" in last or not (are_messages or are_texts):
+            continue
+        if are_texts or {meaning(str(value_at(role, value))) for value in values} == {"assistant"}:
+            return one, are_messages
+    return None
 
 
 def _either(path: str, other: str) -> str:
@@ -198,7 +244,10 @@ def _as_records(
     """Returns the mapping of records that are messages, grouped by a key."""
     if role_path(rows, is_certain=is_certain) is None:
         return None
-    name = usual_path(rows, "id", shared=True)
+    name = usual_path(rows, "id", shared=True, whole=True)
+    is_by_values = name is None
+    if name is None and is_certain:
+        name = _group_by_values(rows, role_path(rows) or "")
     if name is None and not is_certain:
         return None
     conversation: dict[str, Any] = {"id": name if name is not None else "'conversation'"}
@@ -206,38 +255,78 @@ def _as_records(
     if order is not None and all(value_at(order, record) is not None for record in rows):
         conversation["order"] = order
     groups: dict[str, list[Json]] = {}
-    ordered = sorted(rows, key=_key(order, rows)) if "order" in conversation else rows
-    for row in ordered:
+    for row in _ordered(rows, conversation.get("order")):
         groups.setdefault(str(value_at(conversation["id"], row)), []).append(row)
     tools, names = find_tools(rows)
     head = _top(rows, tools)
-    message = propose([*groups.values()], names)
+    apart = [path for path in (name, conversation.get("order")) if path is not None]
+    message = propose([*groups.values()], names, apart)
     if name is None:
         message.decisions.append("conversation.id: is the whole file one conversation?")
+    elif is_by_values:
+        message.decisions.append(f"conversation.id: are records with one {name!r} a conversation?")
     own = message.section.get("model")
     if own is not None and head.get("model") == own:
         del head["model"]
     return conversation | head, message
 
 
-def _key(order: str | None, rows: Sequence[Json]) -> Callable[[Json], Any]:
-    """Returns the key by which records are sorted: numbers, or else texts."""
-    are_numbers = all(isinstance(value_at(order, row), int | float) for row in rows)
-    return lambda row: value_at(order, row) if are_numbers else str(value_at(order, row))
+def _group_by_values(rows: Sequence[dict[str, Json]], role: str) -> str | None:
+    """Returns a path whose values group the records into several conversations, or None.
 
-
-def _pairs(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of records with a question and an answer under two keys."""
-    for question, answer in PAIRS:
-        if any(isinstance(row.get(question), str) and row.get(answer) for row in rows):
-            messages = (
-                f"[{{role: 'user', text: {question}}}, {{role: 'assistant', text: {answer}}}]"
+    Each has a message of the user, and an answer that follows it.
+    """
+    for path in scalar_paths(rows):
+        groups: dict[str, list[str]] = {}
+        for row in rows:
+            groups.setdefault(str(value_at(path, row)), []).append(
+                meaning(str(value_at(role, row)))
             )
-            conversation: dict[str, Any] = {"messages": messages}
-            if (name := usual_path(rows, "id")) is not None:
-                conversation["id"] = name
-            head = _top(rows, find_tools(rows)[0])
-            return conversation | head, Proposal({"role": "role", "text": "text"})
+        whole = all(value_at(path, row) not in (None, "") for row in rows)
+        if path == role or not whole or not 1 < len(groups) < len(rows):
+            continue
+        if all(
+            "user" in one and "assistant" in one[one.index("user") :] for one in groups.values()
+        ):
+            return path
+    return None
+
+
+def _ordered(rows: Sequence[Json], order: str | None) -> Sequence[Json]:
+    """Returns the rows as `conversation.order` orders them."""
+    places = None if order is None else places_of([value_at(order, row) for row in rows])
+    if places is None:
+        return rows
+    return [rows[at] for at in sorted(range(len(rows)), key=places.__getitem__)]
+
+
+def _in_columns(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
+    """Returns the mapping of records with a question and an answer, or calls, under their keys."""
+    found = propose_rows(rows)
+    if found is None:
+        return None
+    conversation, message = found
+    return conversation | _top(rows, find_tools(rows)[0]), message
+
+
+def _in_turns(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
+    """Returns the mapping of records with a list whose items hold a question and its answer."""
+    lists: dict[str, list[dict[str, Json]]] = {}
+    for row in rows:
+        for path, items in objects_in(row):
+            if isinstance(value_at(path, row), list):
+                lists.setdefault(path, []).extend(map(as_dict, items))
+    for path, turns in lists.items():
+        found = propose_rows(turns)
+        if found is None or "role: 'assistant', text: " not in found[0]["messages"]:
+            continue
+        own, message = found
+        turn, _, condition = own["messages"].partition("][?")
+        messages = f"{path}[].{turn}][]" if condition else f"{path}[].{turn}[]"
+        conversation = {"messages": f"{messages} | [?{condition}" if condition else messages}
+        if (own_id := usual_path(rows, "id", inside=(path,))) is not None:
+            conversation["id"] = own_id
+        return conversation | _top(rows, find_tools(rows)[0]), message
     return None
 
 

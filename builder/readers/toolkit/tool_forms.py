@@ -1,0 +1,174 @@
+"""Reads the parts of a tool's definition under the names that logs give them.
+
+The forms of the vendors come first. Logs of one's own write `params`, `args`, `tool_name` or
+`desc`, and parameters as a list, or as a map from names to types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from builder.conversation import Json
+from builder.jsonio import loads_text
+
+SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+_TYPE_NAMES = {
+    "str": "string", "text": "string", "char": "string", "byte": "string", "bytes": "string",
+    "int": "integer", "long": "integer", "short": "integer", "biginteger": "integer",
+    "float": "number", "double": "number", "decimal": "number",
+    "bool": "boolean",
+    "dict": "object", "hashmap": "object", "map": "object", "hashtable": "object",
+    "mapping": "object",
+    "list": "array", "tuple": "array", "set": "array", "arraylist": "array", "queue": "array",
+    "stack": "array", "sequence": "array", "iterable": "array",
+    "none": "null", "nonetype": "null",
+}  # fmt: skip
+_ANY = frozenset({"any", "object?", "unknown", "type_unspecified"})
+_TYPE_HEAD = re.compile(r"\s*(?:typing\.)?([A-Za-z_]+)\s*(\[(.*)\])?")
+
+
+_NAMES = ("name", "tool_name", "toolName", "function_name")
+_DESCRIPTIONS = ("description", "tool_description", "desc")
+
+
+def name_of(spec: dict[str, Json]) -> str | None:
+    """Returns the name in a definition without its wrapping."""
+    return next((name for key in _NAMES if isinstance(name := spec.get(key), str) and name), None)
+
+
+def described(spec: dict[str, Json]) -> dict[str, Json]:
+    """Returns `name` and `description`, if there is one, of a definition without its wrapping."""
+    text = next((one for key in _DESCRIPTIONS if isinstance(one := spec.get(key), str)), None)
+    found: dict[str, Json] = {"name": name_of(spec)}
+    return found if text is None else found | {"description": text}
+
+
+def described_keys(spec: dict[str, Json]) -> set[str]:
+    """Returns the keys of a definition that `described` reads."""
+    name = next((key for key in _NAMES if spec.get(key)), "")
+    text = next((key for key in _DESCRIPTIONS if isinstance(spec.get(key), str)), "")
+    return {name, text}
+
+
+def parameters_of(spec: dict[str, Json]) -> tuple[Json, str]:
+    """Returns (parameters of an unwrapped definition or None, their key)."""
+    for key in (
+        "parameters", "input_schema", "inputSchema", "parametersJsonSchema",
+        "parameters_json_schema", "arguments", "params", "args", "args_schema", "inputs", "schema",
+    ):  # fmt: skip
+        value = loads_text(spec.get(key))
+        if isinstance(value, list) and is_parameter_list(value):
+            return value, key
+        if isinstance(value, dict):
+            inner = value.get("json")
+            if key == "inputSchema" and isinstance(inner, dict) and set(value) == {"json"}:
+                return inner, key
+            return value, key
+    return None, "parameters"
+
+
+def schema_from(parameters: Json) -> Json:
+    """Returns parameters as JSON Schema: of a list, of a map of names, or of a schema itself."""
+    if isinstance(parameters, list):
+        named = [one for one in parameters if isinstance(one, dict)]
+        listed = {str(one.get("name")): {k: one[k] for k in one if k != "name"} for one in named}
+        if any("required" in one for one in named):
+            required = [str(one.get("name")) for one in named if one.get("required") is True]
+            properties: dict[str, Json] = {
+                name: _map_types({key: one[key] for key in one if key != "required"})
+                for name, one in listed.items()
+            }
+            return object_schema(properties, required)
+        return _from_map({**listed})
+    if not isinstance(parameters, dict):
+        return parameters
+    return _from_map(parameters) if is_parameter_map(parameters) else _map_types(parameters)
+
+
+def is_parameter_list(values: Sequence[Json]) -> bool:
+    """Returns whether a list has parameters with their names and types."""
+    return all(isinstance(one, dict) and {"name", "type"} <= one.keys() for one in values)
+
+
+def is_parameter_map(parameters: dict[str, Json]) -> bool:
+    """Returns whether it is a map of parameter names without a schema around it (as in xLAM)."""
+    if not parameters or "properties" in parameters or isinstance(parameters.get("type"), str):
+        return False
+    return all(
+        is_type_name(value) or (isinstance(value, dict) and isinstance(value.get("type"), str))
+        for value in parameters.values()
+    )
+
+
+def _from_map(parameters: dict[str, Json]) -> Json:
+    properties: dict[str, Json] = {}
+    required: list[str] = []
+    for name, value in parameters.items():
+        if isinstance(value, str):
+            value = {"type": value}  # noqa: PLW2901 - the short form
+        assert isinstance(value, dict)
+        properties[name] = _map_types({key: value[key] for key in value if key != "required"})
+        is_optional = "default" in value or "optional" in str(value["type"]).lower()
+        if not is_optional or value.get("required") is True:
+            required.append(name)
+    return object_schema(properties, required)
+
+
+def _map_types(schema: Json) -> Json:
+    """Returns a schema with the type names of other languages mapped to those of JSON Schema."""
+    if not isinstance(schema, dict):
+        return schema
+    mapped: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key == "type":
+            mapped |= _map_type(value)
+        elif key in ("properties", "$defs", "definitions", "patternProperties"):
+            entries = value.items() if isinstance(value, dict) else ()
+            mapped[key] = {name: _map_types(item) for name, item in entries} if entries else value
+        elif key in ("items", "additionalProperties", "not") and isinstance(value, dict):
+            mapped[key] = _map_types(value)
+        elif key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
+            mapped[key] = [_map_types(item) for item in value]
+        elif key == "required" and value is None:
+            continue
+        else:
+            mapped[key] = value
+    return mapped
+
+
+def _map_type(value: Json) -> dict[str, Json]:
+    """Returns `type`, and `items` if the name includes them, for a logged type name."""
+    if not isinstance(value, str) or value in SCHEMA_TYPES:
+        return {"type": value}
+    head = _TYPE_HEAD.match(value)
+    name = head[1].lower() if head else ""
+    inner = head[3] if head and head[3] else ""
+    if name in _ANY:
+        return {}
+    if name in ("optional", "union") and inner:
+        return _map_type(inner.split(",")[0].strip())
+    if name in SCHEMA_TYPES:
+        return {"type": name}
+    kind = _TYPE_NAMES.get(name)
+    if kind is None:
+        return {"type": value}  # unknown: the check of the schema reports it
+    if kind == "array" and inner and "," not in inner:
+        return {"type": "array", "items": _map_type(inner.strip())}
+    return {"type": kind}
+
+
+def is_type_name(value: Json) -> bool:
+    """Returns whether a value names a type: `string`, `List[int]`, `str, optional`."""
+    if not isinstance(value, str):
+        return False
+    head = _TYPE_HEAD.match(value)
+    name = head[1].lower() if head else ""
+    is_whole = head is not None and value[head.end() :].strip(" ,").lower() in ("", "optional")
+    return is_whole and (name in SCHEMA_TYPES or name in _TYPE_NAMES or name in _ANY)
+
+
+def object_schema(properties: dict[str, Json], required: Sequence[str]) -> dict[str, Json]:
+    """Returns the schema of an object with these properties."""
+    return {"type": "object", "properties": properties, "required": [*required]}
