@@ -374,7 +374,9 @@ class Source:
         value = self._document
         if not isinstance(value, Problem) and self.watch is not None and not self._is_seen:
             self._is_seen = True
-            self.watch.see("file", value)
+            rows = self.wrapped.records if self.wrapped else None
+            whole = value if rows is None else [row for row in rows if cut_row("", row) is None]
+            self.watch.see("file", whole)
         return value
 
     @cached_property

@@ -54,11 +54,12 @@ def test_reads_the_only_list_of_objects(
 def test_reads_an_answer_of_the_hubs_viewer() -> None:
     rows = [
         {"row_idx": 0, "row": _row("A."), "truncated_cells": []},
-        {"row_idx": 1, "row": {"messages": "[{"}, "truncated_cells": ["messages"]},
+        {"row_idx": 1, "row": _row("Cut "), "truncated_cells": ["messages"]},
     ]
     events = _read({"features": [{"name": "messages"}], "rows": rows, "partial": False})
     assert _answers(events) == [("rows[0]", "A.")]
     assert [event.where for event in events if isinstance(event, Problem)] == ["rows[1]"]
+    assert not any(event.changes for event in events if isinstance(event, Conversation))
 
 
 def test_counts_text_beside_the_list() -> None:
