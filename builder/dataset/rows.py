@@ -258,7 +258,7 @@ def _document(source: Source) -> list[Json] | None:
     """Returns the rows of a JSON document: the elements of a list, or the one object."""
     if source.peek.kind != "json":
         return None
-    value = source.document()
+    value = source.document(exact=True)
     if isinstance(value, Problem):
         return None
     return value if isinstance(value, list) else [value]

@@ -17,6 +17,7 @@ from typing import Any
 from builder.conversation import Conversation, Json, ToolCall, ToolResult
 from builder.jsonio import dumps, loads
 from builder.ledger import ranked
+from builder.normalize import padding
 from builder.normalize.calls import call_fault, decoded, result_text
 from builder.normalize.draft import DraftCall
 from builder.normalize.shared import Definition, SharedTools
@@ -62,13 +63,15 @@ class ToolUse:
                 lacks = True
                 result = results.get(part.id) if part.id is not None else None
                 if result is None or not says_unknown(result_text(result), part.name):
-                    self._call(part)
+                    self._call(part, padded=conversation.padded)
         if lacks and conversation.version:
             self.add({"versions": {conversation.version: 1}})
         return lacks
 
-    def _call(self, part: ToolCall) -> None:
+    def _call(self, part: ToolCall, *, padded: bool) -> None:
         arguments = decoded(part.arguments, Counter())
+        if padded and isinstance(part.arguments, dict):
+            arguments = padding.unpadded(part.arguments, None, Counter())
         if not isinstance(arguments, dict) or call_fault(DraftCall(0, part.name, arguments)):
             return
         used = {

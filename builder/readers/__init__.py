@@ -174,7 +174,9 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
     seen = watch(source, reader.keys or shipped_keys(reader.name), is_split=is_split)
     events = reader.read(source)
     for event in events if seen is None else seen.complete(events):
-        if source.table is not None and isinstance(event, Conversation):
+        if (source.table is not None or source.peek.padding.calls) and isinstance(
+            event, Conversation
+        ):
             event = replace(event, padded=True)  # noqa: PLW2901 - completed
         if isinstance(event, Conversation) and _has_invalid_number(source, event):
             detail = "it contains a number that is not valid JSON"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from typing import BinaryIO
@@ -12,6 +12,7 @@ from typing import BinaryIO
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
+from builder.sources.padding import Padding, padding_of, without_padding
 from builder.sources.stream import ZIP_MAGIC
 from builder.sources.table import Table
 
@@ -32,11 +33,13 @@ class Peek:
     records  jsonl: the decoded values of the first lines (at most 200) that are JSON;
              json: the first elements of the document if it is a list, else the document
     problem  why a text that begins like JSON could not be decoded
+    padding  where the records had nulls of a table, which are left out
     """
 
     kind: str
     records: tuple[Json, ...] = ()
     problem: Problem | None = None
+    padding: Padding = field(default_factory=Padding)
 
     @cached_property
     def objects(self) -> tuple[dict[str, Json], ...]:
@@ -80,14 +83,15 @@ def peek_file(
         begun = (first.removeprefix(BOM), value, exact)
         objects = [begun, *decoded_lines(chain([second], some))]
         kept = [(line, item) for line, item, exact in objects if exact and len(line) <= PEEK_BYTES]
-        return Peek("jsonl", tuple(item for _, item, _ in objects)), kept
+        peek = _peek("jsonl", [item for _, item, _ in objects])
+        return peek, [] if peek.padding.columns else kept
     some.close()
     problem: Problem | None = None
     if value is not None or text.lstrip()[:1] in (b"[", b"{"):
         whole = document([(first, value)] if value is not None and exact else [])
         if not isinstance(whole, Problem):
             items = whole[:PEEK_LINES] if isinstance(whole, list) else [whole]
-            return Peek("json", tuple(items)), []
+            return _peek("json", items), []
         problem = whole
     # The first line of a log may be corrupt and later ones valid.
     known = (container(line)[0] for line in lines())
@@ -95,6 +99,12 @@ def peek_file(
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values)), []
     return Peek("binary" if b"\x00" in text else "text", problem=problem), []
+
+
+def _peek(kind: str, records: Sequence[Json]) -> Peek:
+    padding = padding_of(records)
+    kept = (without_padding(record, padding.columns) for record in records)
+    return Peek(kind, tuple(kept), padding=padding)
 
 
 def peek_rows(table: Table) -> Peek:

@@ -16,21 +16,15 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from builder.conversation import Json
-from builder.jsonio import JsonFault, adjacent_objects, dumps, loads_leniently
+from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
+from builder.sources.padding import without_padding
 from builder.sources.related import file_status, related_path
 from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines
 from builder.sources.store import StoredObject
-from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, stream_problem
-from builder.sources.table import (
-    ARROW_MAGIC,
-    PARQUET_MAGIC,
-    STREAM_MAGIC,
-    FileTable,
-    HubTable,
-    Table,
-)
+from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, skip_line, stream_problem
+from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
 from builder.sources.watch import Watch
 from builder.sources.wrapped import WrappedRecords, cut_row, wrapped_records
 
@@ -192,8 +186,7 @@ class Source:
         """The table, if the source is one."""
         if self._table is not None or self.path is None or self.members:
             return self._table
-        magics = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
-        return FileTable(self.path) if self.head.startswith(magics) else None
+        return FileTable(self.path) if self.head.startswith(MAGICS) else None
 
     # -- recognition -------------------------------------------------------------------------
 
@@ -216,7 +209,8 @@ class Source:
             self.wrapped = wrapped_records(self._document)
             if self.wrapped is not None:
                 self._document = self.wrapped.records
-                del self.peek
+                for cached in ("peek", "_unpadded_document"):
+                    self.__dict__.pop(cached, None)
         return self.wrapped is not None
 
     def _some_lines(self) -> Generator[bytes]:
@@ -272,13 +266,10 @@ class Source:
                     number += 1
                     offset += len(line)
                     if len(line) > limit:
-                        size = len(line)
-                        while line and not line.endswith(b"\n"):
-                            line = stream.readline(1 << 20)
-                            size += len(line)
-                            offset += len(line)
+                        rest = 0 if line.endswith(b"\n") else skip_line(stream)
+                        offset += rest
                         self._records_read += 1
-                        detail = f"{size} bytes, the limit is {limit}"
+                        detail = f"{len(line) + rest} bytes, the limit is {limit}"
                         yield Problem("too_large", f"line {number}", detail)
                         continue
                     ended = line.endswith(b"\n")
@@ -295,17 +286,9 @@ class Source:
     def _rows(self, table: Table) -> Iterator[tuple[int, bytes, bool] | Problem]:
         if isinstance(self.window, ItemChunk) and isinstance(table, FileTable):
             table = replace(table, window=self.window)
-        for number, row in table.rows():
+        for line in row_lines(table, self.max_record_bytes):
             self._records_read += 1
-            if isinstance(row, Problem):
-                yield row
-                continue
-            line = dumps(row).encode("utf-8", "surrogatepass")
-            if len(line) > self.max_record_bytes:
-                detail = f"{len(line)} bytes, the limit is {self.max_record_bytes}"
-                yield Problem("too_large", f"row {number}", detail)
-            else:
-                yield number, line, True
+            yield line
 
     def json_lines(self) -> Iterator[Record | Problem]:
         """Yields the records of a JSONL file; a line that is not JSON is a Problem.
@@ -314,6 +297,7 @@ class Source:
         without a newline that is not JSON is `truncated`. The first values may be those
         of `peek`, so they must not be modified.
         """
+        padded = self.peek.padding.columns if self.table is None else ()
         decoded, self._decoded = iter(self._decoded), []
         due = next(decoded, None)
         name = "line" if self.table is None else "row"
@@ -327,7 +311,7 @@ class Source:
                 due = next(decoded, None)
                 continue
             try:
-                yield self.seen(f"{name} {number}", self._loads(line))
+                yield self.seen(f"{name} {number}", without_padding(self._loads(line), padded))
             except JsonFault as fault:
                 if adjacent := adjacent_objects(line) if fault.code == "bad_json" else ():
                     self._records_read += len(adjacent) - 1
@@ -356,7 +340,7 @@ class Source:
         if self.peek.kind != "json":
             yield from self.json_lines()
             return
-        value, where = self._document, "[{}]"
+        value, where = self._unpadded_document, "[{}]"
         if self.wrapped is not None:
             where = self.wrapped.where
             self.seen("file", self.wrapped.beside)
@@ -369,15 +353,27 @@ class Source:
         value = self.document()
         yield value if isinstance(value, Problem) else Record("file", value)
 
-    def document(self) -> Json | Problem:
-        """Returns the whole file as one JSON value. Counts no records, unlike `counted`."""
-        value = self._document
+    def document(self, *, exact: bool = False) -> Json | Problem:
+        """Returns the whole file as one JSON value. Counts no records, unlike `counted`.
+
+        `exact`: with the nulls of a table.
+        """
+        value = self._document if exact else self._unpadded_document
         if not isinstance(value, Problem) and self.watch is not None and not self._is_seen:
             self._is_seen = True
             rows = self.wrapped.records if self.wrapped else None
             whole = value if rows is None else [row for row in rows if cut_row("", row) is None]
             self.watch.see("file", whole)
         return value
+
+    @cached_property
+    def _unpadded_document(self) -> Json | Problem:
+        value = self._document
+        return (
+            value
+            if isinstance(value, Problem)
+            else without_padding(value, self.peek.padding.columns)
+        )
 
     @cached_property
     def _document(self) -> Json | Problem:

@@ -52,3 +52,13 @@ def pieces(stream: BinaryIO, size: int, piece_bytes: int) -> Iterator[bytes]:
     while size > 0 and (piece := stream.read(min(size, piece_bytes))):
         size -= len(piece)
         yield piece
+
+
+def skip_line(stream: BinaryIO) -> int:
+    """Reads to the end of the line; returns the number of bytes. Raises one of STREAM_ERRORS."""
+    size = 0
+    while line := stream.readline(1 << 20):
+        size += len(line)
+        if line.endswith(b"\n"):
+            break
+    return size

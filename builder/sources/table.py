@@ -18,9 +18,10 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.credentials import reason
-from builder.jsonio import loads_text
+from builder.jsonio import dumps, loads_text
 from builder.problem import Problem, UsageError
 from builder.sources.chunk import ItemChunk
+from builder.sources.padding import arguments_of
 from builder.sources.store import hub_name
 
 BATCH_ROWS = 64
@@ -28,6 +29,8 @@ PARQUET_MAGIC = b"PAR1"
 ARROW_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 """The first bytes of an Arrow stream, as written by `save_to_disk` and the cache of `datasets`."""
+
+MAGICS = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
 
 Row = tuple[int, dict[str, Json] | Problem]
 """(number from 1, row), or (number, Problem) if this row and later ones cannot be read."""
@@ -186,6 +189,20 @@ def _json_columns(schema: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+def row_lines(table: Table, limit: int) -> Iterator[tuple[int, bytes, bool] | Problem]:
+    """Yields the rows as `Source.lines` yields lines; one of more bytes than the limit: Problem."""
+    for number, row in table.rows():
+        if isinstance(row, Problem):
+            yield row
+            continue
+        line = dumps(row).encode("utf-8", "surrogatepass")
+        if len(line) > limit:
+            detail = f"{len(line)} bytes, the limit is {limit}"
+            yield Problem("too_large", f"row {number}", detail)
+        else:
+            yield number, line, True
+
+
 def _row(
     row: dict[str, Any],
     json_columns: frozenset[str],
@@ -222,12 +239,12 @@ def _with_nulls(value: Any) -> Json:
 
 def _plain(value: Any) -> Json:
     if isinstance(value, dict):
-        arguments = value.get("arguments")
-        if isinstance(arguments, dict) and "name" in value and "description" not in value:
-            rest = _plain({**value, "arguments": None})
-            assert isinstance(rest, dict), "it is an object"
-            return {**rest, "arguments": _with_nulls(arguments)}
-        return {str(name): _plain(item) for name, item in value.items() if item is not None}
+        kept = arguments_of(value)
+        return {
+            str(name): _with_nulls(item) if name in kept else _plain(item)
+            for name, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
             return {str(name): _plain(item) for name, item in value}  # Arrow's map

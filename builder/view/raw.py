@@ -50,7 +50,7 @@ def raw_records(logs: Path, source: str, record: str) -> list[Record] | None:
     items = _ITEMS.fullmatch(record)
     if items is None and record != "file":
         return None
-    document = opened.document()
+    document = opened.document(exact=True)
     if isinstance(document, Problem):
         return _text(path) if items is None else None
     if items is None:

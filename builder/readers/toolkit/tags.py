@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
+from dataclasses import replace
 
 from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
-from builder.jsonio import JsonFault
+from builder.jsonio import JsonFault, dumps
 from builder.readers.toolkit.json_text import is_json
 from builder.readers.toolkit.literals import past_space, scan, values
 from builder.readers.toolkit.narrow import as_dict, name_or_none
@@ -73,9 +74,16 @@ def read_calls(text: str, changes: Counter[str]) -> list[ToolCall] | None:
         calls = calls_of(values(text, trial))
     except JsonFault:
         return None
-    if calls is not None:
-        changes.update(trial)
-    return calls
+    if calls is None:
+        return None
+    changes.update(trial)
+    return [
+        # Kept as text, the nulls are known to be the model's, not those of a table.
+        replace(call, arguments=dumps(call.arguments))
+        if isinstance(call.arguments, dict) and None in call.arguments.values()
+        else call
+        for call in calls
+    ]
 
 
 def assistant_parts(

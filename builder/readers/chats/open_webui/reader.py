@@ -68,8 +68,10 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_chat(value: dict[str, Json]) -> bool:
-    history = as_dict(_body(value).get("history"))
-    return isinstance(history.get("messages"), dict) and "currentId" in history
+    body = _body(value)
+    history = as_dict(body.get("history"))
+    is_current = "currentId" in history or isinstance(body.get("messages"), list)
+    return isinstance(history.get("messages"), dict) and is_current
 
 
 def _body(value: dict[str, Json]) -> dict[str, Json]:
