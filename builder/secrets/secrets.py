@@ -225,8 +225,9 @@ _ID = re.compile(
     r"|thread|conv|evt|event|trace|span|gen|asst|cmpl|functions?)[_.:-]{1,2}[\w.:-]+"
     r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:[._/-][\w.-]{0,20})?"
     r"|[\w-]{0,20}\d{4}-\d\d-\d\d[\w.-]*"
+    r"|[\w./=+-]+\.(?:jsonl?|ndjson|db|vscdb|sqlite3?|md|txt|log|ya?ml|parquet|csv|zip|gz|zst|html)\.?"
 )
-"""An id as agents and providers write it, or the name of a session with a date: `toolu_01ab`."""
+"""An id as agents and providers write it, or the name of a session or file: `toolu_01ab`."""
 _ID_BEFORE = re.compile(
     r"(?:\b(?:ids?|calls?|spans?|runs?|sessions?|messages?|traces?|threads?|observations?|requests?"
     r"|responses?|records?|entr(?:y|ies)|items?|events?|chats?|conversations?|steps?|turns?|parents?"

@@ -49,6 +49,8 @@ _THREADS = "SELECT id FROM threads ORDER BY 1"
 _SIZES = "SELECT id, length(CAST(data AS BLOB)) FROM threads"
 _THREAD = "SELECT data_type, CAST(data AS BLOB) FROM threads WHERE id = ?"
 _EMPTY = "<Tool returned an empty string>"
+_RESUMED = "Continue where you left off"
+"""What the program sends for `Resume`."""
 """What the program sends in place of an empty result."""
 
 
@@ -144,8 +146,7 @@ def _read_new(history: SessionHistory, messages: Sequence[Json], model: str | No
             if any("RedactedThinking" in as_dict(block) for block in blocks):
                 missing |= {"reasoning"}
         elif item == "Resume" or "Resume" in tagged:
-            missing |= {"reminders"}
-            history.append(Message("user", (unknown_part("Resume"),)), place)
+            history.append(Message("user", (Text(_RESUMED, harness=True),)), place)
         elif "Compaction" in tagged:
             summary = as_str(tagged["Compaction"], "Summary")
             history.replace()

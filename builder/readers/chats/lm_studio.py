@@ -77,6 +77,7 @@ def read(source: Source) -> Iterator[Event]:
     nodes: dict[str, ChatNode] = {}
     parent: str | None = None
     records = 0
+    changes: Counter[str] = Counter()
     for record in source.counted(as_list(document.get("messages")), "messages[{}]"):
         if not isinstance(record.value, dict):
             yield Problem("not_object", record.where, "a message that is no object")
@@ -84,10 +85,14 @@ def read(source: Source) -> Iterator[Event]:
         records += 1
         versions = as_dicts(record.value.get("versions"))
         chosen = record.value.get("currentlySelected")
-        selected = chosen if isinstance(chosen, int) and 0 <= chosen < len(versions) else 0
+        is_known = type(chosen) is int and 0 <= chosen < len(versions)
+        selected = chosen if type(chosen) is int and is_known else 0
         for at, version in enumerate(versions):
             messages = tuple(_messages(version, Context.lacking(missing)))
             nodes[f"{record.where}.{at}"] = ChatNode(parent, messages)
+        if len(versions) > 1 and not is_known:
+            changes["unknown_selection"] += 1
+            missing = sorted({*missing, "history"})  # which version the chat went on from
         parent = f"{record.where}.{selected}" if versions else parent
     name = source.name.rpartition("/")[2].partition(".")[0] or "conversation"
     chat = Chat(
@@ -98,11 +103,12 @@ def read(source: Source) -> Iterator[Event]:
         system=system,
         model=name_of(as_dict(document.get("lastUsedModel")), "identifier"),
         context=Context.lacking(missing),
+        changes=changes,
     )
     first, *others = chat_conversations(chat, nodes, parent, Counter())
     if isinstance(first, Ignored):
         if records:
-            yield Problem("no_messages", "file", "the conversation has no text", records=records)
+            yield Problem(first.code, "file", "the conversation has no text", records=records)
         return
     yield replace(first, records=0)
     yield Used(records)

@@ -64,8 +64,8 @@ def chat_conversations(
 ) -> Iterator[Event]:
     """Yields the conversation that ends at the current message, and the abandoned branches.
 
-    The first one counts the chat as one record; a chat without messages is ignored. `current` None
-    or unknown: the last leaf.
+    The first one counts the chat as one record; a chat without messages, or whose messages have no
+    content, is ignored. `current` None or unknown: the last leaf.
     """
     targets: set[str] = set()
     segments = Segments(chat.name, records=1, taken=names)
@@ -92,7 +92,7 @@ def chat_conversations(
             outcome=chat.outcome if is_first else None,
             version=chat.version,
         )
-    yield from segments.rest("no_messages")
+    yield from segments.rest("no_content" if nodes else "no_messages")
 
 
 def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[list[str], bool]]:
