@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from builder.normalize.shared import AgentDefinitions
 from builder.normalize.tools import convert
 from builder.paths import UserPath
 from builder.problem import UsageError
+from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.tool_forms import name_of, parameters_of
 
 
 def supplied_tools(
@@ -26,13 +29,13 @@ def supplied_tools(
     captured: list[AgentDefinitions] = []
     for path in (item.located for item in paths):
         value = _json(path)
+        tools = _checked(path, _definitions(value))
         if (sent := _sent(value)) is not None:
-            tools = _checked(path, sent.tools or ())
             captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
             continue
         if general is not None:
             raise UsageError(f"tools {str(path)!r}: a second file for all logs; only one can apply")
-        general = _checked(path, value if isinstance(value, list) else [value])
+        general = tools
     return general, tuple(captured)
 
 
@@ -44,9 +47,15 @@ def supplied_system(
     captured: list[AgentDefinitions] = []
     for path in (item.located for item in paths):
         text = _text(path)
-        if (sent := _sent(_json_or_none(text))) is not None:
+        value = _json_or_none(text)
+        if (sent := _sent(value)) is not None and sent.system is not None:
             captured.append(AgentDefinitions(sent.agent, sent.version, system=sent.system))
             continue
+        if isinstance(value, dict) and not {"agent", "messages", "tools"}.isdisjoint(value):
+            raise UsageError(
+                f"system {str(path)!r}: is a request or a list of tools; expected the text of the"
+                " system prompt, or a file of `builder capture --definitions`"
+            )
         if general is not None:
             raise UsageError(
                 f"system {str(path)!r}: a second text for all logs; only one can apply"
@@ -61,29 +70,66 @@ def _sent(value: Json) -> AgentDefinitions | None:
         return None
     agent, version, system = (value.get(key) for key in ("agent", "version", "system"))
     tools = value.get("tools")
-    if not isinstance(agent, str) or not isinstance(system, str) or not isinstance(tools, list):
+    if not isinstance(agent, str) or not isinstance(tools, list):
         return None
     return AgentDefinitions(
-        agent, version if isinstance(version, str) else "", system, tuple(tools)
+        agent,
+        version if isinstance(version, str) else "",
+        system if isinstance(system, str) else None,
+        tuple(tools),
     )
+
+
+def _definitions(value: Json, depth: int = 2) -> Sequence[Json]:
+    """Returns the definitions in a list, a request, an answer of MCP, or an object by name.
+
+    Any other value is returned as it is, in a list.
+    """
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or name_of(value) is not None or "function" in value:
+        return [value]
+    for key in ("tools", "functions"):
+        if isinstance(tools := value.get(key), list):
+            return tools
+    for key in ("request", "body", "params", "config", "toolConfig", "result") if depth else ():
+        if isinstance(inner := value.get(key), dict):
+            found = _definitions(inner, depth - 1)
+            if found != [inner]:
+                return found
+    if value and all(isinstance(one, dict) and parameters_of(one)[0] for one in value.values()):
+        return [{"name": name, **as_dict(one)} for name, one in value.items()]
+    return [value]
 
 
 def _checked(path: Path, tools: Sequence[Json]) -> tuple[Json, ...]:
     """Returns the definitions. Raises UsageError if they are none."""
-    if odd := [at for at, tool in enumerate(tools) if not isinstance(tool, dict)]:
-        raise UsageError(f"tools {str(path)!r}: [{odd[0]}] is not a definition (an object)")
-    counts: Counter[str] = Counter()
-    if not convert(tools, counts) and counts["bad_tool"]:
-        raise UsageError(f"tools {str(path)!r}: contains no tool definition (docs/formats.md)")
+    for at, tool in enumerate(tools):
+        counts: Counter[str] = Counter()
+        convert([tool], counts)
+        if counts["bad_tool"]:
+            place = f"[{at}] " if len(tools) > 1 else ""
+            raise UsageError(
+                f"tools {str(path)!r}: {place}is no tool definition: expected a list of objects"
+                " with a name, a description and parameters, or an object with such a list as"
+                " `tools` (a request, or a file of `builder capture --definitions`)"
+            )
     return tuple(tools)
 
 
 def _json(path: Path) -> Json:
+    """Returns the value of a file; of JSONL, the values of its lines."""
     try:
-        return loads(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise _unreadable("tools", path, error) from error
+    try:
+        return loads(data)
     except JsonFault as fault:
+        lines = data.splitlines()
+        with contextlib.suppress(JsonFault):
+            if len(lines) > 1:
+                return [loads(line) for line in lines if line.strip()]
         raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
 
 
