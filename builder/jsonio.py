@@ -38,6 +38,22 @@ class NotANumber(str):
     __slots__ = ()
 
 
+_TYPES: dict[type, str] = {
+    bool: "boolean", bytes: "binary", dict: "object", float: "number", int: "number", list: "array",
+}  # fmt: skip
+
+
+def json_type(value: object) -> str:
+    """Returns the name of a decoded value's type in JSON: null, number, string and so on."""
+    return "null" if value is None else _TYPES.get(type(value), "string")
+
+
+def a_json_type(value: object) -> str:
+    """Returns the name of a decoded value's type in JSON with its article: an array, null."""
+    name = json_type(value)
+    return name if value is None else f"{'an' if name[0] in 'ao' else 'a'} {name}"
+
+
 class JsonFault(ValueError):
     """JSON text that cannot be used: `code` is bad_utf8, bad_json, number or too_deep."""
 
@@ -117,7 +133,10 @@ def _decoded(decoder: json.JSONDecoder, data: bytes | str) -> Json:
     except UnicodeDecodeError as error:
         raise JsonFault("bad_utf8", f"invalid UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise JsonFault("bad_json", f"{error.msg} at character {error.pos}") from None
+        place = f"character {error.pos}"
+        if error.lineno > 1:
+            place = f"line {error.lineno}, column {error.colno}"
+        raise JsonFault("bad_json", f"{error.msg} at {place}") from None
     except RecursionError:
         raise JsonFault("too_deep", "nesting is too deep to read") from None
 

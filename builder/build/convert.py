@@ -29,7 +29,7 @@ from builder.normalize.tool_use import ToolUse
 from builder.problem import Problem, UsageError
 from builder.qwen3.flatten import flat_turn
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
-from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.redact import Scrubber
 from builder.select.alternatives import Alternative
@@ -162,8 +162,8 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
         detail = f"claimed by {', '.join(names)}: name one with --format"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
-        detail = f"{unrecognised(source)}; {SUGGESTION}"
-        writer.reject(source.peek.problem or Problem("unrecognised", "file", detail))
+        problem = source.peek.problem
+        writer.reject(problem or Problem("unrecognised", "file", unrecognised(source)))
     return None
 
 

@@ -23,7 +23,7 @@ from builder.qwen3.tokenizer import target_for
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
 from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
-from builder.readers.mapping.read import SUGGESTION, mapped_reader
+from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import suggest
 from builder.scrub.redact import Scrubber, derive_key
@@ -178,7 +178,7 @@ def inspect_log(
             reader = mapped_reader(spec)
             reason = f"mapped by {name}" if isinstance(mapping, str) else "mapped"
         else:
-            name, reason = _format(source, format)
+            name, reason = _format(source, format, path)
             reader = readers()[name]
         inspected = Inspection(source.name, reader.name, reason, formats=formats, unknown=unknown)
         before = source.records_read  # in a folder, a conversation was looked for in it
@@ -258,7 +258,7 @@ def _worth(source: Source, reader: Reader, config: Config) -> int:
     return worth
 
 
-def _format(source: Source, forced: str | None) -> tuple[str, str]:
+def _format(source: Source, forced: str | None, path: str) -> tuple[str, str]:
     if forced is not None:
         if forced not in readers():
             raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
@@ -274,7 +274,7 @@ def _format(source: Source, forced: str | None) -> tuple[str, str]:
         raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
         if not claims:
-            raise UsageError(f"{source.name}: {unrecognised(source)}; {SUGGESTION}")
+            raise UsageError(f"{source.name}: {unrecognised(source, path)}")
         raise UsageError(
             f"{source.name}: claimed by {', '.join(claims)}; name a format with --format"
         )

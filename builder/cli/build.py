@@ -183,6 +183,7 @@ def _print_advice(built: BuildResult) -> None:
 LISTED = "builder build alone lists the logs of agents on this machine"
 SHOWN_ADVICE = 3
 SHOWN_TYPES = 5
+NO_TYPE = "no type at all"
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
 NOTHING = "conversations ignored: nothing to train, or left out on request"
@@ -205,8 +206,9 @@ def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
     unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
     if unknown:
         most = len(unknown) if verbose else SHOWN_TYPES
-        listed = ((escaped(code.removeprefix(UNKNOWN_TYPE)), n) for code, n in unknown)
-        shown = [f"{name} {n:,}" for name, n in islice(listed, most)]
+        listed = ((code.removeprefix(UNKNOWN_TYPE), n) for code, n in unknown)
+        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in listed)
+        shown = [f"{name} {n:,}" for name, n in islice(named, most)]
         more = ", …" if len(unknown) > most else ""
         print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
@@ -30,6 +31,7 @@ from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
 from builder.readers.toolkit.known_keys import KnownKeys, shipped_keys, watch
+from builder.sources.csv_file import is_table
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
@@ -110,6 +112,10 @@ class Reader:
     exclusive: bool = True
     splits: Callable[[Source], bool] | None = None
     item_sizes: Callable[[Source], Sequence[int]] | None = None
+
+
+READ = "JSON, JSONL, CSV, SQLite, zip, Parquet or Arrow (docs/formats.md)"
+"""What logs are; the few formats of other texts are recognised by what they contain."""
 
 
 @cache
@@ -231,13 +237,26 @@ def _all_claims(source: Source) -> dict[str, str]:
     return _claims(source, generic=False) or _claims(source, generic=True)
 
 
-def unrecognised(source: Source) -> str:
-    """Returns the message for an unrecognised source: its kind, and the first fault of a zip."""
+def unrecognised(source: Source, path: str = "") -> str:
+    """Returns why no reader recognises a source, and what the user can do.
+
+    `path` is the one by which the user names it, for a command to copy.
+    """
     kind = source.peek.kind
     if kind == "utf-16":
         return "no reader recognises it (text in UTF-16: convert it to UTF-8)"
+    if kind == "binary":
+        return f"no reader recognises it: it is binary, not {READ}"
+    if kind == "text" and not is_table(source):
+        return f"no reader recognises it: it is plain text, not {READ}"
     fault = first_fault(source) if kind == "zip" else ""
-    return f"no reader recognises it ({kind}{': ' if fault else ''}{fault})"
+    command = " ".join(
+        ("builder inspect", *([shlex.quote(path)] if path else []), "--suggest-mapping")
+    )
+    return (
+        f"no reader recognises it ({kind}{': ' if fault else ''}{fault});"
+        f" `{command}` proposes a mapping if it holds conversations (docs/mapping.md)"
+    )
 
 
 def _claims(source: Source, *, generic: bool) -> dict[str, str]:

@@ -29,6 +29,16 @@ def csv_header(source: Source) -> tuple[str, ...]:
         return ()
 
 
+def is_table(source: Source) -> bool:
+    """Returns whether a text begins like a table: lines with the same number of fields."""
+    names = csv_header(source)
+    second = source.head.decode("utf-8-sig", "replace").splitlines()[1:2]
+    try:
+        return len(names) > 1 and len(names) == len(next(csv.reader(second), names))
+    except csv.Error:
+        return False
+
+
 def csv_rows(source: Source) -> Iterator[Record | Problem]:
     """Yields the rows of a table as objects with the names of the header, and counts them.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.conversation import Event, Json
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.sources.once import once
 from builder.sources.sniff import SQLITE_MAGIC
@@ -157,7 +157,7 @@ def session_sizes(source: Source, sessions: str, query: str) -> Sequence[int]:
 def json_column(value: Json, where: str) -> Json | Problem:
     """Returns the value of a column of JSON text, or the Problem located at `where`."""
     if not isinstance(value, str):
-        return Problem("bad_json", where, f"a {type(value).__name__} in place of JSON text")
+        return Problem("bad_json", where, f"{a_json_type(value)} in place of JSON text")
     try:
         return loads(value)
     except JsonFault as fault:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.places import DATA
 
 from builder import cli
 
@@ -38,3 +39,10 @@ def test_each_bad_row_is_printed_on_request(dataset, capsys, option):
     assert all(f"rows.jsonl:{line} " in shown for line in range(1, 122))
     assert "more" not in shown
     assert "order: 120 lines" in shown
+
+
+def test_records_without_a_type_are_named_in_plain_words(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    log.write_text((DATA / "claude-code" / "parallel.jsonl").read_text() + '{"type": null}\n')
+    assert cli.main(["build", str(log), "-o", str(tmp_path / "out"), "--workers", "1"]) == 0
+    assert "records of unknown types, ignored: no type at all 1" in capsys.readouterr().out

@@ -99,7 +99,11 @@ MISTAKES = {
     # formats
     "build x.jsonl -o out --format openai-chta": "no such reader, did you mean 'openai-chat'",
     "inspect x.jsonl --format claude-cod": "no such reader, did you mean 'claude-code'",
-    "inspect noise.bin": r"no reader recognises it \(binary\)",
+    "inspect noise.bin": "no reader recognises it: it is binary, not JSON, JSONL",
+    "inspect prose.txt": "no reader recognises it: it is plain text, not JSON, JSONL",
+    "inspect table.csv": r"\(text\); `builder inspect table.csv --suggest-mapping` proposes",
+    "inspect other.jsonl": "`builder inspect other.jsonl --suggest-mapping` proposes",
+    "inspect cut.json": "bad_json: Expecting ',' delimiter at line 3, column",
     "inspect wide.jsonl": r"text in UTF-16: convert it to UTF-8",
     # configuration
     "build -c unknown.yaml -o out": "normalise: unknown key, did you mean 'normalize'",
@@ -161,6 +165,9 @@ def here(tmp_path, monkeypatch):
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "prose.txt").write_text("Once, upon a time,\nthere was a log.\n")
+    (tmp_path / "table.csv").write_text("name,age\na,1\n")
+    (tmp_path / "cut.json").write_text('{\n "messages": [\n  {"role": "user" "content": ""}]}\n')
     (tmp_path / "wide.jsonl").write_text('{"messages": []}\n', encoding="utf-16")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")

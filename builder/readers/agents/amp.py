@@ -23,6 +23,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.anthropic.blocks import read_part
@@ -127,7 +128,7 @@ def _summaries(blocks: Iterable[dict[str, Json]]) -> Iterator[str]:
 def _messages(value: Json, missing: set[str]) -> Iterator[Message]:
     """Yields the messages of one; what later answers lack, being only rendered, joins `missing`."""
     item = as_dict(value)
-    role = as_str(item.get("role")) or type(value).__name__
+    role = as_str(item.get("role")) or json_type(value)
     if role == "assistant":
         messages = [_answer(item, Context.lacking(missing))]
     else:

@@ -29,7 +29,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, dumps, json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
@@ -201,7 +201,7 @@ def _content(text: Json) -> list[Part]:
         elif part.get("type") == "image_url":
             parts.append(Media("image"))
         else:
-            parts.append(unknown_part(as_str(part.get("type")) or type(item).__name__))
+            parts.append(unknown_part(as_str(part.get("type")) or json_type(item)))
     return parts
 
 

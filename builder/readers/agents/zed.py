@@ -23,7 +23,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.capture.compression import decompressed
@@ -97,7 +97,7 @@ def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iter
         if isinstance(value, dict):
             yield from _thread(value, thread, where, Counter())
         else:
-            yield Problem("not_object", where, f"a {type(value).__name__}")
+            yield Problem("not_object", where, a_json_type(value))
 
 
 def _thread(

@@ -31,7 +31,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import dumps
+from builder.jsonio import dumps, json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import assistant_parts, tool_result
@@ -135,7 +135,7 @@ def _chain(generated: dict[str, Json]) -> list[Message]:
             named = None if result.name == _HALLUCINATED else result.name
             messages.append(Message("tool", (replace(result, name=named),)))
         else:
-            part: Part = unknown_part(f"content {type(message.get('content')).__name__}")
+            part: Part = unknown_part(f"content {json_type(message.get('content'))}")
             if isinstance(text := message.get("content"), str):
                 part = Text(text, harness=message.get("valid") is False)
             messages.append(Message(role, (part,)))

@@ -25,7 +25,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import JsonFault, dumps
+from builder.jsonio import JsonFault, dumps, json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
@@ -133,7 +133,7 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
     """Returns the messages of the query, which is a text or a dialogue, and of its answers."""
     calls = _answers(answers, changes)
     if not isinstance(query, list):
-        unread = unknown_part(f"query {type(query).__name__}")
+        unread = unknown_part(f"query {json_type(query)}")
         asked = Text(query) if isinstance(query, str) else unread
         return [Message("user", (asked,)), Message("assistant", tuple(calls))]
     messages: list[Message] = []
@@ -143,7 +143,7 @@ def _dialogue(query: Json, answers: Json, changes: Counter[str]) -> list[Message
         role, text = as_str(turn.get("role")), as_str(turn.get("content"))
         words: tuple[Content, ...] = (Text(text),)
         if not isinstance(turn.get("content"), str):
-            words = (unknown_part(f"content {type(turn.get('content')).__name__}"),)
+            words = (unknown_part(f"content {json_type(turn.get('content'))}"),)
         if text.endswith(_CUE):
             text = text.removesuffix(_CUE).removesuffix("\n")
             words = (*((Text(text),) if text else ()), Text(_CUE, harness=True))

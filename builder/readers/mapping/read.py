@@ -34,9 +34,6 @@ from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
 
-SUGGESTION = "to map it: `builder inspect FILE --suggest-mapping` (docs/mapping.md)"
-"""What a user can do about a file that no reader recognises."""
-
 NAME = "mapping"
 """The format of samples that were read through a mapping."""
 

@@ -25,6 +25,7 @@ from builder.conversation import (
     Text,
     ToolResult,
 )
+from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.swe_agent_rows import is_exit, is_row
@@ -89,7 +90,7 @@ def read(source: Source) -> Iterator[Event]:
         return
     if not isinstance(value, dict):
         source.count_records()
-        yield Problem("not_object", "file", f"a trajectory is a {type(value).__name__}")
+        yield Problem("not_object", "file", f"a trajectory that is {a_json_type(value)}")
         return
     # With attempts, the top-level history is a copy of the chosen attempt's.
     attempts = as_list(value.get("attempts"))

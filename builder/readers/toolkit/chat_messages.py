@@ -24,7 +24,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import dumps
+from builder.jsonio import dumps, json_type
 from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
@@ -67,7 +67,7 @@ def content(value: Json) -> tuple[Content, ...]:
         elif kind in MEDIA:
             parts.append(Media(MEDIA[kind]))
         elif kind not in _THOUGHTS:
-            parts.append(unknown_part(kind or type(item).__name__))
+            parts.append(unknown_part(kind or json_type(item)))
     return tuple(parts)
 
 

@@ -8,6 +8,7 @@ another type, anywhere on the way is an empty value.
 from __future__ import annotations
 
 from builder.conversation import Json
+from builder.jsonio import json_type
 
 
 def as_dict(value: Json, *path: str) -> dict[str, Json]:
@@ -100,5 +101,5 @@ def unknown_code(name: Json) -> str:
 
     At most 40 printable characters of the type are kept.
     """
-    text = name if isinstance(name, str) else type(name).__name__
+    text = name if isinstance(name, str) else json_type(name)
     return UNKNOWN_TYPE + "".join(char for char in text if char.isprintable())[:40]

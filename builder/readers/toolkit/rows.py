@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, overload
 
 from builder.conversation import Conversation, Event, Ignored, Json
+from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers.toolkit.outcomes import with_outcome
 from builder.readers.toolkit.places import unique_name
@@ -71,7 +72,8 @@ def objects(
 
 def not_object(record: Record, prefix: str = "") -> Problem:
     """Returns the problem of a record that is not an object."""
-    return Problem("not_object", record.where, f"{prefix}a {type(record.value).__name__}")
+    detail = f"{prefix}{a_json_type(record.value)}"
+    return Problem("not_object", record.where, detail)
 
 
 def read_objects(source: Source, row: Row, prefix: str = "") -> Iterator[Event]:

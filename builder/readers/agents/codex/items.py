@@ -21,6 +21,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.readers.toolkit.chat_messages import as_harness, qualified, text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -82,7 +83,7 @@ def content_parts(content: Json) -> list[Part]:
     parts: list[Part] = []
     for value in as_list(content):
         item = as_dict(value)
-        kind = as_str(item.get("type")) or type(value).__name__
+        kind = as_str(item.get("type")) or json_type(value)
         parts.append(_text_or_media(item) or unknown_part(kind))
     return parts
 

@@ -19,6 +19,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -241,7 +242,7 @@ def _result_parts(value: Json) -> Iterator[Content]:
         elif name_of(item, "mimeType") or name_of(as_dict(inner), "mimeType"):
             yield media_of(name_of(item, "mimeType") or as_str(inner, "mimeType"))
         else:
-            yield unknown_part(str(item.get("$mid", type(part).__name__)))
+            yield unknown_part(str(item.get("$mid", json_type(part))))
 
 
 def _tree_text(node: Json) -> str:

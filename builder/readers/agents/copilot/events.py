@@ -24,6 +24,7 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.problem import Problem
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -380,7 +381,7 @@ def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
     if isinstance(content, str) and content:
         yield Text(content)
     elif content not in (None, ""):
-        yield unknown_part(type(content).__name__)
+        yield unknown_part(json_type(content))
     for call in as_dicts(data.get("toolRequests")):
         arguments = call.get("arguments")
         if call.get("type") == "custom":

@@ -19,7 +19,7 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
 )
-from builder.jsonio import dumps
+from builder.jsonio import a_json_type, dumps
 from builder.problem import Problem
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
@@ -68,7 +68,7 @@ def read_composer(source: Source, connection: sqlite3.Connection, key: str) -> I
                 records += 1
                 values[name] = value
             else:
-                detail = f"a row that is a {type(value).__name__}"
+                detail = f"a row that is {a_json_type(value)}"
                 yield Problem("not_object", f"key {name}"[:200], detail)
     head = values.pop(key, {})
     bubbles = _ordered(head, values, f"bubbleId:{composer}:")

@@ -15,6 +15,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.readers.toolkit.chat_messages import MEDIA
 from builder.readers.toolkit.narrow import as_dict, as_str, one_or_many
 
@@ -45,7 +46,7 @@ def contents(value: Json) -> tuple[Content, ...]:
         elif kind in MEDIA:
             content.append(Media(MEDIA[kind]))
         else:
-            content.append(unknown_part(kind or type(item).__name__))
+            content.append(unknown_part(kind or json_type(item)))
     return tuple(content)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from builder.conversation import Context, Event, Ignored, Json, Message, Part, Text, ToolCall
+from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers.agents.kiro.parts import model_id, result, stand_in
 from builder.readers.toolkit.history import RequestHead, SessionHistory
@@ -91,7 +92,7 @@ def _values(
         if isinstance(value, dict | Problem):
             yield where, value
         else:
-            yield where, Problem("not_object", where, f"a {type(value).__name__}")
+            yield where, Problem("not_object", where, a_json_type(value))
 
 
 def _conversation(

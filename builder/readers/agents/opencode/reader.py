@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from builder.conversation import Conversation, Event, Ignored, Json
+from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.opencode.rows import StoreRow, conversations
@@ -204,7 +205,7 @@ def _load(member: Source) -> dict[str, Json] | Problem:
     if isinstance(value, Problem):
         return Problem(value.code, member.name, value.detail)
     if not isinstance(value, dict):
-        return Problem("not_object", member.name, f"a {type(value).__name__}")
+        return Problem("not_object", member.name, a_json_type(value))
     return value
 
 

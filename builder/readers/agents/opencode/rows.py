@@ -35,6 +35,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
+from builder.jsonio import json_type
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, media_of
@@ -302,7 +303,7 @@ class _Reading:
                     results += [result] if result else []
                 case _:
                     if as_str(kind) not in _SILENT:
-                        parts.append(unknown_part(as_str(kind) or type(kind).__name__))
+                        parts.append(unknown_part(as_str(kind) or json_type(kind)))
         return parts, results
 
     def _tool(self, item: dict[str, Json]) -> tuple[ToolCall, ToolResult | None]:

@@ -21,7 +21,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.open_webui.answers import (
@@ -107,7 +107,7 @@ def _read_store(source: Source) -> Iterator[Event]:
             if isinstance(body, dict):
                 yield from _chat(source, where, {**row, "chat": body}, names)
             else:
-                yield Problem("not_object", where, f"a chat that is a {type(body).__name__}")
+                yield Problem("not_object", where, f"a chat that is {a_json_type(body)}")
 
 
 def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:

@@ -22,7 +22,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import dumps
+from builder.jsonio import dumps, json_type
 from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
@@ -61,7 +61,7 @@ def read_turns(turns: list[Json], changes: Counter[str]) -> list[Message]:
     called: list[str] = []  # names of the calls that the next results answer
     for item in turns:
         if not isinstance(item, dict):
-            messages.append(Message("user", (unknown_part(type(item).__name__),)))
+            messages.append(Message("user", (unknown_part(json_type(item)),)))
             continue
         read = list(noted(_turn(item, called, changes), item))
         if read[0].role != "tool":
@@ -125,7 +125,7 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
         elif kind in _MEDIA:
             found.append(Media(_MEDIA[kind]))
         elif kind != "tools":
-            found.append(unknown_part(kind or type(item).__name__))
+            found.append(unknown_part(kind or json_type(item)))
     return found
 
 

@@ -16,7 +16,7 @@ from builder.conversation import (
     ToolCall,
     unknown_part,
 )
-from builder.jsonio import JsonFault
+from builder.jsonio import JsonFault, json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
@@ -59,7 +59,7 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
         source, text = as_str(turn.get("from")), turn.get("value")
         if not isinstance(text, str):
             role = source if source in ("tool", "assistant") else "user"
-            messages.append(Message(role, (unknown_part(f"value {type(text).__name__}"),)))
+            messages.append(Message(role, (unknown_part(f"value {json_type(text)}"),)))
             continue
         if source == "tool":
             results = results_in_text(text, called, changes, _wraps, "results")

@@ -24,7 +24,7 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.jsonio import NotANumber, dumps
+from builder.jsonio import NotANumber, dumps, json_type
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
 from builder.readers.toolkit.thoughts import with_thoughts
@@ -132,7 +132,7 @@ def _content(value: Json, texts: Texts) -> list[Part]:
         elif kind in _MEDIA:
             parts.append(Media(_MEDIA[kind]))
         elif kind not in _SILENT:
-            parts.append(unknown_part(kind or type(item).__name__))
+            parts.append(unknown_part(kind or json_type(item)))
     return parts
 
 
