@@ -7,7 +7,7 @@ completion the answer.
 
 Rows of Alpaca (instruction, input, output) and of ms-swift (query, response) are the same in other
 columns; both may have a system prompt and earlier turns in `history`, pairs of question and answer,
-which their trainers train as well.
+which their trainers train as well. Other rows have all rounds in `conversation`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ from builder.readers import Reader
 from builder.readers.api.openai_chat.rows import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.unknown_keys import system_text
 from builder.sources.source import Source
 
-_COLUMNS = (("instruction", "output"), ("query", "response"))
-"""Columns of question and answer: Alpaca's and ms-swift's."""
+_COLUMNS = (
+    ("instruction", "output"), ("query", "response"), ("prompt", "response"),
+    ("instruction", "response"), ("text_input", "output"),
+)  # fmt: skip
+"""Columns of question and answer: Alpaca's, ms-swift's, OpenRLHF's, Dolly's, Gemini's."""
+_ROUNDS = (("human", "assistant"), ("input", "output"))
+"""Keys of question and answer in the items of `conversation`: ms-swift's and XTuner's."""
 _START, _END = "<|im_start|>", "<|im_end|>"
 _MESSAGE = re.compile(r"\s*<\|im_start\|>(\w+)\n(.*?)(<\|im_end\|>|\Z)", re.DOTALL)
 _AFTER = re.compile(r"\s*(?:<\|endoftext\|>|</s>)?\s*\Z")
@@ -48,6 +54,8 @@ def recognise(source: Source) -> str | None:
             return "texts in ChatML"
         if (columns := _question_columns(row)) is not None:
             return f"texts of {' and '.join(columns)}"
+        if (columns := _round_columns(row)) is not None:
+            return f"rounds of {' and '.join(columns)}"
     return None
 
 
@@ -58,6 +66,15 @@ def _question_columns(row: dict[str, Json]) -> tuple[str, str] | None:
     )
 
 
+def _round_columns(row: dict[str, Json]) -> tuple[str, str] | None:
+    """Returns the keys of question and answer, if `conversation` is a list of rounds."""
+    rounds = as_list(json_in_text(row.get("conversation")))
+    for pair in _ROUNDS:
+        if rounds and all(isinstance(as_dict(one).get(key), str) for one in rounds for key in pair):
+            return pair
+    return None
+
+
 def _is_rendered(text: str) -> bool:
     found = _BEFORE.match(text)
     return found is not None and text.startswith(_START, found.end())
@@ -65,7 +82,7 @@ def _is_rendered(text: str) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each row, and one for the rejected completion of a preference."""
-    columns = {"text", "prompt", "completion", "history", "rejected_response"}
+    columns = {"text", "prompt", "completion", "history", "rejected_response", "context"}
     return read_rows(source, _events, columns.union(*_COLUMNS))
 
 
@@ -86,11 +103,16 @@ def _events(where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[E
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     prompt, completion, text = (row.get(key) for key in ("prompt", "completion", "text"))
     name = row_name(where, row.get("id"), names)
+    if isinstance(prompt, str) and completion is None:
+        completion = row.get("response")
     if "prompt" not in row and (columns := _question_columns(row)) is not None:
         return read_chat(name, where, _question_and_answer(row, columns), row.get("tools"))
+    if "prompt" not in row and (columns := _round_columns(row)) is not None:
+        return read_chat(name, where, _rounds(row, columns), row.get("tools"))
     if isinstance(prompt, str) and isinstance(completion, str):
         if not _is_rendered(prompt):
-            return read_chat(name, where, [_message("user", prompt), _answer(completion)])
+            messages = [*_system(row), _message("user", prompt), _answer(completion)]
+            return read_chat(name, where, messages, row.get("tools"))
         closed = completion if _END in completion else f"{completion}{_END}"
         text, context = prompt + closed, prompt.count(_END)
     else:
@@ -113,13 +135,30 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
 def _question_and_answer(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
     """Returns the messages of a row with a question, its answer and the turns before them."""
     question, answer = columns
-    system = row.get("system")
-    found: list[Json] = [_message("system", system)] if isinstance(system, str) and system else []
+    found = _system(row)
     for pair in as_list(json_in_text(row.get("history"))):
         earlier, reply = (*as_list(pair), None, None)[:2]
         found += [_message("user", as_str(earlier)), _answer(as_str(reply))]
-    texts = (as_str(row[question]), as_str(row.get("input")) if question == "instruction" else "")
+    more = (as_str(row.get(key)) for key in ("input", "context") if question == "instruction")
+    texts = (as_str(row[question]), *more)
     return [*found, _message("user", "\n".join(filter(None, texts))), _answer(as_str(row[answer]))]
+
+
+def _system(row: dict[str, Json]) -> list[Json]:
+    text = system_text(row, Counter(), has_own=False)
+    return [_message("system", text)] if text else []
+
+
+def _rounds(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
+    """Returns the messages of a row with rounds of question and answer."""
+    found = _system(row)
+    for number, one in enumerate(as_list(json_in_text(row.get("conversation")))):
+        question, answer = (as_str(one, key) for key in columns)
+        system = as_str(one, "system")
+        found += [_message("system", system)] if system and number == 0 and not found else []
+        found += [_message("user", question)] if question else []
+        found += [_answer(answer)] if answer else []
+    return found
 
 
 def _messages(text: str, context: int) -> tuple[list[Json], bool]:
@@ -156,8 +195,8 @@ def _answer(text: str) -> Json:
 READER = Reader(
     name="prompt-completion",
     summary=(
-        "rows of prompt and completion as texts, of instruction and output (Alpaca), of query and"
-        " response (ms-swift), and rows with a text in ChatML"
+        "rows of prompt and completion (or response) as texts, of instruction and output (Alpaca),"
+        " of query and response (ms-swift), of rounds, and rows with a text in ChatML"
     ),
     evidence=("documentation",),
     recognise=recognise,

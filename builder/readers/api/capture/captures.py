@@ -48,7 +48,7 @@ _COLUMNS = ROW_COLUMNS | {
     "toolConfig", "config", "instructions", "output", "text", "include", "stop_sequences",
     "context_management", "mcp_servers", "container", "betas", "output_config", "output_format",
     "inferenceConfig", "additionalModelRequestFields", "guardrailConfig", "promptVariables",
-    "requestMetadata", "system_prompt", "system_message",
+    "requestMetadata", "system_prompt", "system_message", "response",
 }  # fmt: skip
 """Columns of rows in the form of a request."""
 

@@ -29,6 +29,7 @@ from builder.readers.api.capture.dialect import (
 )
 from builder.readers.api.capture.gateway_logs import gateway_record
 from builder.readers.api.capture.nemo_gym import with_thoughts
+from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
@@ -229,7 +230,7 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     elif flat.events is not None:
         stream = value["body"]
     in_request = request_dialect(value) is not None and request in (None, value.get("input"))
-    if in_request and response_dialect(as_dict(response)) is not None:
+    if in_request and is_answer(response):
         request = value  # the answer is a key of the request itself
     if not any((request, response, stream, url, value.get("custom_id"))):
         return None
@@ -256,6 +257,13 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
         *answer,
         key=_batch_key(value),
     )
+
+
+def is_answer(response: Json) -> bool:
+    """Returns whether a value is the body of an API's response, or its text or stream."""
+    if isinstance(response, str) and response.startswith(("data:", "event:")):
+        return True
+    return response_dialect(as_dict(json_in_text(response))) is not None
 
 
 def _is_logged_null(value: dict[str, Json]) -> bool:

@@ -15,6 +15,7 @@ from builder.problem import Problem
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.capture.api import History
 from builder.readers.api.capture.dialect import ROLES
+from builder.readers.api.capture.envelope import is_answer
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import TOOL_ROLES, history
 from builder.readers.toolkit.finish_reasons import finish_fault
@@ -22,7 +23,7 @@ from builder.readers.toolkit.function_messages import function_messages, has_fun
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.unknown_keys import system_text
+from builder.readers.toolkit.unknown_keys import UNKNOWN_COLUMN, system_text, unknown_names
 
 _KEYS = frozenset({
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
@@ -34,6 +35,10 @@ _CHATS = ("conversation", "conversations", "trajectory", "traj", "dialogue", "di
 """Columns that hold the messages where a row has no `messages`."""
 _LISTS = ("messages", *_CHATS, "prompt", "completion", "chosen", "rejected")
 """Columns of messages, which may be JSON text."""
+_PROMPTS = ("prompt", "messages", "input")
+_ANSWERS = ("completion", "response", "output")
+"""Columns of a prompt, and of the answer to it."""
+_PAIR = ("chosen", "rejected")
 
 
 def is_chat(value: dict[str, Json]) -> bool:
@@ -42,16 +47,51 @@ def is_chat(value: dict[str, Json]) -> bool:
     return bool(messages) and all(_is_chat_message(as_dict(item)) for item in messages)
 
 
-def _is_completion(value: dict[str, Json]) -> bool:
-    """Returns whether an object has the messages of a prompt and of its completion."""
-    return all(_are_messages(value.get(key)) for key in ("prompt", "completion"))
+def _halves(row: dict[str, Json]) -> tuple[list[Json], list[Json]] | None:
+    """Returns the messages of a prompt and those of its answer, if a row has them in two columns.
+
+    Either may be a text, but not both. A prompt in `messages` does not end with an answer.
+    """
+    for key in _PROMPTS:
+        prompt = _asked(row[key]) if key in row else None
+        if prompt is None or (key == "messages" and as_str(prompt[-1], "role") == "assistant"):
+            continue
+        for name in _ANSWERS:
+            answer = _answer(row.get(name))
+            if answer and not (isinstance(row[key], str) and isinstance(row[name], str)):
+                return prompt, answer
+    return None
 
 
 def _is_preference(value: dict[str, Json]) -> bool:
-    """Returns whether an object has the messages of two answers, after a prompt or with it."""
-    if not all(_are_messages(value.get(key)) for key in ("chosen", "rejected")):
-        return False
-    return value.get("prompt") is None or isinstance(value["prompt"], str | list)
+    """Returns whether an object has two answers, after the messages of a prompt or with them."""
+    prompt = value.get("prompt")
+    if prompt is not None and not isinstance(prompt, str) and not _are_messages(prompt):
+        return isinstance(prompt, list) and all(_are_messages(value.get(key)) for key in _PAIR)
+    if _are_messages(prompt):
+        return all(_answer(value.get(key)) for key in _PAIR)
+    return all(_are_messages(value.get(key)) for key in _PAIR)
+
+
+def _asked(value: Json) -> list[Json] | None:
+    """Returns the messages of a prompt, or None."""
+    if isinstance(value, str) and value:
+        return [{"role": "user", "content": value}]
+    return as_list(value) if _are_messages(value) else None
+
+
+def _answer(value: Json) -> list[Json]:
+    """Returns the messages of an answer: its text, its message, or several; [] for other values.
+
+    Bodies of responses, and their streams, are no answers but captures.
+    """
+    if isinstance(value, str):
+        is_text = value and not is_answer(value)
+        return [{"role": "assistant", "content": value}] if is_text else []
+    if isinstance(value, dict):
+        value = [value]
+    plain = _are_messages(value) and not any("type" in as_dict(item) for item in as_list(value))
+    return as_list(value) if plain else []
 
 
 def _are_messages(value: Json) -> bool:
@@ -105,8 +145,10 @@ def is_row(value: Json) -> bool:
     value = _unpacked(value)
     if "preferred_output" in value:
         return is_chat(as_dict(value.get("input")))
-    if _is_completion(value) or _is_preference(value):
+    if _halves(value) is not None or _is_preference(value):
         return True
+    if is_answer(value.get("response")):
+        return False  # a capture
     if not is_chat(value) or anthropic_rows.is_body(value):
         return False
     last = as_dict(as_list(value.get("messages"))[-1])
@@ -128,8 +170,8 @@ def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:
 
 
 def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Problem]:
-    if _is_completion(row):
-        before, after = as_list(row["prompt"]), as_list(row["completion"])
+    if (halves := _halves(row)) is not None:
+        before, after = halves
         after = after[_repeated(before, after) :]
         before = [_context(as_dict(item)) for item in before]
         whole = _conversation(where, where, {**row, "messages": before}, after)
@@ -141,7 +183,7 @@ def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Proble
         prior: list[Json] = as_list(prompt)
         if isinstance(prompt, str):
             prior = [{"role": "user", "content": prompt}]
-        chosen, rejected = as_list(row["chosen"]), as_list(row["rejected"])
+        chosen, rejected = _answer(row["chosen"]), _answer(row["rejected"])
         if as_dict(chosen[0]).get("role") != "assistant":  # the answers contain their prompt
             prior = prior[: -_repeated(prior, chosen) or -len(prior)]
         prior = [_context(as_dict(item)) for item in prior]
@@ -150,7 +192,12 @@ def _outputs(where: str, row: dict[str, Json]) -> Iterator[Conversation | Proble
         yield dispreferred(worse, records=0)
         return
     if "preferred_output" not in row:
-        yield _conversation(where, where, row, ())
+        whole = _conversation(where, where, row, ())
+        unread = unknown_names({key: row[key] for key in _ANSWERS if key in row}, ())
+        if isinstance(whole, Conversation) and unread:
+            counted = Counter(UNKNOWN_COLUMN + name for name in unread)
+            whole = replace(whole, changes=Counter(whole.changes) + counted)
+        yield whole
         return
     body = as_dict(row.get("input"))
     yield _conversation(where, where, body, as_list(row.get("preferred_output")))
