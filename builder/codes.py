@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+DUPLICATE = "duplicate"
+"""The code of what is in the dataset already: nothing is lost."""
+
 SELECTED = "select_"
 """Prefix of the codes of `select.where`: the rest is the user's field."""
 
@@ -88,8 +91,9 @@ def explain(code: str) -> CodeText | None:
 
 
 def is_loss(code: str) -> bool:
-    """Returns whether a conversation rejected under the code could have been trained."""
-    return code not in NOTHING_TO_TRAIN and not code.startswith(SELECTED)
+    """Returns whether what was left out under the code could have been trained."""
+    is_loss = code not in NOTHING_TO_TRAIN and not code.startswith(SELECTED)
+    return is_loss and code != DUPLICATE
 
 
 def meaning(code: str) -> str:

@@ -1,4 +1,4 @@
-"""Defines the ledger: the outcome of every record, conversation and call."""
+"""Defines the ledger: the outcome of every record, conversation, sample and call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from builder.codes import is_loss
+from builder.codes import DUPLICATE, is_loss
 from builder.conversation import Conversation, Json, ToolCall
 from builder.jsonio import dumps, loads_text
 from builder.keys import COUNT, COUNTS, OBJECT
@@ -26,10 +26,49 @@ class LedgerFault(BuilderError):
     """The sums do not agree: something was lost or counted twice. This is a bug in the program."""
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of the records, conversations, samples or calls; docs/output.md has the words.
+
+    unit        "records", "conversations", "samples" or "calls"
+    used        in the dataset
+    duplicates  in the dataset already, by another copy
+    ignored     nothing to train, or left out on request, by code
+    rejected    lost although it could have been trained, by code
+    """
+
+    unit: str
+    found: int
+    used: int
+    duplicates: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, unit: str, found: int, used: int, left_out: Mapping[str, int]) -> Account:
+        """Makes an account from what was left out, by code."""
+        others = {code: n for code, n in left_out.items() if n and code != DUPLICATE}
+        return cls(
+            unit,
+            found,
+            used,
+            left_out.get(DUPLICATE, 0),
+            {code: count for code, count in others.items() if not is_loss(code)},
+            {code: count for code, count in others.items() if is_loss(code)},
+        )
+
+    @property
+    def lost(self) -> int:
+        """The number of those that were rejected."""
+        return sum(self.rejected.values())
+
+
 @dataclass(slots=True)
 class Ledger:
-    """Counts of records, conversations and calls; those that were not used by code.
+    """Counts of records, conversations, samples and calls; those that were not used by code.
 
+    `accounts` has them in the words that people read. `samples` counts the samples of the dataset,
+    `samples_left_out` those that were left out, duplicates too.
     `recoverable` counts the rejected conversations that the option of their code would keep
     (`builder.codes`), `cut` the built ones whose last turns are left out.
     """
@@ -48,6 +87,19 @@ class Ledger:
     calls_kept: int = 0
     calls_dropped: Counter[str] = field(default_factory=Counter)
     samples: int = 0
+    samples_found: int = 0
+    samples_left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        """Records, conversations, samples and calls, in one vocabulary."""
+        conversations = self.conversations_rejected + Counter({DUPLICATE: self.duplicates})
+        return (
+            Account("records", self.read, self.used, 0, self.ignored, self.rejected),
+            Account.of("conversations", self.found, self.built, conversations),
+            Account.of("samples", self.samples_found, self.samples, self.samples_left_out),
+            Account.of("calls", self.calls_logged, self.calls_kept, self.calls_dropped),
+        )
 
     def add_records(self, other: Ledger) -> None:
         """Adds the record counts of one result."""
@@ -55,6 +107,11 @@ class Ledger:
         self.used += other.used
         self.ignored.update(other.ignored)
         self.rejected.update(other.rejected)
+
+    def leave_out(self, code: str) -> None:
+        """Counts a sample that is left out under the code."""
+        self.samples_found += 1
+        self.samples_left_out[code] += 1
 
     @property
     def conversations_lost(self) -> Counter[str]:
@@ -76,6 +133,7 @@ class Ledger:
                 self.found,
                 self.built + self.conversations_rejected.total() + self.duplicates,
             ),
+            ("samples", self.samples_found, self.samples + self.samples_left_out.total()),
             ("calls", self.calls_logged, self.calls_kept + self.calls_dropped.total()),
         )
         for name, whole, parts in sums:
@@ -110,6 +168,8 @@ class Ledger:
             calls_kept=number(calls, "kept"),
             calls_dropped=codes(calls, "dropped"),
             samples=number(value, "samples"),
+            samples_found=number(value, "samples_found") or number(value, "samples"),
+            samples_left_out=codes(value, "samples_left_out"),
         )
 
     def to_json(self) -> dict[str, Json]:
@@ -135,6 +195,8 @@ class Ledger:
                 "dropped": _sorted(self.calls_dropped),
             },
             "samples": self.samples,
+            "samples_found": self.samples_found,
+            "samples_left_out": _sorted(self.samples_left_out),
         }
 
 

@@ -139,7 +139,8 @@ class CallAudit:
         rows: tuple[tuple[str | int, ...], ...] = tuple(
             (name, *(counts[key] for key in _COLUMNS)) for name, counts in counted
         )
-        note = f"{len(order)} tools; the {SHOWN} called most" if len(order) > SHOWN else ""
+        note = "A call counts in each sample that contains it."
+        note += f" {len(order)} tools; the {SHOWN} called most." if len(order) > SHOWN else ""
         heads = ("tool", *_COLUMNS.values())
         broken = tuple((*key, count) for key, count in ranked(self._paths)[:SHOWN])
         sources = tuple(sorted(self._sources.items()))

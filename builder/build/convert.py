@@ -249,7 +249,7 @@ def _conversation(
             converted = Converted(conversation, normalised, task.options.unit, terms)
             for proof in prove(normalised, task.options, task.lengths, verifier):
                 if proof.problem is not None:
-                    noted = _note(proof.problem, conversation, writer)
+                    noted = _note_sample(proof.problem, conversation, writer)
                     code = code or noted
                     is_recoverable = option_of(code) is not None
                     continue
@@ -329,11 +329,18 @@ def _calls_of(normalised: Normalised, answers: Collection[int]) -> frozenset[int
 
 
 def _note(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
-    """Writes a reject for a conversation or one of its samples; returns the code."""
+    """Writes a reject for a conversation; returns the code."""
     message = f"{problem.detail} ({problem.where})"
     writer.reject(Problem(problem.code, conversation.record, message))
     writer.summary.bugs += problem.code in ("spec", "structured", "inverse")
     return problem.code
+
+
+def _note_sample(problem: Problem, conversation: Conversation, writer: ResultWriter) -> str:
+    """Writes a reject for a sample, and counts it; returns the code."""
+    code = _note(problem, conversation, writer)
+    writer.summary.ledger.leave_out(code)
+    return code
 
 
 def call_outcomes(

@@ -19,7 +19,7 @@ from builder.build.near_duplicates import near_duplicates
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
 from builder.card.result import BuildResult, Origin
-from builder.codes import option_of
+from builder.codes import DUPLICATE, option_of
 from builder.config import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.meta import SampleMeta
@@ -34,7 +34,7 @@ from builder.qwen3.parse import to_dialogue
 from builder.qwen3.style import SPECIFIED, Style
 from builder.qwen3.written import written_style
 from builder.sample import Sample
-from builder.select.choice import DUPLICATE, NEAR_DUPLICATE, Choice, ChoiceOptions, choose
+from builder.select.choice import NEAR_DUPLICATE, Choice, ChoiceOptions, choose
 from builder.select.conditions import TOOLS, SelectOptions
 from builder.select.splits import SPLITS
 from builder.select.table import (
@@ -91,7 +91,7 @@ def finalize(
     _count_pairs(built, table, choice, matched)
     ids = _write(results, choice, built, config, matched)
     built.without_secrets = _without_secrets(table, choice)
-    built.rejects += sum(code not in (None, DUPLICATE) for code in choice.codes)
+    built.rejects += sum(code is not None for code in choice.codes)
     left_out = _left_out(results, choice, ids, changed)
     writer.write(REJECTS, chain(_rejects(results, unreadable), left_out))
     return built
@@ -200,6 +200,8 @@ def _count_records(
         ledger.found += result.summary.ledger.found
         ledger.calls_logged += result.summary.ledger.calls_logged
         ledger.calls_dropped.update(result.summary.ledger.calls_dropped)
+        ledger.samples_found += result.summary.ledger.samples_found
+        ledger.samples_left_out.update(result.summary.ledger.samples_left_out)
         built.pairs_left_out.update(result.summary.pairs_left_out)
         built.bugs += result.summary.bugs
         built.rejects += result.summary.rejects
@@ -218,6 +220,8 @@ def _count_conversations(built: BuildResult, table: Table, choice: Choice) -> No
         if row.source != source:
             calls.end_source()
             source = row.source
+        ledger.samples_found += len(codes)
+        ledger.samples_left_out.update(code for code in codes if code is not None)
         if None in codes:
             _count_written(built, row, codes)
             outcomes = _calls_of_written(row, codes)
@@ -253,18 +257,18 @@ def _calls_of_written(
 ) -> Iterator[tuple[bytes, str | None]]:
     """Yields for each call its key and the code for which it is dropped, or None if it is kept.
 
-    A call that is only in samples that were not selected has their code; duplicates count as kept.
+    A call that is only in samples that were not written has the code of the last of these.
     """
-    kept_codes = (None, DUPLICATE, NEAR_DUPLICATE)
-    kept = [
-        range(*item.calls)
-        for item, code in zip(row.entry.samples, codes, strict=True)
-        if code in kept_codes
+    if not any(codes):
+        yield from row.entry.calls
+        return
+    samples = [
+        (range(*item.calls), code) for item, code in zip(row.entry.samples, codes, strict=True)
     ]
-    others = [code for code in codes if code not in kept_codes]
     for ordinal, (key, own) in enumerate(row.entry.calls):
-        is_kept = not others or any(ordinal in calls for calls in kept)
-        yield key, own if own is not None or is_kept else others[0]
+        of_call = [code for calls, code in samples if ordinal in calls]
+        is_kept = own is not None or not of_call or None in of_call
+        yield key, own if is_kept else of_call[-1]
 
 
 def _count_unused(ledger: Ledger, row: ConversationRow, codes: Sequence[str | None]) -> str:
@@ -360,16 +364,18 @@ def _left_out(
     ids: Mapping[int, str],
     changed: Mapping[str, str],
 ) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl for samples that were not selected, except duplicates."""
-    if all(code in (None, DUPLICATE) for code in choice.codes):
+    """Yields the lines of rejects.jsonl for samples that were not selected."""
+    if not any(choice.codes):
         return
     for number, (_, line) in enumerate(_samples(results)):
         code = choice.codes[number]
-        if code is None or code == DUPLICATE:
+        if code is None:
             continue
         is_condition = code not in ("weight", "mix")
         detail = f"left out by {code}" if is_condition else f"left out for the share of {code}"
-        if code == NEAR_DUPLICATE:
+        if code == DUPLICATE:
+            detail = "the same as another sample, or the beginning of one, which was kept"
+        elif code == NEAR_DUPLICATE:
             detail = f"nearly equals sample {ids[choice.near[number]]} says"
         meta = _meta(line)
         if code == LOADER:

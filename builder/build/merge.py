@@ -19,6 +19,7 @@ from builder.build.prefixes import digested_definitions, prefix_digests
 from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.results import ChunkResult, ResultSummary, ResultWriter
 from builder.card.result import BuildResult
+from builder.codes import DUPLICATE
 from builder.config import Config, read_resolved
 from builder.conversation import LEVELS, Context, Json
 from builder.dataset.review import read_review
@@ -33,7 +34,6 @@ from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
 from builder.sample import Sample
-from builder.select.choice import DUPLICATE
 from builder.select.splits import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 from builder.verify.options import WitnessOptions
@@ -271,10 +271,16 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
 def _ledger(folder: BuiltFolder) -> Ledger:
     """Returns a ledger with what the manifest counts without naming conversations.
 
-    That is the folder's records, and its dropped calls.
+    That is the folder's records, dropped calls, and samples that were left out.
     """
     dropped = folder.ledger.calls_dropped
-    ledger = Ledger(calls_logged=dropped.total(), calls_dropped=dropped.copy())
+    left_out = folder.ledger.samples_left_out
+    ledger = Ledger(
+        calls_logged=dropped.total(),
+        calls_dropped=dropped.copy(),
+        samples_found=left_out.total(),
+        samples_left_out=left_out.copy(),
+    )
     ledger.add_records(folder.ledger)
     return ledger
 

@@ -35,7 +35,7 @@ from builder.scrub.redact import Scrubber
 from builder.select.table import ConversationEntry
 
 _END = struct.Struct("<4QL8s")
-_MARK = b"builder8"
+_MARK = b"builder9"
 BUFFER_BYTES = 1 << 20
 """Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
 

@@ -6,7 +6,7 @@ Its bytes depend only on the configuration, the versions and the samples.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
@@ -44,6 +44,11 @@ _PROOF = (
     " what a server renders for the same conversation, and parses back to exactly the sample. Then"
     " the folder was loaded with `datasets.load_dataset`, and every row gave the same bytes."
     " Samples that failed are in `rejects.jsonl`, not here."
+)
+_WORDS = (
+    "*Duplicate*: the same is in the dataset already. *Ignored*: nothing to train, or left out on"
+    " request. *Rejected*: lost, although it could have been trained. A call that occurs several"
+    " times in a log counts once."
 )
 _AGAIN = """## Verify again
 
@@ -208,17 +213,13 @@ def _proof(target: Target, config: Config, built: BuildResult) -> str:
 
 
 def _ledger(ledger: Ledger) -> str:
-    ignored = Counter({"duplicate": ledger.duplicates}) + ledger.conversations_ignored
     rows = [
-        ("records", ledger.read, ledger.used, ledger.ignored, ledger.rejected),
-        ("conversations", ledger.found, ledger.built, ignored, ledger.conversations_lost),
-        ("calls", ledger.calls_logged, ledger.calls_kept, Counter[str](), ledger.calls_dropped),
+        (one.unit, one.found, one.used, one.duplicates, _codes(one.ignored), _codes(one.rejected))
+        for one in ledger.accounts
     ]
     lines = ["## What was read and what became of it", ""]
-    lines += table(
-        ("", "found", "used", "left out by design", "rejected"),
-        [(*row[:3], *map(_codes, row[3:])) for row in rows],
-    )
+    lines += table(("", "found", "used", "duplicate", "ignored", "rejected"), rows)
+    lines += ["", _WORDS]
     if ledger.cut:
         lines += [
             "",
@@ -234,7 +235,7 @@ def _ledger(ledger: Ledger) -> str:
     return "\n".join(lines)
 
 
-def _codes(counts: Counter[str]) -> str:
+def _codes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{code(name)} {number(n)}" for name, n in sorted(counts.items()) if n) or "0"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from builder.cli.terminal import (
     print_wrapped,
     warn,
 )
-from builder.codes import explain, is_loss, meaning
+from builder.codes import explain, is_loss, meaning, option_of
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
@@ -186,19 +186,18 @@ SHOWN_TYPES = 5
 NO_TYPE = "no type at all"
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
-NOTHING = "conversations ignored: nothing to train, or left out on request"
+NOTHING = "ignored: nothing to train, or left out on request"
 CUT = "conversations used up to a turn that cannot be shown or trained"
 
 
 def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
-    ignored, dropped = ledger.ignored.total(), ledger.calls_dropped.total()
-    nothing, lost = ledger.conversations_ignored.total(), ledger.conversations_lost.total()
-    table = [
-        ("", "found", "used", "ignored", "duplicate", "rejected"),
-        ("records", ledger.read, ledger.used, ignored, None, ledger.rejected.total()),
-        ("conversations", ledger.found, ledger.built, nothing, ledger.duplicates, lost),
-        ("calls", ledger.calls_logged, ledger.calls_kept, None, None, dropped),
+    table: list[tuple[str | int | None, ...]] = [
+        ("", "found", "used", "duplicate", "ignored", "rejected")
     ]
+    for one in ledger.accounts:
+        duplicates = None if one.unit == "records" else one.duplicates
+        ignored, rejected = sum(one.ignored.values()), sum(one.rejected.values())
+        table.append((one.unit, one.found, one.used, duplicates, ignored, rejected))
     filled = [column for column in zip(*table, strict=True) if any(column[1:])]
     rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
     for number, line in enumerate(aligned(rows)):
@@ -219,14 +218,19 @@ def _cell(value: str | int | None) -> str:
 
 def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
     """Prints rejects by code with its meaning, and the option that would keep them."""
+    _, conversations, samples, calls = ledger.accounts
+    known = ledger.conversations_rejected
     for title, codes, kept_by in (
         ("records rejected", ledger.rejected, _records_kept_by),
-        ("conversations rejected", ledger.conversations_lost, partial(_kept_by, ledger)),
-        (NOTHING, ledger.conversations_ignored, partial(_kept_by, ledger)),
+        ("conversations rejected", conversations.rejected, partial(_kept_by, ledger)),
+        (f"conversations {NOTHING}", conversations.ignored, partial(_kept_by, ledger)),
         (CUT, ledger.cut, _outside),
-        ("calls dropped", ledger.calls_dropped, None),
+        ("samples rejected", _others(samples.rejected, known), _sample_kept_by),
+        (f"samples {NOTHING}", _others(samples.ignored, known), _sample_kept_by),
+        ("calls rejected", calls.rejected, None),
+        (f"calls {NOTHING}", calls.ignored, None),
     ):
-        if not codes.total() or not (verbose or kept_by is not None):
+        if not sum(codes.values()) or not (verbose or kept_by is not None):
             continue
         print(f"  {painted(title, WARNING)}")
         ordered = [item for item in ranked(codes) if item[1]]
@@ -240,6 +244,16 @@ def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
         left = len(ordered) - len(shown)
         if left:
             print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
+
+
+def _others(samples: Mapping[str, int], conversations: Mapping[str, int]) -> dict[str, int]:
+    """Returns the counts by code without those of whole conversations, which are shown already."""
+    return {code: n for code, n in samples.items() if n != conversations.get(code)}
+
+
+def _sample_kept_by(code: str) -> str:
+    option = option_of(code)
+    return f"kept by {option}" if option else ""
 
 
 def _kept_by(ledger: Ledger, code: str) -> str:

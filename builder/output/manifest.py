@@ -194,7 +194,9 @@ class Manifest:
     config: Mapping[str, Json] = key(OBJECT, "the configuration with all defaults")
     versions: Mapping[str, Json] = key(OBJECT, "versions of the packages that affect the bytes")
     tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were verified against")
-    ledger: Ledger | None = key(LEDGER, "what became of every record, conversation and call")
+    ledger: Ledger | None = key(
+        LEDGER, "what became of every record, conversation, sample and call"
+    )
     witnesses: tuple[WitnessEntry, ...] = key(
         each(WitnessEntry), "what other engines make of the samples", optional=True
     )

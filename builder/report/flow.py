@@ -27,23 +27,23 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
     losses = [
         *((stage.unit, loss) for stage in stages for loss in stage.losses),
         (ledger.conversations.unit, ledger.cut),
-        *((ledger.calls.unit, loss) for loss in ledger.calls.losses),
+        *((stage.unit, loss) for stage in (ledger.samples, ledger.calls) for loss in stage.losses),
     ]
     tables = [
         tag(
             "div",
             tag("h4", text(f"{unit.capitalize()}: {loss.name}")),
-            _codes(loss),
+            _codes(loss, unit),
             class_=loss.style,
         )
         for unit, loss in losses
         if loss.count
     ]
     listed = tag("div", *tables, class_="columns") if tables else tag("p", text("None."))
-    once = "Every record and conversation that was read is counted exactly once."
-    flow = _drawings("flow", stages, "samples", ledger.samples)
+    once = "Every record and conversation is counted once."
+    flow = _drawings("flow", stages, "samples", ledger.samples.used)
     calls_once = "A call that occurs several times in a log is counted once."
-    calls = _drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.kept)
+    calls = _drawings("flow-calls", (ledger.calls,), "calls in samples", ledger.calls.used)
     return join(
         (
             figure("flow", "From records to samples", once, *flow),
@@ -53,10 +53,10 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
     )
 
 
-def _codes(loss: Loss) -> Html:
+def _codes(loss: Loss, unit: str) -> Html:
     rows = loss.codes or ((loss.name, loss.count),)
     table = table_html(AuditTable("", "", ("code", "count"), rows, bars="count"))
-    if loss.name == IGNORED:
+    if loss.name == IGNORED and unit == "records":
         return join((table, tag("p", text(_KINDS), class_="note")))
     head = tag("summary", text("What these codes mean, and what to do"))
     return join((table, tag("details", head, codes_html(dict(rows)))))
@@ -68,8 +68,7 @@ def description(stages: Sequence[Stage], last: str, count: int) -> str:
     for stage in stages:
         lost = "".join(f", {number(loss.count)} {loss.name}" for loss in stage.losses)
         sentences.append(
-            f"{number(stage.found)} {stage.unit} {stage.found_label}:"
-            f" {number(stage.kept)} {stage.kept_label}{lost}."
+            f"{number(stage.found)} {stage.unit} found: {number(stage.used)} used{lost}."
         )
     return f"{' '.join(sentences)} {number(count)} {last}."
 
@@ -84,15 +83,15 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     bottom = _TOP + _HEIGHT
     for at, stage in enumerate(stages):
         x = at * apart
-        drawn += _head(x, stage.found, f"{stage.unit} {stage.found_label}", stage_end=False)
+        drawn += _head(x, stage.found, f"{stage.unit} found", stage_end=False)
         drawn.append(rect("node", x, _TOP, _NODE, _HEIGHT))
         unit = _HEIGHT / (stage.found or 1)
-        going = stage.kept * unit
+        going = stage.used * unit
         is_last = at == len(stages) - 1
         drawn.append(
             _ribbon("kept", x + _NODE, _TOP, going, x + apart, _TOP, going if is_last else _HEIGHT)
         )
-        on_ribbon = f"{number(stage.kept)} {stage.kept_label}"
+        on_ribbon = f"{number(stage.used)} used"
         middle = _TOP + min(max(going / 2 + 4, 14), 70)
         drawn.append(label(x + _NODE + 12, middle, on_ribbon, "on"))
         y, place = _TOP + going, _TOP + _HEIGHT + 26
@@ -109,7 +108,7 @@ def _wide(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
             place += max(thick, 30) + 18
         bottom = max(bottom, place)
     x = len(stages) * apart
-    share = (stages[-1].kept or 0) / (stages[-1].found or 1)
+    share = (stages[-1].used or 0) / (stages[-1].found or 1)
     drawn += _head(x, count, last, stage_end=len(stages) > 1)
     drawn.append(rect("node", x, _TOP, _NODE, max(_HEIGHT * share, 2)))
     return _svg(key, "wide", _WIDE, bottom + 4, drawn, description(stages, last, count))
@@ -120,11 +119,11 @@ def _narrow(key: str, stages: Sequence[Stage], last: str, count: int) -> Html:
     drawn: list[Html] = []
     y = 0.0
     for stage in stages:
-        head = f"{number(stage.found)} {stage.unit} {stage.found_label}"
+        head = f"{number(stage.found)} {stage.unit} found"
         drawn.append(label(0, y + 16, head, "strong"))
         unit = _NARROW / (stage.found or 1)
         x = 0.0
-        parts = [("kept", stage.kept_label, stage.kept, "")]
+        parts = [("kept", "used", stage.used, "")]
         parts += [(loss.style, loss.name, loss.count, _top_codes(loss)) for loss in stage.losses]
         line = y + 62
         for kind, name, size, codes in parts:

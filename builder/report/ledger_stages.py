@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from builder.ledger import Ledger, ranked
+from builder.ledger import Account, Ledger, ranked
 from builder.report.html import shorten
 
-IGNORED = "ignored by design"
-"""The loss that counts records without any part of a conversation."""
-NOTHING = "nothing to train"
-"""The loss that counts conversations without an answer to train, or left out on request."""
+IGNORED = "ignored"
+"""The loss that counts what has nothing to train, or was left out on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +32,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of the flow: how many units were found and kept, and how the others were lost.
-
-    unit         "records"
-    found_label  what the ledger calls the first count: "read"
-    kept_label   what it calls the second: "used"
-    """
+    """A stage of the flow: how many of a unit ("records") were found and used, and the others."""
 
     unit: str
-    found_label: str
     found: int
-    kept_label: str
-    kept: int
+    used: int
     losses: tuple[Loss, ...]
 
 
@@ -55,36 +46,25 @@ class LedgerCounts:
 
     records: Stage
     conversations: Stage
+    samples: Stage
     calls: Stage
-    samples: int
     cut: Loss
 
 
 def ledger_counts(ledger: Ledger) -> LedgerCounts:
     """Returns a ledger in stages."""
-    return LedgerCounts(
-        Stage(
-            "records", "read", ledger.read, "used", ledger.used,
-            (
-                _loss(IGNORED, ledger.ignored, by_design=True),
-                _loss("rejected", ledger.rejected),
-            ),
-        ),
-        Stage(
-            "conversations", "found", ledger.found, "built", ledger.built,
-            (
-                Loss("duplicates", ledger.duplicates, by_design=True),
-                _loss(NOTHING, ledger.conversations_ignored, by_design=True),
-                _loss("rejected", ledger.conversations_lost),
-            ),
-        ),
-        Stage(
-            "calls", "logged", ledger.calls_logged, "kept", ledger.calls_kept,
-            (_loss("dropped", ledger.calls_dropped),),
-        ),
-        ledger.samples,
-        _loss("used in part, the end is left out", ledger.cut),
-    )  # fmt: skip
+    records, conversations, samples, calls = map(_stage, ledger.accounts)
+    cut = _loss("used in part, the end is left out", ledger.cut)
+    return LedgerCounts(records, conversations, samples, calls, cut)
+
+
+def _stage(account: Account) -> Stage:
+    losses = (
+        Loss("duplicate", account.duplicates, by_design=True),
+        _loss(IGNORED, account.ignored, by_design=True),
+        _loss("rejected", account.rejected),
+    )
+    return Stage(account.unit, account.found, account.used, losses)
 
 
 def _loss(name: str, codes: Mapping[str, int], *, by_design: bool = False) -> Loss:

@@ -72,7 +72,7 @@ def report_html(
     """
     ledger = ledger_counts(manifest.ledger) if manifest.ledger is not None else None
     found, samples = Survey(), []
-    if ledger is None or ledger.samples:
+    if ledger is None or ledger.samples.used:
         found = with_contexts(surveyed or survey(dataset), manifest)
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
         samples = fetch(dataset, picks, MAX_SAMPLES)

@@ -27,7 +27,7 @@ def verdict(
     parts = (
         _sentence(surveyed, manifest, audit, judged),
         _converted(audit),
-        _shares(surveyed, manifest, audit),
+        _shares(surveyed, ledger, manifest, audit),
         _advice(advised),
         _lost(ledger),
     )
@@ -105,7 +105,9 @@ def trained_share(surveyed: Survey, audit: Audit | None) -> float | None:
     return trained
 
 
-def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
+def _shares(
+    surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
+) -> Html:
     """Returns the main counts and shares with their labels."""
     tiles: list[tuple[str, str]] = [("samples", number(_samples(surveyed, manifest, audit)))]
     if surveyed.has_tokens:
@@ -119,7 +121,9 @@ def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
     if surveyed.turns:
         tiles.append(("trained turns", number(surveyed.turns)))
     if surveyed.calls:
-        tiles.append(("tool calls", number(surveyed.calls)))
+        used = ledger.calls.used if ledger is not None else surveyed.calls
+        again = f", {number(surveyed.calls)} times in samples" if used != surveyed.calls else ""
+        tiles.append((f"tool calls{again}", number(used)))
     drawn = [tag("div", tag("dd", text(value)), tag("dt", text(name))) for name, value in tiles]
     return tag("dl", *drawn, class_="tiles")
 
@@ -127,14 +131,23 @@ def _shares(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Html:
 def _lost(ledger: LedgerCounts | None) -> Html:
     if ledger is None:
         return EMPTY
+    stages = (ledger.records, ledger.conversations, ledger.samples, ledger.calls)
     lost = [
         f"{number(loss.count)} of {number(stage.found)} {stage.unit} {loss.name}"
-        for stage in (ledger.records, ledger.conversations, ledger.calls)
+        for stage in stages
         for loss in stage.losses
         if loss.count and not loss.by_design
     ]
-    words = "; ".join(lost) if lost else "nothing"
-    return statement("Lost: ", f"{words}.")
+    left_out = [
+        f"{number(loss.count)} of {number(stage.found)} {stage.unit} {loss.name}"
+        for stage in stages[1:3]
+        for loss in stage.losses
+        if loss.count and loss.by_design
+    ]
+    words = f"{'; '.join(lost) or 'nothing'}."
+    if left_out:
+        words += f" Left out without loss: {'; '.join(left_out)}."
+    return statement("Lost: ", words)
 
 
 def _advice(advised: Sequence[Advice]) -> Html:

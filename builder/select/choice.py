@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
+from builder.codes import DUPLICATE
 from builder.select.budget import beyond_budget
 from builder.select.conditions import SHARES, TOTAL, SelectOptions
 from builder.select.duplicates import exact_duplicates
@@ -14,7 +15,6 @@ from builder.select.mix import Candidate, left_out
 from builder.select.splits import SplitOptions, assign, is_taken
 from builder.select.table import DIGEST_BYTES, ConversationRow, Table
 
-DUPLICATE = "duplicate"
 NEAR_DUPLICATE = "near_duplicate"
 
 FindNear = Callable[[Sequence[bool]], Mapping[int, int]]

@@ -1,12 +1,16 @@
 """A number has one value wherever it is shown, and it is the one that the files give."""
 
+import json
 import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from support.pages.reports import plain
 from support.places import DATA
 from support.runs.builds import build, lines
 
+import builder
 from builder import cli
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
@@ -57,3 +61,97 @@ def test_the_price_of_a_sample_for_each_question_is_about_what_it_costs(built, t
     estimated = audit(str(whole), AuditOptions()).facts.query_tokens
     assert estimated == pytest.approx(sum(row["tokens"] for row in meta_of(built)), rel=0.1)
     assert estimated > sum(row["tokens"] for row in meta_of(whole))
+
+
+def exchange(name, calls=1):
+    """Returns the messages of a question whose answer calls a tool so many times."""
+    made = [{"role": "user", "content": f"Do {name}"}]
+    for number in range(calls):
+        call = {"id": f"{name}{number}", "type": "function"}
+        call["function"] = {"name": "look", "arguments": json.dumps({"at": name})}
+        made += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": f"{name} is there"},
+        ]
+    return [*made, {"role": "assistant", "content": f"{name} is done."}]
+
+
+ROWS = (
+    *(exchange(f"task{number}") for number in range(6)),
+    exchange("task0"),  # a duplicate
+    exchange("task1")[:2],  # the beginning of another
+    exchange("task2") + exchange("more"),  # task2 is its beginning
+    exchange("many", calls=9),  # left out by the condition
+    [{"role": "user", "content": "Nobody answers"}],
+    exchange("broken")[:1] + exchange("long " + "word " * 900)[1:],  # too long
+)
+
+CONFIG = """
+normalize: {unit: query}
+limits: {max_tokens: 900}
+select: {where: {calls: {max: 3}}}
+mix: {single_call: 0.5, direct_answer: 0.5}
+"""
+
+
+@pytest.fixture(scope="module")
+def accounted(tmp_path_factory):
+    """A build that leaves out samples for every kind of reason, and its result."""
+    folder = tmp_path_factory.mktemp("accounts")
+    rows = [*ROWS, *([{"role": "user", "content": f"q{n}"},
+                      {"role": "assistant", "content": f"a{n}"}] for n in range(3))]  # fmt: skip
+    (folder / "in.jsonl").write_text("".join(json.dumps({"messages": row}) + "\n" for row in rows))
+    (folder / "config.yaml").write_text(CONFIG)
+    config = builder.load_config(folder / "config.yaml")
+    return builder.build_dataset(folder / "in.jsonl", folder / "out", config=config)
+
+
+def tables(text):
+    """Returns {unit: (found, used, duplicate, ignored, rejected)} of a table of the card."""
+    found = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \| (\d+) \| (.*?) \| (.*?) \|$", text, re.M)
+    return {
+        unit: (*map(int, counts), *(sum(map(int, re.findall(r"` (\d+)", cell))) for cell in codes))
+        for unit, *counts, one, other in found
+        for codes in [(one, other)]
+    }
+
+
+def test_one_accounting_is_shown_everywhere_and_adds_up(accounted):
+    out, ledger = Path(accounted.folder), accounted.ledger
+    accounts = {
+        one.unit: (one.found, one.used, one.duplicates, sum(one.ignored.values()), one.lost)
+        for one in ledger.accounts
+    }
+    assert all(found == sum(others) for found, *others in accounts.values())
+    _, used, duplicates, ignored, rejected = accounts["samples"]
+    assert min(used, duplicates, ignored, rejected) > 0, "the build has every kind"
+    assert used == len(list(accounted.samples))
+    card = (out / "README.md").read_text()
+    assert tables(card) == accounts
+    stated = json.loads((out / "manifest.json").read_text())["ledger"]
+    assert stated == ledger.to_json()
+    lines_by_code = Counter(row["code"] for row in lines(out / "rejects.jsonl"))
+    assert lines_by_code["duplicate"] == duplicates
+    for code, count in ledger.samples_left_out.items():
+        assert lines_by_code[code] == count, code
+    page = plain((out / "report.html").read_text())
+    for unit in ("records", "conversations"):
+        found, used, *_ = accounts[unit]
+        assert f"{found} {unit} found: {used} used" in page
+    for at, name in ((2, "duplicate"), (3, "ignored"), (4, "rejected")):
+        if count := accounts["samples"][at]:
+            assert f"{count} of {accounts['samples'][0]} samples {name}" in page
+
+
+def test_the_summary_has_the_same_accounting(accounted, tmp_path, capsys):
+    folder = accounted.folder
+    source = folder.replace("/out", "/in.jsonl")
+    config = folder.replace("/out", "/config.yaml")
+    assert cli.main(["build", source, "-c", config, "-o", str(tmp_path / "o")]) == 0
+    printed = capsys.readouterr().out
+    for one in accounted.ledger.accounts:
+        (row,) = re.findall(rf"^  {one.unit} +([\d ]+)$", printed, re.MULTILINE)
+        parts = [one.duplicates, sum(one.ignored.values()), one.lost]
+        shown = list(map(int, row.split()))
+        assert shown[:2] == [one.found, one.used]
+        assert [n for n in shown[2:] if n] == [n for n in parts if n]

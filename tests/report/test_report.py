@@ -97,7 +97,7 @@ def test_the_ledger_is_drawn_with_every_loss_by_name(built):
             for code in codes if isinstance(codes, dict) else ():
                 assert code in texts
     message = " ".join(texts)
-    assert f"{ledger['records']['read']:,} records read" in message
+    assert f"{ledger['records']['read']:,} records found: " in message
     assert f"{ledger['samples']:,} samples." in message
 
 

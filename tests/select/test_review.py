@@ -54,7 +54,8 @@ def test_samples_that_a_review_rejects_are_left_out_and_counted(tmp_path, logs):
     kept, ledger, rejects = built(tmp_path / "out", logs, "--review", path)
     # The beginning of the rejected conversation does not replace it.
     assert kept == ids[:3]
-    assert ledger["conversations"]["rejected"] == rejects == {"review": 1}
+    assert ledger["conversations"]["rejected"] == {"review": 1}
+    assert rejects == {"review": 1, "duplicate": 1}
     assert ledger["calls"]["dropped"] == {"review": 1}
     reported = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["review"]
     assert reported == {
@@ -72,7 +73,8 @@ def test_a_build_of_accepted_samples_only(tmp_path, logs):
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     kept, ledger, rejects = built(tmp_path / "out", logs, "-c", tmp_path / "c.yaml")
     assert kept == [ids[1]]
-    assert ledger["conversations"]["rejected"] == rejects == {"review": 1, "unreviewed": 2}
+    assert ledger["conversations"]["rejected"] == {"review": 1, "unreviewed": 2}
+    assert rejects == {"review": 1, "unreviewed": 2, "duplicate": 1}
 
 
 def test_a_merge_applies_a_review(tmp_path, logs):
