@@ -78,6 +78,21 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "I'll ask.", "calls": [use("weather", city="Bern")]},
         {"text": "8 degrees."},
     ],
+    "failing": [
+        {
+            "text": "They fail.",
+            "calls": [
+                read("missing.txt"),
+                use("edit", path=f"{WORK}/app.py", old="nowhere", new="somewhere"),
+                use("edit", path=f"{WORK}/data.txt", old="e", new="E"),
+                use("edit", path=f"{WORK}/none.py", old="a", new="b"),
+                use("write", path=f"{WORK}/app.py", content="x = 1"),
+                use("write", path=f"{WORK}/no/such/folder/new.py", content="x = 1"),
+            ],
+        },
+        {"text": "Once more.", "calls": [use("grep", pattern="(", path=f"{WORK}/none")]},
+        {"text": "All of them failed."},
+    ],
     "overloaded": [{"status": 400}],
     "broken": [
         {"text": "I'll read it.", "calls": [read("app.py")]},

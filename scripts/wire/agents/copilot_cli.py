@@ -25,6 +25,7 @@ AGENT = Agent(
     setup=_SETUP,
     scenarios={
         **common_scenarios("$P -p"),
+        "failing": '$P -p "[[S:failing]] Try them."',
         "skill": _SKILL + '$P -p "[[S:skill]] Use the shout skill."',
         "resumed": '$P -p "[[S:plain]] What does app.py do?"; '
         '$P --continue -p "[[S:second]] And data.txt?"',
@@ -51,6 +52,9 @@ AGENT = Agent(
         '"[[S:second]] And data.txt?" wait:12 -- $P',
         "tui-compacted": '$T "[[S:plain]] What does app.py do?" wait:12 "/compact" wait:12 '
         '"[[S:second]] And data.txt?" wait:12 -- $P',
+        "tui-compacted-twice": '$T "[[S:plain]] What does app.py do?" wait:12 '
+        '"[[S:second]] And data.txt?" wait:12 "/compact" wait:12 "[[S:third]] Go on." wait:10 '
+        '"/compact" wait:12 "[[S:second]] Once more." wait:12 -- $P',
         "tui-cleared": '$T "[[S:plain]] What does app.py do?" wait:12 "/clear" wait:4 '
         '"[[S:second]] And data.txt?" wait:12 -- $P',
     },

@@ -29,7 +29,7 @@ T="$PYTHON $HARNESS/terminal.py wait:9"
 
 AGENT = Agent(
     name="mistral-vibe",
-    versions=("3.0.2",),
+    versions=("3.0.3",),
     packages=lambda version: (f"pip:mistral-vibe=={version}",),
     setup=_SETUP,
     scenarios={

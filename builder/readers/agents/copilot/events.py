@@ -18,14 +18,19 @@ from builder.conversation import (
     Media,
     Message,
     Part,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
-from builder.jsonio import json_type
 from builder.problem import Problem
+from builder.readers.agents.copilot.failures import sent_text
+from builder.readers.agents.copilot.parts import (
+    answer_parts,
+    joined,
+    split,
+    summary_text,
+    typed_texts,
+)
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -65,7 +70,8 @@ _OTHER = (
 class _Agent:
     """The messages of the session, or of one sub-agent.
 
-    pending   ids of calls without a result; other messages wait for them
+    pending   calls without a result, by id; other messages wait for them
+    has_completed  a result was completed, of which a resumed session sends the short text
     skills    the texts of skills that were invoked, by their digest
     is_empty  a turn has begun and has no answer yet
     has_resumed  the session was resumed while calls were pending
@@ -79,12 +85,14 @@ class _Agent:
     system: str | None = None
     answer: HistoryEntry | None = None
     chunks: dict[int, tuple[Part, ...]] = field(default_factory=dict)
-    pending: dict[str, None] = field(default_factory=dict)
+    pending: dict[str, ToolCall] = field(default_factory=dict)
     skills: dict[str, HistoryEntry] = field(default_factory=dict)
     is_empty: bool = False
     has_resumed: bool = False
     waiting: list[HistoryEntry] = field(default_factory=list)
+    has_completed: bool = False
     has_gap: bool = False
+    is_compacted: bool = False
     reworded: bool = False
     unseen: bool = False
 
@@ -208,18 +216,26 @@ class EventLog:
                 agent.is_empty = False
             case "session.resume":
                 self.model = model_of(data, "selectedModel") or self.model
-                agent.reworded = False  # the results are read from the log
+                agent.reworded = agent.has_completed  # the results are read from the log
                 agent.has_resumed = bool(agent.pending)
             case "session.truncation":
                 agent.has_gap = True
             case "session.compaction_complete" if data.get("success") is not False:
-                summary = Text(as_str(data.get("summaryContent")), harness=True)
+                logged = as_str(data.get("summaryContent"))
+                is_known = self.renders and not agent.is_compacted
+                typed = typed_texts(history.entries) if is_known else None
+                summary = Text(
+                    logged if typed is None else summary_text(typed, logged), harness=True
+                )
                 self._forget(agent)
-                history.replace([HistoryEntry(Message("user", (summary,)), where)])
-                agent.has_gap = True  # how the summary is worded in the request is not logged
+                codes = () if typed is None else ("summary_completed",)
+                history.replace([HistoryEntry(Message("user", (summary,)), where, changes=codes)])
+                # What a later compaction keeps of the first one is not known.
+                agent.has_gap = agent.is_compacted = True
+                agent.has_completed = False
             case "session.context_cleared":
                 self._forget(agent)
-                agent.has_gap = agent.reworded = False
+                agent.has_gap = agent.reworded = agent.has_completed = False
                 history.replace()
             case "session.snapshot_rewind":
                 self._rewind(agent, as_str(data.get("upToEventId")))
@@ -246,7 +262,7 @@ class EventLog:
         elif by_program:
             parts = [Text(sent, harness=True)]
         else:
-            parts = list(_split(sent, typed))
+            parts = list(split(sent, typed))
         kinds = [as_str(item.get("mimeType")) for item in as_dicts(data.get("attachments"))]
         parts += [Media("image", kind) for kind in kinds if kind.startswith("image/")]
         return Message("user", tuple(parts))
@@ -257,8 +273,8 @@ class EventLog:
         if turn is None and data.get("turnId") is not None and data.get("interactionId"):
             turn = f"{data.get('interactionId')} {data.get('turnId')}"
         turn = turn or name_of(data, "messageId")
-        parts = tuple(_answer_parts(data))
-        calls = {part.id: None for part in parts if isinstance(part, ToolCall) and part.id}
+        parts = tuple(answer_parts(data))
+        calls = {part.id: part for part in parts if isinstance(part, ToolCall) and part.id}
         agent.is_empty = False
         by_program = self.requests and data.keys().isdisjoint(_REQUEST)
         self.requests = self.requests or "model" in data
@@ -278,7 +294,7 @@ class EventLog:
         number = as_int(data.get("chunkIndex")) if "chunkIndex" in data else len(agent.chunks)
         agent.chunks[number] = (*agent.chunks.get(number, ()), *parts)
         whole = (part for at in sorted(agent.chunks) for part in agent.chunks[at])
-        agent.answer.message = replace(agent.answer.message, parts=_joined(whole))
+        agent.answer.message = replace(agent.answer.message, parts=joined(whole))
         agent.pending |= calls
 
     def _abandon(self, agent: _Agent, where: str = "") -> None:
@@ -302,10 +318,12 @@ class EventLog:
             return
         failed = data.get("success") is False
         text = name_of(result, "content", "text_result_for_llm")
+        sent = None
         if text is None and failed:
             text = name_or_none(error.get("message"))
-            sent = as_dict(data, "toolTelemetry", "metrics")
-            agent.reworded = agent.reworded or sent.get("resultForLlmLength") != len(text or "")
+            length = as_dict(data, "toolTelemetry", "metrics").get("resultForLlmLength")
+            sent = sent_text(text or "", agent.pending.get(call_id), length)
+            agent.reworded = agent.reworded or sent is None
         if text is None and "content" not in result:
             agent.pending.pop(call_id, None)  # the text of the result is not in the log
             if not agent.pending:
@@ -323,7 +341,11 @@ class EventLog:
             is_error=failed,
             is_denied=failed and code in ("denied", "rejected"),
         )
-        agent.history.append(Message("tool", (part,)), where, kind=str(self.number))
+        codes: tuple[str, ...] = ()
+        if sent is not None and sent != text:
+            part = replace(part, content=(Text(sent), *media))
+            agent.has_completed, codes = True, ("result_completed",)
+        agent.history.append(Message("tool", (part,)), where, None, codes, str(self.number))
         agent.pending.pop(call_id, None)
         if not agent.pending:
             self._abandon(agent)
@@ -344,47 +366,3 @@ def _wrap(entry: HistoryEntry, before: str, after: str) -> None:
     texts = (part.text for part in entry.message.parts if isinstance(part, Text))
     text = Text(before + "".join(texts) + after, harness=True)
     entry.message = replace(entry.message, parts=(text,))
-
-
-def _split(sent: str, typed: str) -> Iterator[Text]:
-    """Yields a message as sent: the user's words, and what the program put around them."""
-    before, separator, after = sent.partition(typed) if typed else (sent, "", "")
-    apart = (not before or before.endswith("\n\n")) and (not after or after.startswith("\n\n"))
-    if not separator or not apart:
-        yield Text(sent)
-        return
-    if before:
-        yield Text(before[:-2], harness=True)
-    yield Text(typed)
-    if after:
-        yield Text(after[2:], harness=True)
-
-
-def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Returns the parts of all chunks; text that a chunk continues becomes one part again."""
-    joined: list[Part] = []
-    for part in parts:
-        last = joined[-1] if joined else None
-        if isinstance(part, Text) and isinstance(last, Text):
-            joined[-1] = Text(last.text + part.text)
-        elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
-            joined[-1] = Reasoning(last.text + part.text)
-        else:
-            joined.append(part)
-    return tuple(joined)
-
-
-def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
-    if thought := as_str(data.get("reasoningText")):
-        yield Reasoning(thought)
-    content = data.get("content")
-    if isinstance(content, str) and content:
-        yield Text(content)
-    elif content not in (None, ""):
-        yield unknown_part(json_type(content))
-    for call in as_dicts(data.get("toolRequests")):
-        arguments = call.get("arguments")
-        if call.get("type") == "custom":
-            arguments = {"input": arguments}  # free text becomes the only argument
-        call_id = name_or_none(call.get("toolCallId"))
-        yield ToolCall(as_str(call.get("name")), arguments, call_id)
