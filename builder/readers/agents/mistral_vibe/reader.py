@@ -186,7 +186,7 @@ READER = Reader(
     ),
     evidence=("source", "files"),
     recognise=recognise,
-    checked="3.0.2",
+    checked="3.0.3",
     homes=(Home("Mistral Vibe", "${VIBE_HOME:-~/.vibe}/logs/session"),),
     is_agent=True,
     read=read,
