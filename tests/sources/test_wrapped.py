@@ -54,7 +54,7 @@ def test_reads_the_only_list_of_objects(
 def test_reads_an_answer_of_the_hubs_viewer() -> None:
     rows = [
         {"row_idx": 0, "row": _row("A."), "truncated_cells": []},
-        {"row_idx": 1, "row": _row("Cut "), "truncated_cells": ["messages"]},
+        {"row_idx": 1, "row": _row("The keeper of the lighthouse said that"), "truncated_cells": ["messages"]},
     ]
     events = _read({"features": [{"name": "messages"}], "rows": rows, "partial": False})
     assert _answers(events) == [("rows[0]", "A.")]
