@@ -30,7 +30,7 @@ def test_without_ray_the_message_explains_how_to_install_it(tmp_path, monkeypatc
 
 def test_the_address_of_a_cluster_needs_the_ray_engine(tmp_path, capsys):
     assert build(tmp_path / "out", "--ray-address", "auto") == 2
-    assert "--engine ray" in capsys.readouterr().err
+    assert "engine ray" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ def test_nothing_is_captured_for_a_log_with_its_tools(tmp_path):
     log = ROOT / "tests" / "readers" / "pi" / "prompt-logged" / "input" / "session.jsonl"
     built = run("build", log, "-o", tmp_path / "out")
     assert built.returncode == 0, built.stderr
-    shown = run("inspect", log)
+    shown = run("inspect", log, "--full")
     assert "# Tools" in shown.stdout
     report = (tmp_path / "out" / "report.html").read_text()
     for text in (built.stdout, shown.stdout, report):

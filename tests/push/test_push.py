@@ -269,7 +269,7 @@ def test_a_public_push_needs_a_licence(tmp_path, verifier, hub, push):
         ([".", "team/d"], "not a folder made by build"),
         (["OUT", "d"], "OWNER/NAME"),
         (["OUT", "team/a b"], "team/a b"),
-        (["OUT", "team/d", "--create-pr", "--revision", "dev"], "--revision"),
+        (["OUT", "team/d", "--create-pr", "--revision", "dev"], "leave out the revision"),
         (["OUT", "team/d", "--create-pr", "--tag", "v1"], "--tag"),
         (["OUT", "team/d", "--revision", "0" * 40], "is a commit"),
         (["OUT", "team/d", "--revision", "refs/pr/7"], "no such ref"),

@@ -52,9 +52,10 @@ def test_reads_the_only_list_of_objects(
 
 
 def test_reads_an_answer_of_the_hubs_viewer() -> None:
+    cut = _row("The keeper of the lighthouse said that")
     rows = [
         {"row_idx": 0, "row": _row("A."), "truncated_cells": []},
-        {"row_idx": 1, "row": _row("The keeper of the lighthouse said that"), "truncated_cells": ["messages"]},
+        {"row_idx": 1, "row": cut, "truncated_cells": ["messages"]},
     ]
     events = _read({"features": [{"name": "messages"}], "rows": rows, "partial": False})
     assert _answers(events) == [("rows[0]", "A.")]
