@@ -86,6 +86,28 @@ def test_a_key_is_counted_where_its_line_is():
     assert found == [{"unknown_key:one": 1}, {"unknown_key:two": 1, "unknown_key:three": 1}]
 
 
+def test_keys_are_counted_in_their_conversation_whatever_the_order():
+    """Captures yield conversations that end first; those of a document share its keys."""
+
+    def reversed_order(source):
+        list(source.records())
+        yield conversation("late", "line 3 to line 4")
+        yield conversation("early", "lines 1-2")
+
+    log = lines({"new": WORDS}, {"type": "a"}, {"other": WORDS}, {"type": "a"}, {"apart": WORDS})
+    late, early = counts(read(reversed_order, log))
+    assert late == {"unknown_key:other": 1}
+    assert early == {"unknown_key:new": 1, "unknown_key:apart": 1}
+
+    def of_document(source):
+        source.document()
+        yield conversation("one", "messages[0]-messages[2]")
+        yield conversation("two", "messages[3]")
+
+    document = json.dumps({"new": WORDS}).encode()
+    assert counts(read(of_document, document)) == [{"unknown_key:new": 1}] * 2
+
+
 def test_lines_that_are_split_do_not_depend_on_each_other():
     def each(source):
         for record in source.records():

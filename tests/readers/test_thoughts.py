@@ -6,9 +6,11 @@ from collections import Counter
 import pytest
 from support.conversations.messages import normalised, reply, user, visible
 
-from builder.conversation import Reasoning, Text
+from builder.conversation import Message, Reasoning, Text
 from builder.readers import read_events, readers
+from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.thoughts import read_thoughts, thought_in_text, thoughts_of_keys
+from builder.readers.toolkit.unknown_keys import noted
 from builder.sources.source import Source
 
 SPLIT = ("Greet.", "Hello.")
@@ -85,3 +87,14 @@ def test_a_thought_is_read_from_the_keys_that_programs_use(fields):
 
 def test_a_key_that_repeats_the_content_is_no_thought():
     assert thoughts_of_keys({"content": "Look.\n", "thought": "Look."}) == []
+
+
+def test_a_second_thought_under_another_key_is_named():
+    item = {"role": "assistant", "content": "Yes.", "reasoning": "It rains there."}
+    first = chat_message(item)
+    (same,) = noted([first], {**item, "thinking": "It rains\n there."})
+    assert same.unknown == ()
+    (other,) = noted([first], {**item, "thinking": "Another thought."})
+    assert other.unknown == ("thinking",)
+    (unread,) = noted([Message("user", (Text("Why?"),))], {"role": "user", "thought": "So it is."})
+    assert unread.unknown == ("thought",)

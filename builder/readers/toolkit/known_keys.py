@@ -26,8 +26,10 @@ MAX_NAMES = 16
 OTHERS = "*"
 _NAME = re.compile(r"(?!.*\d{4})[A-Za-z_$@][\w$.@:/-]{0,39}", re.ASCII)
 """A name that a program gave. Ids, paths and addresses that are keys are data, and not shown."""
-_END = re.compile(r"(?:lines? |rows? )(?:\d+-)?(\d+)|(?:\[\d+\]-)?\[(\d+)\]$")
-"""The number of the last record in `Conversation.record`."""
+_RANGE = re.compile(
+    r"(?:line|row)s? (\d+)(?:(?:-| to (?:line|row) )(\d+))?|\[(\d+)\](?:(?:-| to )\[(\d+)\])?$"
+)
+"""The numbers of the first and the last record in `Conversation.record`, or of one record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +182,29 @@ class KeyWatch:
             return held
         conversation, *others = held
         assert isinstance(conversation, Conversation)
-        end = _number(conversation.record)
+        covered = _range(conversation.record)
         names: list[str] = []
         rest: list[_Unknown] = []
         for one in self.found:
-            number = _number(one.where)
-            later = not is_last and end is not None and number is not None and number > end
-            if one.item == item and not later:
+            place = _range(one.where)
+            # A document belongs to all of its conversations, a record apart to the last one.
+            is_apart = place and covered and place[0] not in range(*covered)
+            if one.item == item and (is_last or not is_apart):
                 names += one.names
+                rest += [one] if place is None else []
             elif one.item >= item:
                 rest.append(one)
         self.found = rest
         return [_with_names(conversation, names), *others]
 
 
-def _number(place: str) -> int | None:
-    match = _END.match(place)
-    return int(match[1] or match[2]) if match is not None else None
+def _range(place: str) -> tuple[int, int] | None:
+    """Returns (number of the first record, one after the number of the last), if it has numbers."""
+    match = _RANGE.match(place)
+    if match is None:
+        return None
+    first, *others = (int(number) for number in match.groups() if number is not None)
+    return first, (others or [first])[0] + 1
 
 
 def _with_names(conversation: Conversation, names: list[str]) -> Conversation:

@@ -10,10 +10,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Json, Message, unknown_part
+from builder.conversation import (
+    Conversation,
+    Event,
+    Json,
+    Message,
+    Reasoning,
+    Text,
+    unknown_part,
+)
 from builder.readers.toolkit.loss import LOSS_KEYS, is_trained
 from builder.readers.toolkit.narrow import as_dict, unknown_code
-from builder.readers.toolkit.thoughts import THOUGHT_KEYS
+from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 
 UNKNOWN_KEY = "unknown_key:"
 """The beginning of the code of a key; the rest is its name."""
@@ -120,7 +128,7 @@ def noted(
     message = as_dict(item)
     if not is_trained(message):
         messages = [_untrained(one) for one in messages]
-    names = unknown_names(message, known)
+    names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
     inside = _unknown_inside(message)
     if inside and messages:
         messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
@@ -140,6 +148,22 @@ def _untrained(message: Message) -> Message:
     if message.role != "assistant" or message.untrained is not None:
         return message
     return replace(message, untrained="zero_weight")
+
+
+def _unread_thoughts(message: Mapping[str, Json], messages: Sequence[Message]) -> tuple[str, ...]:
+    """Returns the keys of thoughts with a text that no part of the messages contains."""
+    keys = tuple(key for key in message if key in THOUGHT_TEXTS and has_words(message[key]))
+    if not keys:
+        return ()
+    parts = (part for one in messages for part in one.parts)
+    known = " ".join(
+        " ".join(part.text.split()) for part in parts if isinstance(part, Text | Reasoning)
+    )
+    return tuple(
+        key
+        for key in keys
+        if isinstance(text := message[key], str) and " ".join(text.split()) not in known
+    )
 
 
 def _acts(key: str, value: Json) -> bool:
