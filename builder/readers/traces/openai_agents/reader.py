@@ -30,7 +30,13 @@ from builder.readers.traces.openai_agents.sessions import (
     read_sessions_of,
     session_table,
 )
-from builder.readers.traces.openai_agents.spans import ToolRun, model_call, run_of, with_errors
+from builder.readers.traces.openai_agents.spans import (
+    ToolRun,
+    is_unknown_tool,
+    model_call,
+    run_of,
+    with_errors,
+)
 from builder.readers.traces.platforms.model_call import Step
 from builder.readers.traces.platforms.steps import TraceBuffer
 from builder.sources.source import Record, Source
@@ -78,6 +84,7 @@ class _Collector(TraceBuffer):
         self.runs: dict[str, list[ToolRun]] = {}  # by trace
         self.bare: set[str] = set()  # ids of agents without tools
         self.origins: dict[str, str] = {}  # the traces of model calls by their place
+        self.undefined: set[tuple[str, str]] = set()  # traces, and tools that their agents lack
 
     def take(self, record: Record) -> Iterator[Event]:
         """Reads one record, and counts the records inside it."""
@@ -103,6 +110,9 @@ class _Collector(TraceBuffer):
         trace = as_str(span.get("trace_id"))
         where = unique_name(f"span {name[:200]}" if name else where, self.names)
         error = as_dict(span.get("error"))
+        unknown = as_str(error, "data", "tool_name")
+        if unknown and is_unknown_tool(as_str(error.get("message")), unknown):
+            self.undefined.add((trace, unknown))
         call = model_call(where, data, error) if kind in _MODELS else None
         if kind in _MODELS and call is None:
             detail = "the exporter left the texts out (Responses API, or without sensitive data)"
@@ -175,7 +185,11 @@ class _Collector(TraceBuffer):
         """Adds results that no further request sent back, from function spans."""
         if not isinstance(event, Conversation) or not event.messages:
             return event
-        runs = list(self.runs.get(self.origins.get(event.record.rpartition(" to ")[2], ""), ()))
+        trace = self.origins.get(event.record.rpartition(" to ")[2], "")
+        runs = list(self.runs.get(trace, ()))
+        if any((trace, call.name) in self.undefined for call in calls(event.messages[-1])):
+            last = replace(event.messages[-1], untrained="undefined_tool")
+            event = replace(event, messages=(*event.messages[:-1], last))
         completed: list[ToolResult] = []
         for call in calls(event.messages[-1]):
             run = next((run for run in runs if run.fits(call) and run.result.content), None)

@@ -10,6 +10,7 @@ from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_str, first_of, name_of
+from builder.readers.toolkit.unknown_tools import says_unknown
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import read_request
@@ -42,6 +43,11 @@ def run_of(where: str, trace: str, data: dict[str, Json], error: dict[str, Json]
     content = text_or_data(data.get("output"))
     result = ToolResult(content, name=name, is_error=bool(error))
     return ToolRun(where, trace, ToolCall(name, data.get("input")), result)
+
+
+def is_unknown_tool(message: str, name: str) -> bool:
+    """Returns whether a span's error is that the agent has no such tool, which ends the run."""
+    return message == "Tool not found" or says_unknown(message, name)
 
 
 def with_errors(
