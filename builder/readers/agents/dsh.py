@@ -13,22 +13,19 @@ from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     REPEAT,
-    Content,
     Context,
     Event,
     Json,
     Message,
     Part,
     Reasoning,
-    Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -162,7 +159,7 @@ class _Session:
         if kind == "user/message":
             value = data if "content" in data else message
             typed = as_dict(value.get("source")).get("kind", "user") == "user"
-            contents = tuple(map(_content, as_dicts(value.get("content"))))
+            contents = tuple(map(content_block, as_dicts(value.get("content"))))
             return HistoryEntry(Message("user", contents if typed else as_harness(contents)), where)
         if kind == "tool/result":
             return HistoryEntry(Message("tool", _results(data, message)), where)
@@ -210,7 +207,7 @@ def _results(data: dict[str, Json], message: dict[str, Json]) -> tuple[ToolResul
     code = as_str(data, "error", "code")
     return tuple(
         ToolResult(
-            tuple(map(_content, as_dicts(block.get("content")))),
+            tuple(map(content_block, as_dicts(block.get("content")))),
             name_or_none(block.get("toolCallId")) or name_or_none(block.get("callId")),
             is_error=block.get("isError") is True,
             is_interrupted=code in ("TOOL_NOT_STARTED", "TOOL_OUTCOME_UNKNOWN"),
@@ -227,16 +224,7 @@ def _answer_part(block: dict[str, Json]) -> Part:
             name, call_id = as_str(block.get("name")), name_or_none(block.get("id"))
             return ToolCall(name, block.get("arguments"), call_id)
         case _:
-            return _content(block)
-
-
-def _content(block: dict[str, Json]) -> Content:
-    kind = as_str(block.get("type"))
-    if kind == "text" and isinstance(block.get("text"), str):
-        return Text(as_str(block["text"]))
-    if kind in ("image", "file", "audio"):
-        return media_of(as_str(block.get("mimeType")) or f"{kind}/")
-    return unknown_part(kind)
+            return content_block(block)
 
 
 READER = Reader(

@@ -21,18 +21,17 @@ from builder.conversation import (
     Event,
     Ignored,
     Json,
-    Media,
     Message,
     Part,
     Text,
     ToolResult,
     Unparsed,
-    unknown_part,
 )
-from builder.jsonio import JsonFault, dumps, json_type, loads
+from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none
+from builder.readers.toolkit.chat_messages import content_block
+from builder.readers.toolkit.narrow import as_str, name_or_none
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.tags import call_of
 from builder.sources.source import Source
@@ -193,16 +192,7 @@ def _content(text: Json) -> list[Part]:
         return [Text(value)] if value else []
     if not isinstance(value, list):
         return [] if value is None else [Data(value)]
-    parts: list[Part] = []
-    for item in value:
-        part = as_dict(item)
-        if part.get("type") == "text" and isinstance(part.get("text"), str):
-            parts.append(Text(as_str(part["text"])))
-        elif part.get("type") == "image_url":
-            parts.append(Media("image"))
-        else:
-            parts.append(unknown_part(as_str(part.get("type")) or json_type(item)))
-    return parts
+    return [content_block(item) for item in value]
 
 
 def _calls(text: Json) -> list[Part]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
-    Content,
     Conversation,
     Data,
     Event,
@@ -34,6 +33,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
@@ -316,24 +316,8 @@ class _Reading:
         whole = as_dict(value)
         content = value if isinstance(value, list) else whole.get("content")
         failed = whole.get("isError") is True
-        return ToolResult(self._content(as_list(content)), call_id=call_id, is_error=failed)
-
-    def _content(self, items: list[Json]) -> tuple[Content, ...]:
-        content: list[Content] = []
-        for block in _for_model(items):
-            match kind := as_str(block.get("type")):
-                case "text":
-                    content.append(Text(as_str(block.get("text"))))
-                case "image" | "audio":
-                    content.append(Media(kind, as_str(block.get("mimeType"))))
-                case "resource":
-                    resource = as_dict(block.get("resource"))
-                    text = resource.get("text")
-                    mime = as_str(resource.get("mimeType"))
-                    content.append(Text(text) if isinstance(text, str) else Media("file", mime))
-                case _:
-                    content.append(unknown_part(kind or "nothing"))
-        return tuple(content)
+        shown = tuple(map(content_block, _for_model(as_list(content))))
+        return ToolResult(shown, call_id=call_id, is_error=failed)
 
 
 def _for_model(items: list[Json]) -> list[dict[str, Json]]:

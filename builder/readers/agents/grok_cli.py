@@ -23,13 +23,12 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.grok_updates import is_update, read_updates
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import chat_message
+from builder.readers.toolkit.chat_messages import chat_message, content_block
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
@@ -233,7 +232,7 @@ class _Rows:
         injected = as_str(reason) not in _HUMAN or (reason is not None and not as_str(reason))
         if "prompt_index" not in row and texts and texts[0].startswith("<user_info>"):
             injected = True
-        parts = tuple(_content(block, harness=injected) for block in blocks)
+        parts = tuple(content_block(block, harness=injected) for block in blocks)
         if parts:
             self.history.append(Message("user", parts), where)
 
@@ -275,13 +274,6 @@ def _thoughts(row: dict[str, Json]) -> list[Part]:
     full, short = as_dicts(row.get("content")), as_dicts(row.get("summary"))
     text = "\n\n".join(filter(None, (as_str(item.get("text")) for item in full or short)))
     return [Reasoning(text)] if text else []
-
-
-def _content(block: dict[str, Json], *, harness: bool) -> Content:
-    kind = as_str(block.get("type"))
-    if kind == "text" and isinstance(block.get("text"), str):
-        return Text(as_str(block["text"]), harness=harness)
-    return Media("image") if kind == "image" else unknown_part(kind)
 
 
 READER = Reader(

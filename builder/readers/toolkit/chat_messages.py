@@ -40,6 +40,8 @@ MEDIA = {
     "file": "file", "document": "file", "input_file": "file", "document_url": "file",
 }  # fmt: skip
 """Kind of the media in a content part, by the part's type."""
+_RESOURCES = frozenset({"resource", "resource_link"})
+"""Types of MCP's blocks with a resource, which has a text or is a file."""
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 """Types of content parts that contain reasoning; the second one is encrypted."""
 
@@ -167,6 +169,21 @@ def as_harness(parts: Iterable[P]) -> tuple[P | Text, ...]:
     return tuple(
         Text(part.text, harness=True) if isinstance(part, Text) else part for part in parts
     )
+
+
+def content_block(item: Json, *, harness: bool = False) -> Content:
+    """Returns a typed block as content: its text, a placeholder for media, or an unknown part.
+
+    A resource that MCP embeds is its text. `harness`: a program wrote it.
+    """
+    block = as_dict(item)
+    kind = as_str(block.get("type"))
+    inside = as_dict(block.get("resource")) if kind in _RESOURCES else block
+    if (kind == "text" or kind in _RESOURCES) and isinstance(inside.get("text"), str):
+        return Text(as_str(inside["text"]), harness=harness)
+    if kind in _RESOURCES or kind in MEDIA:
+        return Media(MEDIA.get(kind, "file"), as_str(inside.get("mimeType")))
+    return unknown_part(kind or json_type(item))
 
 
 def text_or_data(value: Json, *, compact: bool = False) -> tuple[Text | Data, ...]:

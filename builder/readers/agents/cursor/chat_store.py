@@ -13,19 +13,17 @@ from builder.conversation import (
     Event,
     Ignored,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
     Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers.toolkit import protobuf
-from builder.readers.toolkit.chat_messages import as_harness, content, tool_calls
+from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -169,7 +167,7 @@ def _message(value: dict[str, Json]) -> Message:
             results = [{"toolCallId": value.get("tool_call_id"), "result": logged}]
         return Message(role, tuple(map(_result, results)))
     own = as_dict(value, "providerOptions", "cursor")
-    texts = tuple(map(_content, blocks)) if isinstance(logged, list) else content(logged)
+    texts = tuple(map(content_block, blocks)) if isinstance(logged, list) else content(logged)
     is_summary = own.get("isSummary") is True
     return Message(role, as_harness(texts) if is_summary else texts)
 
@@ -186,14 +184,7 @@ def _answer_part(block: dict[str, Json]) -> Part | None:
             call_id = name_or_none(block.get("toolCallId"))
             return ToolCall(as_str(block.get("toolName")), arguments, call_id)
         case _:
-            return _content(block)
-
-
-def _content(block: dict[str, Json]) -> Content:
-    kind = as_str(block.get("type"))
-    if kind == "text" and isinstance(block.get("text"), str):
-        return Text(as_str(block["text"]))
-    return Media(kind) if kind in ("image", "file") else unknown_part(kind)
+            return content_block(block)
 
 
 def _result(block: dict[str, Json]) -> ToolResult:
@@ -203,7 +194,7 @@ def _result(block: dict[str, Json]) -> ToolResult:
     if isinstance(logged, str):
         parts = (Text(logged),)
     elif isinstance(logged, list) and all(isinstance(item, dict) for item in as_list(logged)):
-        parts = tuple(map(_content, as_dicts(logged)))
+        parts = tuple(map(content_block, as_dicts(logged)))
     else:
         parts = (Text(dumps(logged)),) if logged is not None else ()
     return ToolResult(parts, call_id, name, is_error=block.get("isError") is True)

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from builder.conversation import (
     Content,
     Json,
-    Media,
     Part,
     Reasoning,
     Text,
     ToolResult,
     Unparsed,
-    unknown_part,
 )
-from builder.jsonio import json_type
-from builder.readers.toolkit.chat_messages import MEDIA
+from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.narrow import as_dict, as_str, one_or_many
 
 _TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
@@ -35,19 +32,8 @@ _EMPTY = "<system>Tool output is empty.</system>"
 
 def contents(value: Json) -> tuple[Content, ...]:
     """Returns the parts of a user message or of a result: text, a part, or a list of parts."""
-    content: list[Content] = []
-    for item in one_or_many(value) if value is not None else []:
-        part = as_dict(item)
-        kind = as_str(part.get("type"))
-        if isinstance(item, str):
-            content.append(Text(item))
-        elif kind == "text" and isinstance(part.get("text"), str):
-            content.append(Text(as_str(part["text"])))
-        elif kind in MEDIA:
-            content.append(Media(MEDIA[kind]))
-        else:
-            content.append(unknown_part(kind or json_type(item)))
-    return tuple(content)
+    items = one_or_many(value) if value is not None else []
+    return tuple(Text(item) if isinstance(item, str) else content_block(item) for item in items)
 
 
 def answer_part(value: Json) -> Part | None:

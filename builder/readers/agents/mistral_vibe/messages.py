@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from builder.conversation import (
-    Content,
     Json,
     Media,
     Message,
     Part,
     Reasoning,
-    Text,
     ToolCall,
     ToolResult,
-    unknown_part,
 )
-from builder.readers.toolkit.chat_messages import as_harness, chat_message, media_of
+from builder.readers.toolkit.chat_messages import as_harness, chat_message, content_block
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 
 
@@ -24,7 +21,7 @@ def stored_message(value: dict[str, Json]) -> Message:
     blocks = as_dicts(value.get("content"))
     if role == "assistant":
         return Message(role, tuple(part for block in blocks for part in _answer_parts(block)))
-    contents = tuple(map(_content, blocks))
+    contents = tuple(map(content_block, blocks))
     if role == "tool":
         failed = value.get("outcome") == "failure"
         call_id, name = name_or_none(value.get("tool_call_id")), name_or_none(value.get("name"))
@@ -45,19 +42,7 @@ def _answer_parts(block: dict[str, Json]) -> list[Part]:
             raw = arguments.get("raw")
             return [ToolCall(name, arguments.get("value") if raw is None else raw, call_id)]
         case _:
-            return [_content(block)]
-
-
-def _content(block: dict[str, Json]) -> Content:
-    kind = as_str(block.get("type"))
-    if kind == "text":
-        return Text(as_str(block.get("text")))
-    if kind in ("image", "audio"):
-        return media_of(as_str(block.get("mimeType")) or f"{kind}/")
-    if kind in ("resource", "resource_link"):
-        text = as_dict(block.get("resource")).get("text")
-        return Text(text) if isinstance(text, str) else Media("file")
-    return unknown_part(kind)
+            return [content_block(block)]
 
 
 def logged_row(row: dict[str, Json]) -> Message:
