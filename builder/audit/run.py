@@ -35,6 +35,7 @@ from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
+from builder.sources.related import file_version
 from builder.verify.preload import preloading
 
 CODES: dict[str, tuple[str, ...]] = {
@@ -58,21 +59,12 @@ def evaluation_sets(names: tuple[str, ...]) -> EvaluationSets | None:
 
     Raises UsageError if one cannot be read.
     """
-    return _sets(names, tuple(map(_state, names))) if names else None
+    return _sets(names, tuple(file_version(expand_home(name)) for name in names)) if names else None
 
 
 @lru_cache(maxsize=1)
 def _sets(names: tuple[str, ...], _: tuple[tuple[int, int] | None, ...]) -> EvaluationSets:
     return EvaluationSets(names)
-
-
-def _state(name: str) -> tuple[int, int] | None:
-    """Returns what changes when a local file does; None if there is none of the name."""
-    try:
-        status = expand_home(name).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 class Audits:

@@ -25,7 +25,7 @@ from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
 from builder.sources.chunk import ItemChunk
 from builder.sources.copies import is_remote, local_copy
-from builder.sources.related import related_path
+from builder.sources.related import file_version, related_path
 from builder.sources.source import Source
 from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone
@@ -147,7 +147,7 @@ def _finished(final: Path, job: Job, source: Source) -> ChunkResult | None:
 def _sibling_digest(source: Source, name: str) -> tuple[tuple[int, int] | None, str]:
     """Returns (status, sha256) of a related file of the source's; (None, "") if there is none."""
     path = related_path(source.path, name) if source.path is not None else None
-    status = _file_status(path) if path is not None else None
+    status = file_version(path)
     if path is None or status is None:
         return None, ""
     return status, _file_digest(path, status)
@@ -251,15 +251,7 @@ def _status(source: Source) -> list[tuple[int, int] | None]:
     paths = [item.path for item in source.members or (source,)]
     if source.path is not None and not source.members:
         paths.append(source.path.with_name(source.path.name + "-wal"))
-    return [_file_status(path) if path is not None else None for path in paths]
-
-
-def _file_status(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
+    return [file_version(path) for path in paths]
 
 
 def _digest(source: Source) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
-from builder.sources.sniff import SQLITE_MAGIC
+from builder.sources.sqlite_file import is_plain_sqlite
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """A larger file that is not an extension of its older state counts as rewritten."""
@@ -32,8 +32,8 @@ def holds_all(newer: Path, older: Path) -> bool:
         return True
     if max(newer.stat().st_size, older.stat().st_size) > MAX_DOCUMENT_BYTES:
         return False
-    if _is_sqlite(older):
-        return _is_sqlite(newer) and _database_grew(newer, older)
+    if is_plain_sqlite(older):
+        return is_plain_sqlite(newer) and _database_grew(newer, older)
     try:
         return document_grew(loads(newer.read_bytes()), loads(older.read_bytes()))
     except JsonFault:
@@ -81,11 +81,6 @@ def _lines(path: Path) -> Counter[bytes]:
                 return Counter()
             lines[line] += 1
     return lines
-
-
-def _is_sqlite(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def _database_grew(newer: Path, older: Path) -> bool:

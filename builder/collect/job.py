@@ -21,6 +21,7 @@ from builder.paths import COLLECT_STATE, expand_home
 from builder.problem import Problem, UsageError
 from builder.readers import installed_logs
 from builder.sources.sniff import SQLITE_MAGIC
+from builder.sources.stream import pieces
 
 EARLIER = "earlier"
 """The folder of states that an agent rewrote."""
@@ -276,8 +277,7 @@ def _written(source: BinaryIO, size: int, path: Path) -> str:
     """Writes the next `size` bytes to a file of its user only; returns their digest."""
     digest = sha256()
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:  # noqa: PTH123 - a descriptor
-        while size > 0 and (piece := source.read(min(size, _PIECE))):
-            size -= len(piece)
+        for piece in pieces(source, size, _PIECE):
             digest.update(piece)
             out.write(piece)
     return digest.hexdigest()
@@ -285,8 +285,7 @@ def _written(source: BinaryIO, size: int, path: Path) -> str:
 
 def _digest_of(source: BinaryIO, size: int) -> str:
     digest = sha256()
-    while size > 0 and (piece := source.read(min(size, _PIECE))):
-        size -= len(piece)
+    for piece in pieces(source, size, _PIECE):
         digest.update(piece)
     return digest.hexdigest()
 

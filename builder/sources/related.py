@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 
@@ -21,9 +20,10 @@ def related_path(path: Path, pattern: str) -> Path | None:
         return None
 
 
-def file_status(path: Path | None) -> os.stat_result | None:
-    """Returns the state of a file; None if there is none."""
+def file_version(path: Path | None) -> tuple[int, int] | None:
+    """Returns (bytes, modification time in ns) of a file, which change with it; None without."""
     try:
-        return path.stat() if path is not None else None
+        status = path.stat() if path is not None else None
     except OSError:
         return None
+    return None if status is None else (status.st_size, status.st_mtime_ns)

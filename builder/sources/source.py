@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import stat
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
 from builder.sources.chunk import Chunk, ItemChunk, LineChunk
 from builder.sources.padding import without_padding
-from builder.sources.related import file_status, related_path
+from builder.sources.related import file_version, related_path
 from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines
 from builder.sources.store import StoredObject
 from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, skip_line, stream_problem
@@ -128,9 +127,8 @@ class Source:
         path = related_path(self.path, pattern)
         if path == self.path:
             return None
-        status = file_status(path)
-        self.siblings[pattern] = None if status is None else (status.st_size, status.st_mtime_ns)
-        if path is None or status is None or not stat.S_ISREG(status.st_mode):
+        self.siblings[pattern] = file_version(path)
+        if path is None or not path.is_file():
             return None
         return Source(path.name, path, max_record_bytes=self.max_record_bytes)
 

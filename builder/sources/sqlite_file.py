@@ -52,7 +52,7 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
     log = write_ahead_log(source) if source.window is None else None
     path = source.path
     with tempfile.TemporaryDirectory() as scratch:
-        if path is None or not _is_plain(path):
+        if path is None or not is_plain_sqlite(path):
             path = Path(scratch) / "store.db"
             with source.open() as stream, path.open("wb") as out:
                 shutil.copyfileobj(stream, out)
@@ -80,8 +80,8 @@ def write_ahead_log(source: Source) -> Path | None:
     return log if source.peek.kind == "sqlite" else None
 
 
-def _is_plain(path: Path) -> bool:
-    """Returns whether a database is uncompressed."""
+def is_plain_sqlite(path: Path) -> bool:
+    """Returns whether a file is a database that is not compressed."""
     with path.open("rb") as raw:
         return raw.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 

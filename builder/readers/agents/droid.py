@@ -5,7 +5,6 @@ Source: docs/formats/droid.md. Neither holds the system prompt or definitions of
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +20,6 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
 )
-from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.anthropic.blocks import read_message
 from builder.readers.homes import Home
@@ -29,8 +27,7 @@ from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_str, name_of, name_or_none, unknown_code
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
@@ -95,19 +92,8 @@ def read(source: Source) -> Iterator[Event]:
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
     log = _Log(SessionHistory(NAME, stem, source.name))
     log.model = from_sibling(source, f"{stem}.settings.json", _model)
-    counts: Counter[str] = Counter()
-    version: str | None = None
-    for record in objects(source.records(), "a record that is "):
-        if isinstance(record, Problem):
-            log.missing |= {"history"} if record.code != "truncated" else set()
-            yield record
-            continue
-        where, value = record
-        version = version or _version(value)
-        counts[log.add(where, value)] += 1
-    records = counts.pop("", 0)
-    yield from ignored(counts)
-    yield from log.history.conversations(records, version=version)
+    records = yield from add_records(log, objects(source.records(), "a record that is "))
+    yield from log.history.conversations(records, version=log.version)
 
 
 def _version(value: dict[str, Json]) -> str | None:
@@ -121,6 +107,7 @@ class _Log:
 
     history: SessionHistory
     model: str | None = None
+    version: str | None = None
     turn: str | None = None
     last_text: str = ""
     names: dict[str | None, str] = field(default_factory=dict)
@@ -128,6 +115,7 @@ class _Log:
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds a record; returns the code for ignoring it, or ""."""
+        self.version = self.version or _version(value)
         kind = value.get("type")
         if _is_settings(value):
             return "state"

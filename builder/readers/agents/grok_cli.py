@@ -6,7 +6,6 @@ hold the definitions of the tools (from 1.0) and how calls ended.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -40,8 +39,7 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
@@ -133,16 +131,8 @@ def read(source: Source) -> Iterator[Event]:
     tools = None if isinstance(document, Problem) else tuple_or_none(document)
     failed = {*_failed(file(_EVENTS)), *_failed(file(_UPDATES))}
     replay = _Rows(SessionHistory(NAME, session, source.name), tools, failed)
-    counts: Counter[str] = Counter()
-    for record in objects(rows.json_lines(), "a row that is "):
-        if isinstance(record, Problem):
-            replay.missing |= {"history"}
-            yield record
-        else:
-            counts[replay.add(*record)] += 1
+    records = yield from add_records(replay, objects(rows.json_lines(), "a row that is "))
     replay.end()
-    records = counts.pop("", 0)
-    yield from ignored(counts)
     yield from replay.history.conversations(records)
 
 

@@ -66,10 +66,8 @@ def content(value: Json) -> tuple[Content, ...]:
             parts += [Text(text)] if text else []
         elif kind == "document" and (data := as_dict(part.get("document")).get("data")):
             parts += text_or_data(data)  # of a result, in Cohere's form
-        elif kind in MEDIA:
-            parts.append(Media(MEDIA[kind]))
         elif kind not in _THOUGHTS:
-            parts.append(unknown_part(kind or json_type(item)))
+            parts.append(content_block(item))
     return tuple(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, overload
 
@@ -11,7 +11,7 @@ from builder.conversation import Conversation, Event, Ignored, Json
 from builder.jsonio import a_json_type
 from builder.problem import Problem
 from builder.readers.toolkit.outcomes import with_outcome
-from builder.readers.toolkit.places import unique_name
+from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.source import Record, Source
 
@@ -92,6 +92,35 @@ def read_each(
 ) -> ReadHook:
     """Returns the `read` hook of a format with one conversation in each row (`read_rows`)."""
     return lambda source: read_rows(source, lambda *record: [row(*record)], columns)
+
+
+class RecordLog(Protocol):
+    """Reads the records of one session in order; `missing` is what its next answers lack."""
+
+    missing: set[str]
+
+    def add(self, where: str, value: dict[str, Json], /) -> str:
+        """Reads a record; returns the code under which it is ignored, "" if it is not."""
+
+
+def add_records(
+    log: RecordLog, records: Iterable[tuple[str, dict[str, Json]] | Problem]
+) -> Generator[Problem | Ignored, None, int]:
+    """Adds the records of `objects` to a log; returns the number of those that it counts.
+
+    Yields the Problems, and the counts of what it ignores. Answers after a record that cannot be
+    read lack `history`, except after one that was cut off, which is the last.
+    """
+    counts: Counter[str] = Counter()
+    for record in records:
+        if isinstance(record, Problem):
+            log.missing |= {"history"} if record.code != "truncated" else set()
+            yield record
+        else:
+            counts[log.add(*record)] += 1
+    count = counts.pop("", 0)
+    yield from ignored(counts)
+    return count
 
 
 class Collector(Protocol):

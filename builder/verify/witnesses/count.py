@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from builder.conversation import Json
-from builder.problem import OptionError, nearest
+from builder.problem import known_names
 from builder.qwen3.parity import Spans
 from builder.qwen3.tokenizer import Target, target_for
 from builder.sample import Sample
@@ -53,11 +53,7 @@ class Testimony:
 
 def witnesses_named(names: Sequence[str]) -> list[str]:
     """Returns the witnesses of names, which may be joined by commas. Raises UsageError."""
-    wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
-    for name in wanted:
-        if name not in WITNESSES:
-            raise OptionError("witnesses", f" {name!r}: no such witness{nearest(name, WITNESSES)}")
-    return [name for name in WITNESSES if name in wanted]
+    return known_names(names, WITNESSES, "witnesses", "witness")
 
 
 @dataclass(frozen=True, slots=True)

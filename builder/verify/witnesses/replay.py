@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from builder.problem import OptionError, nearest
+from builder.problem import known_names
 from builder.qwen3.flatten import flat_turn
 from builder.qwen3.sent_back import SERVERS, sent_back
 from builder.qwen3.style import Style
@@ -33,11 +33,7 @@ class Drift:
 
 def servers_named(names: Sequence[str]) -> list[str]:
     """Returns the servers of a list of names, which may be joined by commas. Raises UsageError."""
-    wanted = [name.strip() for part in names for name in part.split(",") if name.strip()]
-    for name in wanted:
-        if name not in SERVERS:
-            raise OptionError("replay", f" {name!r}: no such server{nearest(name, SERVERS)}")
-    return [name for name in SERVERS if name in wanted]
+    return known_names(names, SERVERS, "replay", "server")
 
 
 def replayed(server: str, turn: Turn, style: Style) -> Turn:

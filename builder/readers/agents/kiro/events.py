@@ -8,7 +8,6 @@ which answer made which call.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,7 +25,6 @@ from builder.conversation import (
     ToolResult,
     unknown_part,
 )
-from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (
@@ -38,8 +36,7 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
@@ -77,16 +74,8 @@ def read_events(source: Source, format_name: str) -> Iterator[Event]:
     name = folder.rpartition("/")[2] if is_named and folder else file.removesuffix(".jsonl")
     history = SessionHistory(format_name, name or "session", source.name)
     log = _Events(history, from_sibling(source, "session.json", _model))
-    counts: Counter[str] = Counter()
-    for record in objects(source.records(), "an event that is "):
-        if isinstance(record, Problem):
-            log.missing |= {"history"} if record.code != "truncated" else set()
-            yield record
-        else:
-            counts[log.add(*record)] += 1
+    records = yield from add_records(log, objects(source.records(), "an event that is "))
     log.end_turn(is_complete=False)
-    records = counts.pop("", 0)
-    yield from ignored(counts)
     log.add_system()
     yield from history.conversations(records)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,13 +16,11 @@ from builder.conversation import (
     ToolCall,
     unknown_part,
 )
-from builder.problem import Problem
 from builder.readers.agents.kiro.parts import model_id, result, stand_in
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none, unknown_code
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
@@ -46,15 +43,7 @@ def read_session(source: Source, format_name: str) -> Iterator[Event]:
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl").removesuffix(".json") or "session"
     history = SessionHistory(format_name, stem, source.name)
     log = _Log(history, from_sibling(source, f"{stem}.json", _model))
-    counts: Counter[str] = Counter()
-    for record in objects(source.records(), "a line that is "):
-        if isinstance(record, Problem):
-            log.missing |= {"history"} if record.code != "truncated" else set()
-            yield record
-        else:
-            counts[log.add(*record)] += 1
-    records = counts.pop("", 0)
-    yield from ignored(counts)
+    records = yield from add_records(log, objects(source.records(), "a line that is "))
     yield from history.conversations(records)
 
 

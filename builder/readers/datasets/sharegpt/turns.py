@@ -12,7 +12,6 @@ from collections import Counter
 from builder.conversation import (
     Content,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
@@ -25,7 +24,7 @@ from builder.conversation import (
 from builder.jsonio import dumps, json_type
 from builder.readers.toolkit import chat_messages
 from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.chat_messages import content_block, text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
@@ -43,10 +42,6 @@ ROLES = {
 }  # fmt: skip
 """Roles by a turn's `from` (or `role`); "call" is an assistant's turn with only calls."""
 
-_MEDIA = {
-    "image": "image", "image_url": "image", "video": "video", "video_url": "video",
-    "audio": "audio", "audio_url": "audio",
-}  # fmt: skip
 _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 """The keys of the object in which Hermes and others wrap the output of a tool."""
 
@@ -122,10 +117,8 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
             found.append(Reasoning(value))
         elif kind in ("tool_call", "tool_calls"):
             found += _calls(value, changes)
-        elif kind in _MEDIA:
-            found.append(Media(_MEDIA[kind]))
         elif kind != "tools":
-            found.append(unknown_part(kind or json_type(item)))
+            found.append(content_block(item))
     return found
 
 

@@ -14,7 +14,6 @@ from builder.conversation import (
     Content,
     Data,
     Json,
-    Media,
     Message,
     Part,
     Reasoning,
@@ -22,9 +21,9 @@ from builder.conversation import (
     ToolCall,
     ToolResult,
     Unparsed,
-    unknown_part,
 )
-from builder.jsonio import NotANumber, dumps, json_type
+from builder.jsonio import NotANumber, dumps
+from builder.readers.toolkit.chat_messages import content_block
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.repeats import without_key
 from builder.readers.toolkit.thoughts import with_thoughts
@@ -32,7 +31,6 @@ from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _ATTACHMENT = re.compile(r"(?:attachment|tc)://(.*)", re.DOTALL)
 """A reference to a text; `tc` was the scheme in 2024."""
-_MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 _SILENT = frozenset({"data"})
 """Content with internal data of a provider (ContentData)."""
 _KEYS = MESSAGE_KEYS | {"source", "function", "error", "internal"}
@@ -129,10 +127,8 @@ def _content(value: Json, texts: Texts) -> list[Part]:
             parts += [Reasoning(thought)] if thought else []
         elif kind == "tool_use":
             parts += _server_call(part, texts)
-        elif kind in _MEDIA:
-            parts.append(Media(_MEDIA[kind]))
         elif kind not in _SILENT:
-            parts.append(unknown_part(kind or json_type(item)))
+            parts.append(content_block(item))
     return parts
 
 
