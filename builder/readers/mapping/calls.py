@@ -70,11 +70,19 @@ def objects_in(
     for key, item in value.items():
         inner, full = decoded(item, f"{path}.{part(key)}" if path else part(key))
         if isinstance(inner, dict):
+            if has_ids(inner) and all(isinstance(one, dict) for one in inner.values()):
+                yield f"values({full})", [*inner.values()]
+                continue
             yield full, [inner]
             if depth:
                 yield from objects_in(inner, full, depth - 1)
         elif isinstance(inner, list) and inner and all(isinstance(one, dict) for one in inner):
             yield full, inner
+
+
+def has_ids(value: dict[str, Json]) -> bool:
+    """Returns whether the keys of an object are ids, and not names: each has a digit."""
+    return bool(value) and all(any(map(str.isdigit, key)) for key in value)
 
 
 def definitions(value: Json) -> list[Json]:

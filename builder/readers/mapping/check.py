@@ -32,7 +32,7 @@ def check_mapping(name: str, spec: MappingSpec, sources: Iterable[Source]) -> No
                 if isinstance(record, Problem):
                     continue
                 records += 1
-                for key, value in _contexts(spec, record.value):
+                for key, value in contexts(spec, record.value):
                     if records <= _PLACES:
                         known.setdefault(key, {}).update(dict.fromkeys(key_paths(value)))
                     for path in [path for path in missing if path.rpartition(".")[0] == key]:
@@ -52,7 +52,7 @@ def check_mapping(name: str, spec: MappingSpec, sources: Iterable[Source]) -> No
             raise UsageError("\n".join(lines))
 
 
-def _contexts(spec: MappingSpec, record: Json) -> Iterator[tuple[str, Json]]:
+def contexts(spec: MappingSpec, record: Json) -> Iterator[tuple[str, Json]]:
     """Yields (section of the mapping, value) of each value that the section's paths start from."""
     yield "conversation", record
     yield "conversation.outcome", record

@@ -33,7 +33,8 @@ _ROLES = {
     "thought": ("thought", "thoughts", "thinking", "reasoning", "think", "reflection", "rationale",
                 "scratchpad"),
     "skip": ("event", "status", "debug", "info", "metric", "heartbeat", "log", "usage", "ui",
-             "session_start", "session_end"),
+             "session_start", "session_end", "score", "reward", "rating", "eval", "evaluation",
+             "grade", "feedback"),
 }  # fmt: skip
 _MEANING = {name: role for role, names in _ROLES.items() for name in names}
 
@@ -82,7 +83,9 @@ NAMES: Mapping[str, Sequence[str]] = {
                   "ref", "id"),
     "results": ("tool_results", "results", "observations", "tool_outputs", "toolResults",
                 "function_results", "observation", "result", "output", "outputs", "tool_output",
-                "tool_result", "tool_response", "response", "returned", "return"),
+                "tool_result", "tool_response", "function_response", "function_result",
+                "function_output", "api_response", "execution_result", "call_result", "response",
+                "returned", "return"),
     "result_text": ("output", "result", "content", "text", "observation", "value", "response",
                     "body", "data", "stdout", "out", "returned", "return", "message"),
     "result_name": ("name", "tool", "tool_name", "function", "toolName", "function_name"),
@@ -90,7 +93,7 @@ NAMES: Mapping[str, Sequence[str]] = {
     "id": ("conversation_id", "session_id", "thread_id", "chat_id", "trace_id", "run_id",
            "dialog_id", "dialogue_id", "session", "conversation", "thread", "chat", "trace", "run",
            "dialog", "dialogue", "conv", "convo", "sess", "sid", "episode", "rollout", "trajectory",
-           "ticket", "case", "group", "correlation", "id", "uuid"),
+           "ticket", "case", "group", "correlation", "request", "interaction", "id", "uuid"),
     "order": ("seq", "sequence", "index", "idx", "step", "position", "pos", "order", "turn", "n",
               "i", "no", "num", "number", "line", "offset", "timestamp", "ts", "created_at",
               "time", "date", "at"),

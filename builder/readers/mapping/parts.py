@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from builder.conversation import Json
+from builder.jsonio import dumps
 from builder.readers.mapping.calls import (
     CallShape,
     find_calls,
@@ -15,6 +16,7 @@ from builder.readers.mapping.names import is_usual, meaning, rank
 from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
 from builder.readers.mapping.results import propose_results
 from builder.readers.mapping.spec import ROLES, value_at
+from builder.readers.toolkit.narrow import as_list
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 
 _THOUGHTS = THOUGHT_KEYS | {"why", "rationale", "reason", "scratchpad", "plan"}
@@ -22,6 +24,9 @@ _MAX_ROLES = 24
 _MESSAGES = 200
 """Messages among which a role is looked for."""
 _CERTAIN = ("user", "assistant")
+_SWITCHES = ("is_user", "is_assistant")
+_YES, _NO = ("true", "1"), ("false", "0")
+"""Values of such a switch; a table in CSV has them as text, in any case."""
 _CLEAR = ("role", "sender", "author", "speaker", "who")
 """Names that only a role has, whatever its values are."""
 
@@ -35,8 +40,8 @@ def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | Non
     paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 2)
     for path in sorted(paths, key=lambda path: (rank("role", path), path.count("."))):
         values = [value_at(path, row) for row in rows]
-        if all(isinstance(value, bool) for value in values):
-            if any(is_usual(key, path) for key in ("is_user", "is_assistant")):
+        if {_plain(value) for value in values} <= {*_YES, *_NO}:
+            if any(is_usual(key, path) for key in _SWITCHES):
                 return path
             continue
         names = {value for value in values if isinstance(value, str)}
@@ -147,6 +152,12 @@ def _roles(
     if calling and {meanings[value] for value in calling} == {"tool"}:
         # One record for a call and its result.
         meanings |= dict.fromkeys(calling, "call")
+    if "assistant" not in meanings.values():
+        # In logs of dialogue systems, "system" is the one that answers.
+        asking = {value for value, name in meanings.items() if name == "user"}
+        for value, name in meanings.items():
+            if name == "system" and before[value] & asking:
+                meanings[value] = "assistant"
     for missing in _CERTAIN:
         rest = [value for value in meanings if not meanings[value]]
         if len(rest) == 1 and missing not in meanings.values():
@@ -177,17 +188,21 @@ def _calling(
 
 
 def _value(role: str | None, item: Json) -> str:
-    value = value_at(role, item)
-    return (
-        str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else ""
-    )
+    return _plain(value_at(role, item))
 
 
 def _named(role: str, value: str) -> str:
     """Returns what a value means by its name."""
-    if value in ("true", "false") and (is_usual("is_user", role) or is_usual("is_assistant", role)):
-        return "user" if (value == "true") == is_usual("is_user", role) else "assistant"
+    if value.lower() in (*_YES, *_NO) and any(is_usual(key, role) for key in _SWITCHES):
+        return "user" if (value.lower() in _YES) == is_usual("is_user", role) else "assistant"
     return meaning(value)
+
+
+def _plain(value: Json) -> str:
+    """Returns a value of a role as `roles` names it."""
+    if isinstance(value, str):
+        return value
+    return dumps(value) if isinstance(value, bool | int) else ""
 
 
 def _structure(
@@ -212,7 +227,9 @@ def _structure(
 
 def _result_text(items: Sequence[Json], role: str) -> Iterator[str]:
     for path in dict.fromkeys(path for item in items for path in key_paths(item)):
-        if path != role and is_usual("result_text", path):
+        values = [value_at(path, item) for item in items]
+        is_content = any(isinstance(value, str | dict | list) for value in values)
+        if path != role and is_usual("result_text", path) and is_content:
             yield path
 
 
@@ -259,16 +276,44 @@ def _objects(messages: Sequence[Json]) -> list[str]:
 def _wrapped(
     shape: CallShape, calling: Sequence[Json], by_role: Mapping[str, Sequence[Json]]
 ) -> CallShape | None:
-    """Returns the shape from the messages, where all messages have an object for their content."""
+    """Returns the shape from the messages, where all kinds of them have one key for their content.
+
+    Of calls it is an object, of others it may be a text.
+    """
     path = shape.path
     others = [one for items in by_role.values() for one in items if one not in calling]
     if path is None or "[" in path or "(" in path or len(shape.items) != len(calling):
         return None
-    if not any(isinstance(value_at(path, one), dict) for one in others):
+    if all(value_at(path, one) in (None, "") for one in others):
         return None
     arguments = None if shape.arguments is None else f"{path}.{shape.arguments}"
     name = f"{path}.{shape.name}"
     return CallShape(None, name, arguments, [*calling], shape.evidence, [*calling])
+
+
+def _by_kind(calls: str, answers: Sequence[Json], found: Proposal) -> str | None:
+    """Returns the path of the texts in parts that have a `kind`, and proposes that of thoughts.
+
+    None if the calls are no such parts. Parts with a `type` are read as they are.
+    """
+    path, _, test = calls.partition("[?")
+    key = test.partition(" ")[0]
+    if not test or key in ("", "type"):
+        return None
+    parts = [
+        one for item in answers for one in as_list(value_at(path, item)) if isinstance(one, dict)
+    ]
+    texts: str | None = None
+    for kind in dict.fromkeys(str(value_at(key, one)) for one in parts):
+        chosen = [one for one in parts if value_at(key, one) == kind]
+        text = usual_path(chosen, "text")
+        if text is None or f"'{kind}'" in calls or "'" in kind:
+            continue
+        if meaning(kind) == "thought":
+            found.section.setdefault("reasoning", f"{path}[?{key} == '{kind}'].{text} | [0]")
+        elif kind in ("text", "message", "output_text"):
+            texts = f"{path}[?{key} == '{kind}'].{text}"
+    return texts
 
 
 def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None:
@@ -286,6 +331,8 @@ def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None
         if path is not None and path not in paths:
             paths.append(path)
     calls = str(found.section.get("calls", ""))
+    if (kinds := _by_kind(calls, by_role.get("assistant", []), found)) is not None:
+        return " || ".join([*paths, kinds])
     if len(paths) == 1 and calls.startswith(f"{paths[0]}[?"):
         tests = " && ".join(
             part.replace("==", "!=")

@@ -9,6 +9,7 @@ from builder.readers.mapping.calls import (
     CallShape,
     decoded,
     filtered,
+    has_ids,
     linked,
     objects_in,
     part,
@@ -29,13 +30,17 @@ def propose_results(
     results: Sequence[Json] = tools
     if tools and (nested := _nested(tools, call, role, found)) is not None:
         found.section["results"], results = nested
-        found.section["result"] = _result_paths(messages, results, call, role, found)
+        found.section["result"] = (
+            _result_paths(messages, results, call, role, found)
+            if all(isinstance(one, dict) for one in results)
+            else {"text": "@"}
+        )
         return
     if not tools and call is not None and (path := result_beside(call)) is not None:
         base = call.path if call.path is not None else "[@]"
         is_list = any(isinstance(value_at(base, one), list) for one in messages)
         base = filtered(base if is_list else f"[{base}]", f"{path} != null")
-        found.section |= {"results": base, "result": {"text": path}}
+        found.section |= {"results": base, "result": {"text": path} | error_beside(call)}
         found.taken.append(path)
         if (own := _own_id(call)) is not None:
             found.section["call"]["id"] = found.section["result"]["id"] = own
@@ -65,6 +70,11 @@ def _nested(
     if path is None:
         return None
     values = [decoded(value_at(path, one), path) for one in tools]
+    if all(isinstance(value, dict) and has_ids(value) for value, _ in values):
+        by_id = [one for value, _ in values for one in as_dict(value).values()]
+        if not any(isinstance(one, dict) for one in by_id):
+            found.taken.append(path)
+            return f"values({values[0][1]})", by_id
     items = [
         one
         for value, _ in values
@@ -206,6 +216,13 @@ def result_beside(call: CallShape) -> str | None:
     keys = dict.fromkeys(key for one in call.items for key in key_paths(one) if "." not in key)
     usual = [key for key in keys if is_usual("results", key) and key not in own and "[" not in key]
     return min(usual, key=lambda key: rank("results", key), default=None)
+
+
+def error_beside(call: CallShape) -> dict[str, str]:
+    """Returns the path, in a call, of whether its result is an error, as `error`; {} if none is."""
+    path = usual_path(call.items, "error", inside=[call.name, call.arguments or ""])
+    path = path or _failed(call.items)
+    return {} if path is None else {"error": path}
 
 
 def _own_id(call: CallShape) -> str | None:

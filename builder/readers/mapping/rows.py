@@ -17,7 +17,7 @@ from builder.readers.mapping.calls import (
 from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import is_usual, meaning, rank
 from builder.readers.mapping.proposal import Proposal, usual_path
-from builder.readers.mapping.results import result_beside
+from builder.readers.mapping.results import error_beside, result_beside
 from builder.readers.mapping.spec import value_at
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 from builder.readers.toolkit.unknown_keys import has_words
@@ -105,7 +105,8 @@ def _called(
     is_column = call.path is None or call.path.startswith("[@]")
     beside = None if is_column else result_beside(call)
     if beside is not None:
-        found.section |= {"results": "results", "result": {"text": beside}}
+        result = {"text": beside} | error_beside(call)
+        found.section |= {"results": "results", "result": result}
         if (
             own := usual_path(call.items, "call_id", inside=[call.name, names["arguments"]])
         ) is not None:

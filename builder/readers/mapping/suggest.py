@@ -7,7 +7,7 @@ conversation that it gives shown next to it. What it leaves open, it says in a l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,11 +18,12 @@ from builder.readers.mapping.calls import (
     definitions,
     find_calls,
     find_tools,
+    has_ids,
     objects_in,
     part,
     scalar_paths,
 )
-from builder.readers.mapping.check import key_paths
+from builder.readers.mapping.check import contexts, key_paths
 from builder.readers.mapping.names import NAMES, OUTCOMES, is_usual, meaning, rank
 from builder.readers.mapping.parts import has_user, propose, role_path
 from builder.readers.mapping.proposal import Proposal, usual_path
@@ -64,8 +65,11 @@ def suggest(source: Source) -> str | None:
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"# Proposed for {source.name}: check it (docs/mapping.md)."]
     lines += [f"# Decide: {line}" for line in message.decisions]
-    if unread := _unread(_spec(conversation, message.section), rows):
+    spec = _spec(conversation, message.section)
+    if unread := _unread(spec, rows):
         lines.append(f"# Not read, name it if the model saw it: {', '.join(unread)}")
+    if other := _other_keys(spec, rows, unread):
+        lines.append(f"# Other keys: {', '.join(other)}")
     return "\n".join([*lines, text])
 
 
@@ -85,6 +89,20 @@ def _unread(spec: MappingSpec, rows: Sequence[Json]) -> dict[str, int]:
         for item in () if spec.are_messages else listed(value_at(spec.conversation.messages, row)):
             found += unmapped(keys, item)
     return counted_names(found)
+
+
+def _other_keys(
+    spec: MappingSpec, rows: Sequence[dict[str, Json]], unread: Collection[str]
+) -> list[str]:
+    """Returns the other keys of records, messages, calls and results that no path reads."""
+    known = spec.known_keys().known | {*unread}
+    found: dict[str, None] = {}
+    for row in rows:
+        for _, value in contexts(spec, row):
+            for key, item in as_dict(value).items():
+                if key not in known and item not in (None, "", [], {}):
+                    found[key] = None
+    return [*counted_names([*found])]
 
 
 def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
@@ -110,12 +128,25 @@ def _records(source: Source) -> tuple[str | None, str | None, list[Json]]:
         return query, None, _first(source, MappingSpec(MessagePaths(), query=query))
     if source.peek.kind == "json":
         document = source.document()
+        if isinstance(document, dict) and (by_name := _by_name(document)) is not None:
+            return None, by_name, as_list(value_at(by_name, document))[:_RECORDS]
         if isinstance(document, dict) and not _lists(document, depth=0):
             for path in key_paths(document):
                 items = value_at(path, document)
                 if path.endswith("[]") and isinstance(items, list) and _lists(items[0], depth=0):
                     return None, path, items[:_RECORDS]
     return None, None, _first(source, MappingSpec(MessagePaths()))
+
+
+def _by_name(document: dict[str, Json]) -> str | None:
+    """Returns the path of records, one for each list of messages in an object that has many."""
+    for key, value in (("", document), *document.items()):
+        lists = [*value.values()] if isinstance(value, dict) else []
+        if len(lists) < 2 or not (has_ids(as_dict(value)) or is_usual("id", key.removesuffix("s"))):
+            continue
+        if all(isinstance(one, list) and _is_messages(one, is_certain=True) for one in lists):
+            return f"values({part(key) if key else '@'})[*].{{messages: @}}"
+    return None
 
 
 def _first(source: Source, spec: MappingSpec) -> list[Json]:
@@ -127,33 +158,35 @@ def _likeness(columns: Iterable[str]) -> int:
     return sum(any(name in NAMES[key] for name in columns) for key in ("role", "text", "id"))
 
 
-def _lists(record: Json, depth: int = 2, *, is_certain: bool = True) -> dict[str, list[Json]]:
+def _lists(
+    record: Json, depth: int = 2, *, is_certain: bool = True, names: Collection[str] = ()
+) -> dict[str, list[Json]]:
     """Returns {path: items} of the lists of messages in a record.
 
     `is_certain`: the messages have roles for the user and for the assistant. Else they may be steps
-    without a role that have calls.
+    without a role that have calls; `names` are those of defined tools.
     """
     found: dict[str, list[Json]] = {}
     if not isinstance(record, dict):
         return found
     for key, value in record.items():
         items, path = decoded(value, part(key))
-        if isinstance(items, list) and _is_messages(items, is_certain=is_certain):
+        if isinstance(items, list) and _is_messages(items, names, is_certain=is_certain):
             found[path] = items
         elif isinstance(items, dict) and depth:
-            inner = _lists(items, depth - 1, is_certain=is_certain)
+            inner = _lists(items, depth - 1, is_certain=is_certain, names=names)
             found |= {f"{path}.{rest}": value for rest, value in inner.items()}
     return found
 
 
-def _is_messages(items: Sequence[Json], *, is_certain: bool) -> bool:
+def _is_messages(items: Sequence[Json], names: Collection[str] = (), *, is_certain: bool) -> bool:
     if not items or not all(isinstance(item, dict) for item in items) or definitions([*items]):
         return False
     if role_path(items, is_certain=is_certain) is not None:
         return True
     if is_certain:
         return False
-    shape = find_calls(items, (), role="", followed=False)
+    shape = find_calls(items, names, role="", followed=False)
     if shape is None or shape.evidence < 2:
         return False
     # A list of nothing but calls is those of one message.
@@ -165,8 +198,9 @@ def _in_records(
 ) -> tuple[dict[str, Any], Proposal] | None:
     """Returns the mapping of records with a list of messages each."""
     counts: Counter[str] = Counter()
+    tools, names = find_tools(rows)
     for row in rows:
-        for name, items in _lists(row, is_certain=is_certain).items():
+        for name, items in _lists(row, is_certain=is_certain, names=names).items():
             counts[name] += len(items)
     if not counts:
         return None
@@ -174,7 +208,6 @@ def _in_records(
     found = (value_at(path, row) for row in rows)
     lists = [items for items in found if isinstance(items, list)]
     logged = [one for items in lists for one in items]
-    tools, names = find_tools(rows)
     if tools is None:
         inner, names = find_tools(logged)
         tools = None if inner is None else f"{path}[].{inner} | [0]"
@@ -268,6 +301,8 @@ def _as_records(
     own = message.section.get("model")
     if own is not None and head.get("model") == own:
         del head["model"]
+    if head.get("system") in str(message.section.get("text", "")).split(" || "):
+        del head["system"]  # it is that of a message
     return conversation | head, message
 
 
