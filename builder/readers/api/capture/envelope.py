@@ -159,7 +159,16 @@ def open_exchange(record: Record) -> Exchange | Problem | Ignored:
         return fault.at(record.where)
     if opened is None and value == {"type": "ping"}:  # keeps Anthropic's streams open
         return Ignored("stream_field")
+    if opened is None and any(map(_are_turns, value.values())):
+        return Problem("unknown_shape", record.where, "a conversation in another form")
     return opened or Ignored(unknown_code(value.get("type", "record")))
+
+
+def _are_turns(value: Json) -> bool:
+    """Returns whether a value is a list of messages, in whatever form."""
+    if not isinstance(value, list) or len(value) < 2:
+        return False
+    return all(isinstance(item, dict) and ("role" in item or "from" in item) for item in value)
 
 
 def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:

@@ -14,6 +14,8 @@ from builder.conversation import Conversation, Event, Json, Message, Part, Text
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
+from builder.readers.api.capture.dialect import ROLES as OPENAI_ROLES
+from builder.readers.api.openai_chat.bodies import TOOL_ROLES
 from builder.readers.api.openai_chat.rows import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns, role_of
@@ -32,22 +34,40 @@ _COLUMNS = frozenset({
     "chosen_messages", "rejected_messages",
 })  # fmt: skip
 _TOOL_COLUMNS = ("tools", "tool_defs", "functions", "function_description")
-_TURNS = ("conversations", "messages", "chosen_messages")
-"""Columns of turns; the last one is that of LLaMA-Factory's preferences."""
+_TURNS = (
+    "conversations", "messages", "chosen_messages", "conversation", "dialogue", "dialog", "turns",
+)  # fmt: skip
+"""Columns of turns; `chosen_messages` is that of LLaMA-Factory's preferences."""
 
 
 def recognise(source: Source) -> str | None:
-    """Claims rows with turns of `from` and `value`, or of typed parts."""
+    """Claims rows with turns of `from` and `value`, of other roles, or of typed parts."""
     for row in source.peek.objects:
         turns = as_dicts(json_in_text(row.get("conversations")))
         if turns and all("value" in turn and as_str(turn.get("from")) in ROLES for turn in turns):
             return "conversations of from and value"
+        if any(_has_other_roles(as_list(json_in_text(row.get(key)))) for key in _TURNS):
+            return "messages with roles of other names (human, ai, observation, …)"
         messages = as_list(row.get("messages", row.get("chosen_messages")))
         contents = [as_dict(item).get("content") for item in messages]
         lists = [content for content in contents if isinstance(content, list)]
         if lists and all(is_typed(content) for content in lists):
             return "messages of typed parts (type, value)"
     return None
+
+
+def _has_other_roles(items: list[Json]) -> bool:
+    """Returns whether items are messages of role and content, some with other roles than OpenAI's.
+
+    Whoever answers and whoever asks must be known.
+    """
+    turns = as_dicts(items)
+    names = {as_str(turn, "role").lower() for turn in turns}
+    if not turns or len(turns) < len(items) or not names <= ROLES.keys():
+        return False
+    whole = all(isinstance(turn.get("content"), str | None) for turn in turns)
+    own = {as_str(turn, "role") for turn in turns} - OPENAI_ROLES - TOOL_ROLES
+    return whole and bool(own) and {"user", "assistant"} <= {ROLES[name] for name in names}
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -180,7 +200,8 @@ def _without_tools(
 READER = Reader(
     name="sharegpt",
     summary=(
-        "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), or typed parts"
+        "ShareGPT rows: conversations of from and value (LLaMA-Factory, Hermes), messages of roles"
+        " such as human and ai, or typed parts"
     ),
     evidence=("source", "files"),
     recognise=recognise,

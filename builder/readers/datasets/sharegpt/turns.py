@@ -39,8 +39,10 @@ ROLES = {
     "observation": "result", "function-response": "result", "function_response": "result",
     "tool": "result", "ipython": "result",
     "tool_call": "call", "tool_response": "result",
+    "ai": "assistant", "bot": "assistant", "chatbot": "assistant", "bing": "assistant",
+    "environment": "result", "tool_result": "result", "function": "result",
 }  # fmt: skip
-"""Roles by a turn's `from` (or `role`); "call" is an assistant's turn with only calls."""
+"""Roles by a turn's `from` (or `role`) in small letters; "call" is a turn with only calls."""
 
 _WRAPPER = frozenset({"name", "content", "tool_call_id"})
 """The keys of the object in which Hermes and others wrap the output of a tool."""
@@ -85,7 +87,7 @@ def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> li
 def role_of(turn: dict[str, Json]) -> str:
     """Returns the role of a turn (`ROLES`); an unknown one as logged."""
     source = as_str(turn.get("from")) or as_str(turn.get("role"))
-    return ROLES.get(source, source[:40] or "none")
+    return ROLES.get(source.lower(), source[:40] or "none")
 
 
 def is_typed(content: Json) -> bool:
