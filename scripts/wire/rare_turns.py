@@ -93,6 +93,12 @@ RARE_TURNS: dict[str, list[dict[str, Any]]] = {
         {"text": "Once more.", "calls": [use("grep", pattern="(", path=f"{WORK}/none")]},
         {"text": "All of them failed."},
     ],
+    "reread": [
+        {"text": "Once.", "calls": [bash("seq 1 30000 > long.txt")]},
+        {"text": "Twice.", "calls": [read("long.txt")]},
+        *({"text": "And again.", "calls": [read("long.txt")]} for _ in range(9)),
+        {"text": "It has numbers."},
+    ],
     "overloaded": [{"status": 400}],
     "broken": [
         {"text": "I'll read it.", "calls": [read("app.py")]},

@@ -11,7 +11,7 @@ $C auth -p openai-compatible -k dummy -m mock-model -b http://127.0.0.1:$PORT/v1
 I="$C -P openai-compatible -m mock-model -i"
 P="timeout -k 2 80 $C -P openai-compatible -m mock-model"
 T="$PYTHON $HARNESS/terminal.py wait:5"
-resume() { ID=$(ls -t $HOME/.cline/data/sessions | head -1); $P --id "$ID" "$@"; }
+resume() { $T "$1" wait:14 -- $I --id "$(ls -t $HOME/.cline/data/sessions | head -1)"; }
 """
 
 AGENT = Agent(
@@ -22,6 +22,7 @@ AGENT = Agent(
     scenarios={
         **common_scenarios("$P"),
         "resumed": '$P "[[S:plain]] What does app.py do?"; resume "[[S:second]] And data.txt?"',
+        "reread": '$P "[[S:reread]] Read it twice."',
         "mention": '$P "[[S:mention]] What is in @app.py?"',
         "planned": '$P --plan "[[S:plain]] What does app.py do?"',
         "subagent": '$P "[[S:agent]] Count the lines with a sub-agent."',

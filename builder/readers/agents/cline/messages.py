@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Content,
+    Context,
     Data,
     Json,
     Media,
@@ -24,6 +25,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps_compact
+from builder.readers.agents.cline.sent import FILE_LIMIT, FileReads, sent_value, shortened
 from builder.readers.agents.cline.text import (
     NOT_EXECUTED,
     RESULT,
@@ -70,6 +72,8 @@ class ClineReading:
     thoughts  logged before their answer
     spoken    ids of calls that became text for the user
     answered  ids of calls that have a result
+    missing   what the log lacks of the next request; empty: nothing special is known
+    reads     files in results that the program may take out again
     """
 
     keys: CallKeys
@@ -80,6 +84,8 @@ class ClineReading:
     thoughts: list[Part] = field(default_factory=list)
     spoken: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    reads: FileReads = field(default_factory=FileReads)
 
     def take(self, item: dict[str, Json], place: str, turn: str | None) -> None:
         """Adds a message; `place` identifies calls without an id, which are written as tags."""
@@ -107,7 +113,11 @@ class ClineReading:
         untrained: str | None = None,
     ) -> None:
         if parts:
-            self.messages.append(Message(role, parts, turn, untrained, model=model))
+            context = None
+            if role == "assistant" and self.missing:
+                self.missing |= {"history"} if self.reads.are_replaced() else set()
+                context = Context.lacking(self.missing) if "history" in self.missing else None
+            self.messages.append(Message(role, parts, turn, untrained, context, model))
 
     def _assistant(self, item: dict[str, Json], place: str, turn: str | None) -> None:
         parts, self.thoughts = [*self.thoughts, *_reasoning(item.get("reasoning_content"))], []
@@ -178,6 +188,7 @@ class ClineReading:
                     self._native_result(block, results, user)
                 case "file":
                     path, text = as_str(block.get("path")), as_str(block.get("content"))
+                    text = text if self.tags else shortened(text, FILE_LIMIT)
                     sent = f'<file_content path="{path}">\n{text}\n</file_content>'
                     user.append(Text(sent, harness=True))
                 case _ if head is not None and head not in _SPOKEN:
@@ -232,21 +243,27 @@ class ClineReading:
             return
         failed = failed or block.get("is_error") is True
         name = name_or_none(block.get("name"))
+        if not self.tags and not failed:
+            self.reads.take(call_id or "", name or "", block.get("content"))
         results.append(ToolResult(content, call_id=call_id, name=name, is_error=failed))
 
     def _result_content(self, content: Json) -> tuple[tuple[Content, ...], bool]:
         """Returns the content of a result, and whether it states that the call failed."""
+        sent = str if self.tags else shortened
         if isinstance(content, str):
-            return (Text(content),), _states_failure(content)
+            return (Text(sent(content)),), _states_failure(content)
         if not isinstance(content, list):
             return ((Data(content, compact=True),), False) if content is not None else ((), False)
         as_json = bool(content) or not self.tags  # the SDK sends an empty list as JSON, too
         if as_json and not any("type" in as_dict(item) for item in content):
-            return (Text(dumps_compact(content)),), any(_not_successful(item) for item in content)
+            media: list[Media] = []
+            value = content if self.tags else sent_value(content, media)
+            self.missing |= {"history"} if media else set()  # where images are depends on the API
+            return (Text(dumps_compact(value)), *media), any(map(_not_successful, content))
         parts: list[Content] = []
         for block in map(as_dict, content):
             is_text = block.get("type") == "text"
-            parts += [Text(as_str(block.get("text")))] if is_text else self._other(block)
+            parts += [Text(sent(as_str(block.get("text"))))] if is_text else self._other(block)
         words = (part.text for part in parts if isinstance(part, Text))
         return tuple(parts), any(map(_states_failure, words))
 

@@ -13,11 +13,13 @@ In B, three tools talk to the user and become text: `attempt_completion` (the fi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from builder.conversation import Conversation, Event, Ignored, Json, Message, Text
+from builder.conversation import Context, Conversation, Event, Ignored, Json, Message, Text
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.cline.messages import ClineReading, texts
+from builder.readers.agents.cline.sent import no_result
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
@@ -25,6 +27,7 @@ from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.segments import Segments
+from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
 _ROO_FIELDS = frozenset(
@@ -94,17 +97,28 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     session = as_str(document.get("sessionId")) or source.name
     # A fork copies the messages with their ids to another session.
     reading = ClineReading(CallKeys(name_or_none(items[0][1].get("id")) or session), tags=False)
-    if system := name_or_none(document.get("system_prompt")):
+    system = name_or_none(document.get("system_prompt"))
+    # The logged prompt lacks the rules of the project, which requests contain.
+    missing = frozenset({"tools", "system_template" if system else "system"})
+    reading.missing |= missing
+    if system:
         reading.messages.append(Message("system", (Text(system),)))
     for where, item in items:
         reading.take(item, where, name_or_none(item.get("id")))
+    reading.messages, reading.changes["result_supplied"] = supply_results(
+        reading.messages, no_result
+    )
     problems = missing_records(lost)
     if any(_is_compacted(item) for _, item in items):
         detail = "a history rewritten to be shorter: calls were taken out of answers"
         problems += (Problem("compacted", "session", detail, records=0),)
-    yield from _conversation(
-        reading, session, span(items[0][0], items[-1][0]), len(items), problems
-    )
+    place = span(items[0][0], items[-1][0])
+    version = name_or_none(as_dict(document.get("origin")).get("version"))
+    for event in _conversation(reading, session, place, len(items), problems):
+        if isinstance(event, Conversation):
+            yield replace(event, context=Context.lacking(missing), version=version)
+        else:
+            yield event
 
 
 def _is_compacted(item: dict[str, Json]) -> bool:

@@ -8,7 +8,7 @@ Source: docs/formats/copilot-cli.md; requests recorded with scripts/wire.
 from __future__ import annotations
 
 from builder.conversation import ToolCall
-from builder.jsonio import packed
+from builder.jsonio import dumps_compact
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 _WORDS = {
@@ -41,7 +41,7 @@ def sent_text(logged: str, call: ToolCall | None, length: object) -> str | None:
     words = _WORDS.get(logged)
     text = words and words.format(path=path, folder=path.rpartition("/")[0])
     if logged.startswith(_UNHANDLED):
-        shown = packed({**arguments, "command": call.name}).decode()
+        shown = dumps_compact({**arguments, "command": call.name})
         error = logged.removeprefix(_UNHANDLED)
         text = f"Failed to execute with arguments: {shown} due to error: {error}"
     return text if text and _units(text) == length else None
