@@ -29,12 +29,17 @@ class WrappedRecords:
 
 
 def wrapped_records(document: object) -> WrappedRecords | None:
-    """Returns the records of an object in which one list alone consists of objects; else None."""
+    """Returns the records of an object in which one list alone consists of objects; else None.
+
+    Of several lists of objects, it is the only one whose objects contain messages.
+    """
     if not isinstance(document, dict):
         return None
     is_hub = isinstance(document.get("features"), list) and isinstance(document.get("rows"), list)
     body = {key: item for key, item in document.items() if not (is_hub and key == "features")}
     found = list(_lists(body, 1, ()))
+    if len(found) > 1:
+        found = [(path, items) for path, items in found if any(map(_holds_messages, items))]
     if len(found) != 1:
         return None
     ((path, items),) = found
@@ -42,6 +47,21 @@ def wrapped_records(document: object) -> WrappedRecords | None:
         return None
     where = ".".join(path) + "[{}]"
     return WrappedRecords(where, [_row(item) for item in items], _without(body, path))
+
+
+def _holds_messages(item: dict[str, Json]) -> bool:
+    """Returns whether an object has a list of messages, which may be wrapped once more each."""
+    return any(
+        isinstance(one, dict)
+        and any(
+            not _SPEAKER.isdisjoint(message)
+            for message in (one, *one.values())
+            if isinstance(message, dict)
+        )
+        for value in item.values()
+        if isinstance(value, list)
+        for one in value
+    )
 
 
 def _lists(

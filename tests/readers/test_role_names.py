@@ -55,3 +55,13 @@ def test_a_conversation_in_another_form_among_rows_is_rejected_not_ignored():
     _, problem = read(row, other)
     assert isinstance(problem, Problem)
     assert (problem.code, problem.records) == ("unknown_shape", 1)
+
+
+def test_of_several_lists_in_a_document_the_one_with_messages_is_read():
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    rows, users = [{"messages": turns}], [{"id": "u", "name": "Ann", "tags": ["x"]}]
+    document = {"users": users, "data": {"rows": rows}}
+    source = Source("log.json", data=json.dumps(document).encode())
+    assert list(recognise(source)) == ["openai-chat"]
+    both = Source("log.json", data=json.dumps({"train": rows, "test": rows}).encode())
+    assert recognise(both) == {}, "one of them alone would lose the other"
