@@ -40,9 +40,20 @@ STATEMENTS = (
     # Roo Code
     'The tool execution failed with the following error:\n<error>\nUnknown tool "@". This tool...',
     "ToolNotFoundError: Tool '@' is not available",
+    "ToolNotFound: @",
+    '{"error":"tool_not_found","tool":"@"}',
+    "-32002: Tool '@' not found",  # Goose
+    'ERROR: Tool "@" was not contributed.',  # VS Code
+    'The tool, "@" is not supported by the client',  # Kiro
+    "You called the tool @, which does not exist",
+    "Error: No handler for tool @",
+    "Could not find tool '@'",
+    "tool '@' is not in the list of allowed tools",
 )
 OTHER = (
     "File @ not found",
+    "Error: file not found: @",
+    "Error: the path of tool @ was not written",
     "@ not found",
     "error: unknown option @",
     "@: command not found",

@@ -22,11 +22,16 @@ _STATEMENT = re.compile(
     (?:no\ such|{_ABSENT}|not\ an?\ available)    # unknown tool: X; unsupported call: X
         \ (?:[\w-]+\ )? (?:tools?|function|call) (?:\ \w+){{0,2}} \ ?[:=]?\ ? {_NAME}
     | no\ (?:tool|function) (?:\ \w+){{1,3}} \ ?[:=]?\ ? {_NAME}    # no tool named X
-    | (?:(?:tool|function)\ )? not\ found:\ ? {_NAME}
-    | (?:tool|function) (?:\ \w+){{0,2}} \ ?:?\ ? {_NAME}    # tool X does not exist
-        (?:\ (?:is|was|does|could|can|tool|be|currently))*\ ?
+    | (?<!\w\ ) (?:(?:tool|function)[ _]?)? not[ _]?found    # tool not found: X; ToolNotFound: X
+        (?:error|exception)? (?:\W+(?:tool|name))? \W+ {_NAME}
+    | no\ (?:handler|implementation)\ (?:found\ )?for\ (?:the\ )?(?:tool|function) \ {_NAME}
+    | (?:cannot|can[n']t|could\ not|couldn't|unable\ to)\ find\ (?:the\ |a\ )?
+        (?:tool|function) (?:\ \w+){{0,2}} \ ?:?\ ? {_NAME}
+    | (?:tool|function),? (?:\ \w+){{0,2}} \ ?:?\ ? {_NAME}    # tool X does not exist
+        ,? (?:\ (?:which|that|is|was|does|could|can|tool|be|currently))*\ ?
         (?:not|n[o']t|n't) \ (?:be\ )?
-        (?:found|exist|available|registered|recogni[sz]ed|known|defined|enabled|(?:an?\ )?valid)
+        (?:found|exist|available|registered|recogni[sz]ed|known|defined|enabled|supported|contributed
+        |(?:an?\ )?valid|(?:in|one\ of)\ the\ (?:list|available|allowed|registered|offered))
     | (?:tool|function) \ {_NAME}\ (?:is|was)\ (?:an?\ )? (?:{_ABSENT})
     | {_NAME}\ (?:is|was)\ (?:(?:not|n't)\ (?:an?|one\ of\ the)|an?\ (?:{_ABSENT}))
         \ (?:[\w-]+\ )? (?:tools?|functions?)\b    # X is not a valid tool
@@ -38,10 +43,12 @@ _BEFORE = re.compile(r"(?:[^\n/()=;]|</|(?<=[>:])\n)*")
 """What may precede the statement: `<tool_use_error>Error: `, `{"error":"`, `MCP error -32602: `."""
 
 _ERROR = re.compile(r"error|fail|invalid|reject|exception", re.IGNORECASE)
-_EMPTY = re.compile(
-    r"(?:</?\w+>|[^\w]|\b(?:there is|the|requested|model tried to call|an?)\b)*",
+_SUBJECT = re.compile(
+    r"(?:</?\w+>|[\W\d]|\b(?:there is|there's|the|requested|model|agent|assistant|you|tried"
+    r"|attempted|to|called|call|use|an?|mcp)\b)*",
     re.IGNORECASE,
 )
+"""Words before the statement that report no error, such as "The model tried to call"."""
 
 
 def says_unknown(result: str, name: str) -> bool:
@@ -53,4 +60,4 @@ def says_unknown(result: str, name: str) -> bool:
     found = _STATEMENT.search(text := quoted.sub(_NAME, head))
     if found is None or _BEFORE.fullmatch(before := text[: found.start()]) is None:
         return False
-    return _ERROR.search(before) is not None or _EMPTY.fullmatch(before) is not None
+    return _ERROR.search(before) is not None or _SUBJECT.fullmatch(before) is not None
