@@ -14,7 +14,7 @@ MIN_GAP = 3
 """Spaces between a variable and its value that align it with others."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Assigned:
     """A name, a sign and a value in a text.
 
@@ -22,6 +22,20 @@ class Assigned:
     text     the text
     keyword  the last word of the name, in lower case
     start    where the keyword begins
+
+    These nearly every candidate needs, so they are set at once:
+
+    prefix           what is before the keyword in the name: `DB_`, `--`
+    name_start       where the name begins
+    sign             the sign, or one that stands for it (`between.sign_of`)
+    before_sign      the character before the sign
+    is_attribute     it is the text of an element, which an attribute names: `<string name="pw">`
+    sep              the sign, but `>` for all ends of an element's beginning
+    quoted           the value is in quotation marks
+    begin            where the value begins
+    value            the value, without the punctuation of a sentence; it may be empty
+    is_for_password  it is the name of a password: nearly any value counts
+    is_option        it is an option of a command: `--token`
     """
 
     match: re.Match[str]
@@ -29,17 +43,23 @@ class Assigned:
     keyword: str
     start: int
 
-    @cached_property
-    def prefix(self) -> str:
-        """What is before the keyword in the name: `DB_`, `--`."""
-        prefix = prefix_of(self.text, self.start)
-        is_escape = self.text[self.start - len(prefix) - 1] == "\\"
-        return prefix[1:] if is_escape and prefix[:1] in ("n", "r", "t", "0") else prefix
-
-    @cached_property
-    def name_start(self) -> int:
-        """Where the name begins."""
-        return self.start - len(self.prefix)
+    def __post_init__(self) -> None:
+        """Sets what nearly every candidate needs."""
+        match, text, start = self.match, self.text, self.start
+        prefix = prefix_of(text, start)
+        is_escape = text[start - len(prefix) - 1] == "\\"
+        self.prefix = prefix[1:] if is_escape and prefix[:1] in ("n", "r", "t", "0") else prefix
+        self.name_start = start - len(self.prefix)
+        self.sign = sign_of(match)
+        end = match.start("sep")
+        self.before_sign = text[end - 1 : end]
+        self.is_attribute = self.sign.endswith(">") and self.before_sign in ("'", '"')
+        self.sep = ">" if self.is_attribute else self.sign
+        self.quoted = match["quote"] is not None
+        self.begin = match.start("quoted" if self.quoted else "bare")
+        self.value = match["quoted"] if self.quoted else match["bare"].rstrip(".,:")
+        self.is_for_password = self.keyword in PASSWORDS
+        self.is_option = self.prefix.startswith("-")
 
     @cached_property
     def name(self) -> str:
@@ -47,61 +67,15 @@ class Assigned:
         return self.text[self.name_start : self.start + len(self.keyword)]
 
     @cached_property
-    def sign(self) -> str:
-        """The sign, or one that stands for it (`between.sign_of`)."""
-        return sign_of(self.match)
-
-    @cached_property
-    def is_attribute(self) -> bool:
-        """Whether it is the text of an element, which an attribute names: `<string name="pw">`."""
-        return self.sign.endswith(">") and self.before_sign in ("'", '"')
-
-    @cached_property
-    def sep(self) -> str:
-        """The sign, but `>` for all ends of an element's beginning."""
-        return ">" if self.is_attribute else self.sign
-
-    @cached_property
-    def before_sign(self) -> str:
-        """The character before the sign."""
-        at = self.match.start("sep")
-        return self.text[at - 1 : at]
-
-    @cached_property
     def opened(self) -> str:
         """The character before the name."""
         return "<" if self.is_attribute else self.text[self.name_start - 1 : self.name_start]
-
-    @cached_property
-    def quoted(self) -> bool:
-        """Whether the value is in quotation marks."""
-        return self.match["quote"] is not None
-
-    @cached_property
-    def begin(self) -> int:
-        """Where the value begins."""
-        return self.match.start("quoted" if self.quoted else "bare")
-
-    @cached_property
-    def value(self) -> str:
-        """The value, without the punctuation of a sentence; it may be empty."""
-        return self.match["quoted"] if self.quoted else self.match["bare"].rstrip(".,:")
 
     @cached_property
     def after(self) -> str:
         """The twelve code points after a value without quotation marks."""
         end = self.match.end("bare")
         return self.text[end : end + 12]
-
-    @cached_property
-    def is_for_password(self) -> bool:
-        """Whether it is the name of a password: nearly any value counts."""
-        return self.keyword in PASSWORDS
-
-    @cached_property
-    def is_option(self) -> bool:
-        """Whether it is an option of a command: `--token`."""
-        return self.prefix.startswith("-")
 
     @cached_property
     def is_row(self) -> bool:
