@@ -103,7 +103,11 @@ def propose(
     by_role = _roles(conversations, role, tools, found)
     answers, calling = by_role.get("assistant", []), by_role.get("call", [])
     keys = dict.fromkeys(
-        key for one in [*answers, *calling] if isinstance(one, dict) for key in one
+        key
+        for one in [*answers, *calling]
+        if isinstance(one, dict)
+        for key, value in one.items()
+        if value not in (None, "", [])
     )
     thoughts = [key for key in keys if key in _THOUGHTS and not found.is_taken(key)]
     if thoughts:

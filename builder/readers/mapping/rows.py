@@ -42,7 +42,11 @@ def propose_rows(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Propo
     call = find_calls(columns, names, role="", followed=True)
     if call is not None and call.evidence == 0 and (call.path is None or not names):
         call = None
-    if answer is None and call is None:
+    answered = [path for path in (answer, call.path if call is not None else None) if path]
+    answered += [call.name] if call is not None and call.path is None else []
+    asking = [row for row in rows if value_at(question, row) not in (None, "")]
+    both = [row for row in asking if any(value_at(path, row) for path in answered)]
+    if 2 * len(both) < len(asking) or not both:
         return None
     found = Proposal({"role": "role", "text": "text"})
     messages = [f"{{role: 'user', text: {question}}}"]

@@ -258,7 +258,9 @@ def _reply(
         are_texts = is_usual("answer", one) and all(isinstance(value, str) for value in values)
         logged = [message for items in lists for message in items]
         role = role_path([*logged, *values] if are_messages else logged, is_certain=are_messages)
-        last = {meaning(str(value_at(role, items[-1]))) for items in lists} if role else set()
+        last = (
+            {meaning(str(value_at(role, items[-1]))) for items in lists if items} if role else set()
+        )
         if "assistant" in last or not (are_messages or are_texts):
             continue
         if are_texts or {meaning(str(value_at(role, value))) for value in values} == {"assistant"}:
@@ -356,9 +358,9 @@ def _in_turns(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal
         if found is None or "role: 'assistant', text: " not in found[0]["messages"]:
             continue
         own, message = found
-        turn, _, condition = own["messages"].partition("][?")
-        messages = f"{path}[].{turn}][]" if condition else f"{path}[].{turn}[]"
-        conversation = {"messages": f"{messages} | [?{condition}" if condition else messages}
+        turn, _, condition = own["messages"].rpartition("][?")
+        messages = f"{path}[].{turn}][] | [?{condition}" if turn else f"{path}[].{condition}[]"
+        conversation = {"messages": messages}
         if (own_id := usual_path(rows, "id", inside=(path,))) is not None:
             conversation["id"] = own_id
         return conversation | _top(rows, find_tools(rows)[0]), message
