@@ -41,6 +41,7 @@ def build(
     out: options.Destination = None,
     config: options.BuildConfig = None,
     preset: options.ChosenPreset = None,
+    settings: options.Settings = None,
     tools: options.ToolsFile = None,
     system: options.SystemFile = None,
     format: options.Format = None,  # noqa: A002 - the option's name
@@ -63,7 +64,7 @@ def build(
     from builder.parallel.pool import default_workers, prepare_for
     from builder.paths import UserPath
 
-    chosen = load_config(config, preset)
+    chosen = load_config(config, preset, settings or ())
     chosen = override(
         chosen,
         inputs=inputs or (),
@@ -148,6 +149,7 @@ def inspect(
     mapping: options.MappingFile = None,
     suggest_mapping: options.SuggestMapping = False,
     config: options.ConfigFile = None,
+    settings: options.Settings = None,
     tokenizer: options.Tokenizer = None,
     chat_template: options.ChatTemplate = None,
     allow_eval: options.AllowEval = False,
@@ -158,7 +160,9 @@ def inspect(
     from builder.cli.inspect import run_inspect
     from builder.config import load_config
 
-    chosen = load_config(config).with_evaluation() if allow_eval else load_config(config)
+    chosen = load_config(config, settings=settings or ())
+    if allow_eval:
+        chosen = chosen.with_evaluation()
     return run_inspect(
         file,
         index=index,
@@ -277,6 +281,7 @@ def audit(
     fail_on: options.FailOn = None,
     contamination: options.Contamination = None,
     config: options.ConfigFile = None,
+    settings: options.Settings = None,
     tokenizer: options.Tokenizer = None,
     workers: options.Workers = None,
     *,
@@ -288,7 +293,7 @@ def audit(
 
     return run_audit(
         dataset,
-        load_config(config),
+        load_config(config, settings=settings or ()),
         fail_on=fail_on,
         contamination=contamination or (),
         tokenizer=tokenizer,
@@ -354,6 +359,7 @@ def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
     config: options.MergeConfig = None,
+    settings: options.Settings = None,
     workers: options.Workers = None,
     strict: options.Strict = False,
     *,
@@ -365,7 +371,7 @@ def merge(
 
     return run_merge(
         datasets,
-        load_config(config),
+        load_config(config, settings=settings or ()),
         out,
         workers=workers,
         strict=strict,

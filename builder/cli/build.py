@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from builder.api import EngineName, build_dataset, installed_logs
@@ -14,33 +12,31 @@ from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
 from builder.card.nothing import MAX_REJECTS, nothing_in
 from builder.card.result import BuildResult
+from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
+from builder.cli.settings import option_for, with_options
 from builder.cli.terminal import (
     BAD,
     BOLD,
     DIM,
     GOOD,
     WARNING,
-    aligned,
     escaped,
     painted,
     print_json,
     print_wrapped,
     warn,
 )
-from builder.codes import explain, is_loss, meaning, option_of
 from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
-from builder.ledger import Ledger, ranked
-from builder.normalize.remedies import record_remedy, recovery
+from builder.ledger import ranked
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
-from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.report.judgement import Judgement, verdict_on, worst
 from builder.sources.store import is_url, local_path
 from builder.text import counted
@@ -85,9 +81,19 @@ def _ignore(_: str) -> None:
 
 
 def summarise(
-    built: BuildResult, config: Config, out: str, here: Path, *, strict: bool, output: Output
+    built: BuildResult,
+    config: Config,
+    out: str,
+    here: Path,
+    *,
+    strict: bool,
+    output: Output,
+    kept_by: str = "kept by",
 ) -> int:
-    """Prints a summary; returns the exit code. `here` is the local copy of `out`."""
+    """Prints a summary; returns the exit code. `here` is the local copy of `out`.
+
+    `kept_by` introduces the option that would keep what was rejected.
+    """
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and built.is_in_place
     if output.as_json:
@@ -96,7 +102,7 @@ def summarise(
             result["as_loaded"] = len(built.changed_by_loader)
         print_json(result)
     elif not output.quiet:
-        _print(built, out, config, here, output)
+        _print(built, out, config, here, output, kept_by)
     for report in built.changed_by_loader[:5]:
         place = f"{report.file}:{report.line}" if report.line else report.file
         warn(f"not as `datasets` loads it: {place} {report.findings[0].message}")
@@ -125,11 +131,13 @@ def summarise(
     return 1 if built.bugs or (strict and (rejected or built.changed_by_loader or differs)) else 0
 
 
-def _print(built: BuildResult, out: str, config: Config, here: Path, output: Output) -> None:
+def _print(
+    built: BuildResult, out: str, config: Config, here: Path, output: Output, kept_by: str
+) -> None:
     """Prints what matters for training first, then the accounting; details with `-v`."""
     ledger = built.ledger
     if not ledger.samples:
-        _print_rejects(ledger, verbose=True)
+        print_rejects(ledger, kept_by, verbose=True)
         return
     head = painted(counted(ledger.samples, "sample"), BOLD)
     print(f"{head}, {counted(built.tokens, 'token')}, in {escaped(out)}")
@@ -137,8 +145,8 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
         _print_verdict(built.judgements)
     _print_advice(built)
     print(painted("accounting", BOLD))
-    _print_ledger(ledger, verbose=output.verbose)
-    _print_rejects(ledger, verbose=output.verbose)
+    print_ledger(ledger, verbose=output.verbose)
+    print_rejects(ledger, kept_by, verbose=output.verbose)
     for line in facts(built, config, verbose=output.verbose):
         print(f"  {line}")
     folder = escaped(out.rstrip("/"))
@@ -146,6 +154,17 @@ def _print(built: BuildResult, out: str, config: Config, here: Path, output: Out
     unused = f"{folder}/rejects.jsonl has what was not used, with reasons; "
     has_rejects = rejects.is_file() and rejects.stat().st_size
     print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
+    if not is_url(out):
+        print(f"{painted('next', BOLD)}: {escaped(_next(out.rstrip('/'), config))}")
+
+
+def _next(folder: str, config: Config) -> str:
+    """Returns the commands to look at a dataset, and to train on it."""
+    tokenizer = config.verify.tokenizer.written
+    is_default = tokenizer == Config().verify.tokenizer.written
+    named = "" if is_default else f" --tokenizer {shlex.quote(tokenizer)}"
+    place, rows = shlex.quote(folder), shlex.quote(f"{folder}-trl")
+    return f"builder view {place}{named}; builder export {place} --to trl -o {rows}{named}"
 
 
 def _print_verdict(judgements: Sequence[Judgement]) -> None:
@@ -168,111 +187,18 @@ def _print_advice(built: BuildResult) -> None:
         print_wrapped("  - ", f"{item.finding} {item.detail}".rstrip(), "    ")
         for remedy in item.remedies:
             price = f" (price: {remedy.price})" if remedy.price else ""
-            print_wrapped("    → ", remedy.text.replace("`", "") + price, "      ")
+            print_wrapped("    → ", with_options(remedy.text) + price, "      ")
             for command in remedy.commands:
                 print(f"      {escaped(command)}")  # unwrapped, to be pasted
     for item in advice[SHOWN_ADVICE:]:
         cheapest = item.remedies[0]
         price = f" (price: {cheapest.price})" if cheapest.price else ""
-        text = cheapest.text.replace("`", "") + price
+        text = with_options(cheapest.text) + price
         print_wrapped("  - ", f"{item.finding} → {text}", "    ")
-    keys = "keys such as normalize.unit go into a file for -c FILE (configs/default.yaml has all)"
-    print(painted(f"    {keys}", DIM))
 
 
 LISTED = "builder build alone lists the logs of agents on this machine"
 SHOWN_ADVICE = 3
-SHOWN_TYPES = 5
-NO_TYPE = "no type at all"
-SHOWN_CODES = 3
-REASONS = "see rejects.jsonl"
-NOTHING = "ignored: nothing to train, or left out on request"
-CUT = "conversations used up to a turn that cannot be shown or trained"
-
-
-def _print_ledger(ledger: Ledger, *, verbose: bool) -> None:
-    table: list[tuple[str | int | None, ...]] = [
-        ("", "found", "used", "duplicate", "ignored", "rejected")
-    ]
-    for one in ledger.accounts:
-        duplicates = None if one.unit == "records" else one.duplicates
-        ignored, rejected = sum(one.ignored.values()), sum(one.rejected.values())
-        table.append((one.unit, one.found, one.used, duplicates, ignored, rejected))
-    filled = [column for column in zip(*table, strict=True) if any(column[1:])]
-    rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
-    for number, line in enumerate(aligned(rows)):
-        print("  " + (painted(line, DIM) if number == 0 else line))
-    unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
-    if unknown:
-        most = len(unknown) if verbose else SHOWN_TYPES
-        listed = ((code.removeprefix(UNKNOWN_TYPE), n) for code, n in unknown)
-        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in listed)
-        shown = [f"{name} {n:,}" for name, n in islice(named, most)]
-        more = ", …" if len(unknown) > most else ""
-        print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
-
-
-def _cell(value: str | int | None) -> str:
-    return f"{value:,}" if isinstance(value, int) else value or ""
-
-
-def _print_rejects(ledger: Ledger, *, verbose: bool) -> None:
-    """Prints rejects by code with its meaning, and the option that would keep them."""
-    _, conversations, samples, calls = ledger.accounts
-    known = ledger.conversations_rejected
-    for title, codes, kept_by in (
-        ("records rejected", ledger.rejected, _records_kept_by),
-        ("conversations rejected", conversations.rejected, partial(_kept_by, ledger)),
-        (f"conversations {NOTHING}", conversations.ignored, partial(_kept_by, ledger)),
-        (CUT, ledger.cut, _outside),
-        ("samples rejected", _others(samples.rejected, known), _sample_kept_by),
-        (f"samples {NOTHING}", _others(samples.ignored, known), _sample_kept_by),
-        ("calls rejected", calls.rejected, None),
-        (f"calls {NOTHING}", calls.ignored, None),
-    ):
-        if not sum(codes.values()) or not (verbose or kept_by is not None):
-            continue
-        print(f"  {painted(title, WARNING)}")
-        ordered = [item for item in ranked(codes) if item[1]]
-        shown = ordered if verbose else ordered[:SHOWN_CODES]
-        width = max(len(code) for code, _ in shown)
-        for code, count in shown:
-            begin = f"    {escaped(code):{width}}  {count:>8,}  "
-            print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
-            if note := kept_by(code) if kept_by is not None else "":
-                print(" " * len(begin) + note)
-        left = len(ordered) - len(shown)
-        if left:
-            print(painted(f"    and {counted(left, 'other reason')}: builder build -v", DIM))
-
-
-def _others(samples: Mapping[str, int], conversations: Mapping[str, int]) -> dict[str, int]:
-    """Returns the counts by code without those of whole conversations, which are shown already."""
-    return {code: n for code, n in samples.items() if n != conversations.get(code)}
-
-
-def _sample_kept_by(code: str) -> str:
-    option = option_of(code)
-    return f"kept by {option}" if option else ""
-
-
-def _kept_by(ledger: Ledger, code: str) -> str:
-    """Returns which option would keep conversations rejected under the code, or ""."""
-    count, option = recovery(ledger, code)
-    some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
-    return f"{some}kept by {option}" if count else _outside(code)
-
-
-def _records_kept_by(code: str) -> str:
-    option = record_remedy(code)
-    return f"kept by {option}" if option else _outside(code)
-
-
-def _outside(code: str) -> str:
-    """Returns what can be done about a code where the logs are made, or ""."""
-    known = explain(code)
-    advice = known.advice if known is not None and is_loss(code) else ""
-    return f"→ {advice}" if advice else ""
 
 
 def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:
@@ -285,7 +211,7 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
             places = counted(item.count, "secret")
             yield f"{places} in {counted(item.samples, 'sample')} replaced by placeholders"
         elif item.audit == "secrets":
-            why = "audit.secrets: redact replaces them"
+            why = f"{option_for('audit.secrets: redact')} replaces them"
             if config.audit.scrub.secrets == "redact":
                 why = "results of password generators, see docs/audit.md"
             count = f"{item.code}: {item.count:,} in {counted(item.samples, 'sample')}"
@@ -299,7 +225,8 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
             yield f"{item.message}, in {counted(item.samples, 'sample')} (docs/context.md)"
     if personal:
         listed = ", ".join(personal)
-        yield f"personal data left in place: {listed} (audit.personal_data: pseudonymise)"
+        how = option_for("audit.personal_data: pseudonymise")
+        yield f"personal data left in place: {listed} ({how})"
     if built.pseudonymised:
         places = counted(built.pseudonymised, "place")
         yield f"personal data, such as names of users, replaced by stand-ins in {places}"

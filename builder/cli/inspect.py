@@ -13,6 +13,7 @@ from builder.cli.folding import FoldedRange, folds
 from builder.cli.formats import print_overview
 from builder.cli.grouped import Grouped
 from builder.cli.output import Output
+from builder.cli.settings import option_for
 from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
 from builder.config import Config
 from builder.ledger import ranked
@@ -114,7 +115,7 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
     if shown.problem is not None:
         print(escaped(f"  rejected: {shown.problem.code}: {shown.problem.detail}"))
         if shown.remedy:
-            print(f"  to keep it: {shown.remedy}")
+            print(f"  to keep it: {option_for(shown.remedy)}")
     if shown.definitions_command:
         command = shown.definitions_command
         print(f"  tools inferred from the calls; this captures the real ones: {command}")

@@ -36,4 +36,5 @@ def run_merge(
         )
     finally:
         progress.close()
-    return summarise(built, config, out, Path(out), strict=strict, output=output)
+    kept_by = "kept, in the builds that were merged, by"
+    return summarise(built, config, out, Path(out), strict=strict, output=output, kept_by=kept_by)

@@ -133,6 +133,12 @@ Destination = Annotated[
 BuildConfig = Annotated[
     Path | None, typer.Option("--config", "-c", help="A YAML file (configs/default.yaml).")
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A key of the configuration: normalize.unit=turn."
+    ),
+]
 ChosenPreset = Annotated[
     Preset | None, typer.Option(help="Options by purpose, which -c overrides (configs/presets).")
 ]

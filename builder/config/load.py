@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -16,18 +17,36 @@ from builder.problem import UsageError, nearest
 from builder.readers.mapping.spec import MappingSpec
 
 
-def load_config(path: str | Path | None = None, preset: Preset | None = None) -> Config:
+def load_config(
+    path: str | Path | None = None, preset: Preset | None = None, settings: Sequence[str] = ()
+) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
-    The keys of the file override those of the preset. Raises UsageError with a line for each
-    unknown or duplicate key, wrong type or value, and contradiction.
+    The keys of the file override those of the preset, and `settings`, each KEY=VALUE, those of the
+    file. Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
+    contradiction.
     """
+    own: object = None
+    for setting in settings:
+        own = _over(own, _set(setting))
     if path is None:
-        return read_over(preset, None, Path(), f"--preset {preset}")
+        return read_over(preset, own, Path(), "--set" if own else f"--preset {preset}")
     if not isinstance(path, str | PathLike):
         raise UsageError(f"config: must be a path, found {type(path).__name__}")
     path = Path(path)
-    return read_over(preset, _document(path), path.parent, str(path))
+    return read_over(preset, _over(_document(path), own), path.parent, str(path))
+
+
+def _set(setting: str) -> object:
+    """Returns the document with one key of `--set`, whose value is YAML. Raises UsageError."""
+    key, separator, value = setting.partition("=")
+    name = f"--set {setting!r}"
+    if not (key and separator):
+        raise UsageError(f"{name}: must be KEY=VALUE, such as normalize.unit=turn")
+    document = _parsed(value.encode(), name)
+    for part in reversed(key.strip().split(".")):
+        document = {part: document}
+    return document
 
 
 def read_over(preset: Preset | None, document: object, base: Path, name: str) -> Config:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.audit.unread import UNMAPPED
@@ -39,6 +39,8 @@ _SUPPLIED = {
 """How the user can supply what the log lacks of a context."""
 _MISSING = {"system": "system prompt", "reminders": "reminders of the agent program"}
 """Words for codes of what a context lacks; the others are words themselves."""
+_OF_A_MERGE = ("`audit.near_duplicates", "`select.", "Remove the samples", "Run the model")
+"""Beginnings of the remedies that apply to a merged dataset itself."""
 _STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "interrupted"))
 """Failures of calls that are no fault of the tool, with words for them."""
 
@@ -76,7 +78,20 @@ def judge(
     """Returns the judgements on a dataset, and the advice, that of the largest effect first."""
     surveyed = with_contexts(surveyed, manifest)
     advised = sorted(advice(surveyed, manifest, audit), key=lambda item: -item.share)
+    if manifest.merged:
+        advised = [_of_the_parts(item) for item in advised]
     return list(judgements(surveyed, manifest)), advised
+
+
+def _of_the_parts(advised: Advice) -> Advice:
+    """Returns advice for a merged dataset: most of it is for the builds of its parts."""
+    remedies = [
+        remedy
+        if remedy.text.startswith(_OF_A_MERGE)
+        else replace(remedy, text=f"In the builds that were merged: {remedy.text}")
+        for remedy in advised.remedies
+    ]
+    return replace(advised, remedies=tuple(remedies))
 
 
 def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterator[Advice]:

@@ -54,7 +54,12 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
 def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
-    assert "normalize.control_tokens: neutralise" in out
+    assert "kept by --set normalize.control_tokens=neutralise" in out
+    assert "(--set normalize.unit=turn) (price: " in " ".join(out.split())
+    assert out.splitlines()[-1] == (
+        f"next: builder view {tmp_path}/out; builder export {tmp_path}/out --to trl"
+        f" -o {tmp_path}/out-trl"
+    )
     assert "secret" not in out  # there are none
     assert "of the trained turns match non-thinking inference" in out
     assert "times the tokens" in out  # the price of `unit: turn`
@@ -82,7 +87,7 @@ def test_inspect_marks_the_trained_text(capsys):
     assert "claude-code" in out
     assert "⟦I'll look at both." in out
     assert cli.main(["inspect", str(DATA / "claude-code" / "control-token.jsonl")]) == 0
-    assert "to keep it: normalize.control_tokens: neutralise" in capsys.readouterr().out
+    assert "to keep it: --set normalize.control_tokens=neutralise" in capsys.readouterr().out
 
 
 def test_inspect_shows_hostile_text_as_text(tmp_path, capsys):

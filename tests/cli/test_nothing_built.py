@@ -10,7 +10,7 @@ def test_it_names_the_option_that_keeps_what_was_rejected(tmp_path):
     row = {"messages": [{"role": "user", "content": "q"}, answer]}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     done = run("build", tmp_path / "rows.jsonl", "-o", tmp_path / "out")
-    assert "kept by normalize.control_tokens: neutralise" in done.stdout
+    assert "kept by --set normalize.control_tokens=neutralise" in done.stdout
 
 
 def test_conditions_that_nothing_meets_are_named_with_their_counts(tmp_path):

@@ -56,7 +56,7 @@ def test_an_option_is_named_only_where_it_would_keep_something(tmp_path, capsys)
     log.write_text(row(("a", 0)) + row(("a", 0), ("b", 1)) + row(("good", 1)), encoding="utf-8")
     printed = summary(log, tmp_path / "out", capsys)
     assert "zero_weight 2 a turn that the log's author excluded from training" in printed
-    assert "1 of them kept by normalize.untrained_turns: weight" in printed
+    assert "1 of them kept by --set normalize.untrained_turns=weight" in printed
 
 
 def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):

@@ -1,0 +1,118 @@
+"""Prints the accounting of a build: what was found and used, and why the rest was not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+
+from builder.cli.settings import option_for
+from builder.cli.terminal import (
+    DIM,
+    WARNING,
+    aligned,
+    escaped,
+    painted,
+    print_wrapped,
+)
+from builder.codes import explain, is_loss, meaning, option_of
+from builder.ledger import Ledger, ranked
+from builder.normalize.remedies import record_remedy, recovery
+from builder.readers.toolkit.narrow import UNKNOWN_TYPE
+from builder.text import counted
+
+SHOWN_TYPES = 5
+NO_TYPE = "no type at all"
+SHOWN_CODES = 3
+REASONS = "see rejects.jsonl"
+NOTHING = "ignored: nothing to train, or left out on request"
+CUT = "conversations used up to a turn that cannot be shown or trained"
+
+
+def print_ledger(ledger: Ledger, *, verbose: bool) -> None:
+    """Prints the table of what was found, used and left out, and the unknown types."""
+    table: list[tuple[str | int | None, ...]] = [
+        ("", "found", "used", "duplicate", "ignored", "rejected")
+    ]
+    for one in ledger.accounts:
+        duplicates = None if one.unit == "records" else one.duplicates
+        ignored, rejected = sum(one.ignored.values()), sum(one.rejected.values())
+        table.append((one.unit, one.found, one.used, duplicates, ignored, rejected))
+    filled = [column for column in zip(*table, strict=True) if any(column[1:])]
+    rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
+    for number, line in enumerate(aligned(rows)):
+        print("  " + (painted(line, DIM) if number == 0 else line))
+    unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
+    if unknown:
+        most = len(unknown) if verbose else SHOWN_TYPES
+        listed = ((code.removeprefix(UNKNOWN_TYPE), n) for code, n in unknown)
+        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in listed)
+        shown = [f"{name} {n:,}" for name, n in islice(named, most)]
+        more = ", …" if len(unknown) > most else ""
+        print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
+
+
+def _cell(value: str | int | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else value or ""
+
+
+def print_rejects(ledger: Ledger, kept_by: str, *, verbose: bool) -> None:
+    """Prints rejects by code with its meaning, and the option that would keep them.
+
+    `kept_by` introduces the option.
+    """
+    _, conversations, samples, calls = ledger.accounts
+    known = ledger.conversations_rejected
+    for title, codes, remedy in (
+        ("records rejected", ledger.rejected, partial(_records_kept_by, kept_by)),
+        ("conversations rejected", conversations.rejected, partial(_kept_by, ledger, kept_by)),
+        (f"conversations {NOTHING}", conversations.ignored, partial(_kept_by, ledger, kept_by)),
+        (CUT, ledger.cut, _outside),
+        ("samples rejected", _others(samples.rejected, known), partial(_sample_kept_by, kept_by)),
+        (f"samples {NOTHING}", _others(samples.ignored, known), partial(_sample_kept_by, kept_by)),
+        ("calls rejected", calls.rejected, None),
+        (f"calls {NOTHING}", calls.ignored, None),
+    ):
+        if not sum(codes.values()) or not (verbose or remedy is not None):
+            continue
+        print(f"  {painted(title, WARNING)}")
+        ordered = [item for item in ranked(codes) if item[1]]
+        shown = ordered if verbose else ordered[:SHOWN_CODES]
+        width = max(len(code) for code, _ in shown)
+        for code, count in shown:
+            begin = f"    {escaped(code):{width}}  {count:>8,}  "
+            print_wrapped(begin, meaning(code).replace("`", "") or REASONS, " " * len(begin))
+            if note := remedy(code) if remedy is not None else "":
+                print(" " * len(begin) + note)
+        left = len(ordered) - len(shown)
+        if left:
+            print(painted(f"    and {counted(left, 'other reason')} (-v)", DIM))
+
+
+def _others(samples: Mapping[str, int], conversations: Mapping[str, int]) -> dict[str, int]:
+    """Returns the counts by code without those of whole conversations, which are shown already."""
+    return {code: n for code, n in samples.items() if n != conversations.get(code)}
+
+
+def _sample_kept_by(kept_by: str, code: str) -> str:
+    option = option_of(code)
+    return f"{kept_by} {option_for(option)}" if option else ""
+
+
+def _kept_by(ledger: Ledger, kept_by: str, code: str) -> str:
+    """Returns which option would keep conversations rejected under the code, or ""."""
+    count, option = recovery(ledger, code)
+    some = "" if count == ledger.conversations_rejected[code] else f"{count:,} of them "
+    return f"{some}{kept_by} {option_for(option)}" if count else _outside(code)
+
+
+def _records_kept_by(kept_by: str, code: str) -> str:
+    option = record_remedy(code)
+    return f"{kept_by} {option_for(option)}" if option else _outside(code)
+
+
+def _outside(code: str) -> str:
+    """Returns what can be done about a code where the logs are made, or ""."""
+    known = explain(code)
+    advice = known.advice if known is not None and is_loss(code) else ""
+    return f"→ {advice}" if advice else ""

@@ -1,0 +1,89 @@
+"""Keys of the configuration on the command line, and advice that can be copied."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from support.places import DATA
+from support.runs.builds import build, lines
+
+from builder import cli
+from builder.cli.accounting import print_rejects
+from builder.cli.settings import option_for, with_options
+from builder.config import load_config
+from builder.ledger import Ledger
+from builder.output.manifest import Manifest
+from builder.problem import UsageError
+from builder.report.advice import Advice, Remedy, _of_the_parts
+
+
+def test_settings_override_the_file_and_the_preset(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("normalize: {unit: query, reasoning: keep}\nname: mine\n")
+    chosen = load_config(
+        path, "sft", ["normalize.unit=turn", "limits={max_tokens: 9, too_long: split}"]
+    )
+    assert (chosen.normalize.unit, chosen.normalize.reasoning) == ("turn", "keep")
+    assert (chosen.name, chosen.limits.lengths.max_tokens) == ("mine", 9)
+    assert load_config(settings=["normalize.unit=turn"]).normalize.unit == "turn"
+
+
+@pytest.mark.parametrize(
+    ("setting", "fault"),
+    [
+        ("normalize.unit", "--set 'normalize.unit': must be KEY=VALUE"),
+        ("normalize.unit=turns", "--set: normalize.unit: must be one of"),
+        ("normalise.unit=turn", "--set: normalise: unknown key, did you mean 'normalize'"),
+        ("limits={max_tokens: 1", "--set 'limits={max_tokens: 1': not YAML"),
+    ],
+)
+def test_a_mistake_in_a_setting_is_named(setting, fault):
+    with pytest.raises(UsageError) as raised:
+        load_config(settings=[setting])
+    assert str(raised.value).startswith(fault)
+
+
+def test_the_advised_option_works(tmp_path):
+    log = DATA / "claude-code" / "control-token.jsonl"
+    options = shlex.split(option_for("normalize.control_tokens: neutralise"))
+    assert build(tmp_path / "out", inputs=[log]) == 1
+    assert build(tmp_path / "kept", *options, inputs=[log]) == 0
+    assert len(lines(tmp_path / "kept" / "meta" / "train-00000-of-00001.jsonl")) == 1
+    resolved = json.loads((tmp_path / "kept" / "manifest.json").read_text())["config"]
+    assert resolved["normalize"]["control_tokens"] == "neutralise"
+
+
+def test_each_key_in_advice_becomes_an_option():
+    text = "`--preset a` (`normalize.reasoning: keep` and `limits: {max_tokens: 9}`, `meta/`)"
+    shown = "--preset a (--set normalize.reasoning=keep and --set 'limits={max_tokens: 9}', meta/)"
+    assert with_options(text) == shown
+    assert option_for("normalize.a: b with train.c: d") == (
+        "--set normalize.a=b with --set train.c=d"
+    )
+    assert option_for("--allow-eval") == "--allow-eval"
+
+
+def test_advice_for_a_merged_dataset_names_the_builds():
+    advice = Advice(1.0, "x", (Remedy("`normalize.unit: turn`"), Remedy("`select.where: {}`")))
+    first, second = _of_the_parts(advice).remedies
+    assert first.text == "In the builds that were merged: `normalize.unit: turn`"
+    assert second.text == "`select.where: {}`"
+
+
+def test_what_was_rejected_is_kept_where_it_was_built(capsys):
+    ledger = Ledger()
+    ledger.rejected["too_large"] += 1
+    print_rejects(ledger, "kept, in the builds that were merged, by", verbose=False)
+    shown = capsys.readouterr().out
+    assert "kept, in the builds that were merged, by limits.max_record_mb: a larger" in shown
+
+
+@pytest.mark.slow
+def test_a_merge_says_where_its_advice_applies(tmp_path, capsys):
+    assert build(tmp_path / "a", inputs=[DATA]) == 0
+    capsys.readouterr()
+    assert cli.main(["merge", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "In the builds that were merged: Write a sample for each turn" in shown
+    assert Manifest.of(Path(tmp_path / "b")).merged
