@@ -131,7 +131,7 @@ MISTAKES = {
     # tools and system
     "build x.jsonl -o out --tools none.json": r"\(--tools or inputs\[\].tools\): No such file",
     "build x.jsonl -o out --system none.txt": "No such file .*builder capture .* -o none.txt",
-    "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': contains no tool definition",
+    "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': is no tool definition",
 }
 
 CONFIGURATIONS = {
