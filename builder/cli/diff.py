@@ -6,6 +6,7 @@ from builder.api import diff_datasets
 from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json
 from builder.report.compare import DatasetDifference
+from builder.text import counted
 
 ROWS = 20
 """Rows of a table that are printed; `--json` contains all."""
@@ -22,10 +23,12 @@ def run_diff(before: str, after: str, *, output: Output) -> int:
 
 
 def _print(difference: DatasetDifference) -> None:
-    print(f"{difference.same} samples are the same, {difference.changed} changed,"
-          f" {difference.added} added, {difference.removed} removed")  # fmt: skip
-    for name in ("samples", "tokens", "calls"):
-        _row(name, getattr(difference.before, name), getattr(difference.after, name))
+    is_one = difference.same == 1
+    print(f"{counted(difference.same, 'sample')} {'is' if is_one else 'are'} the same,"
+          f" {difference.changed:,} changed, {difference.added:,} added,"
+          f" {difference.removed:,} removed")  # fmt: skip
+    for name, title in (("samples", ""), ("tokens", ""), ("calls", "calls in samples")):
+        _row(title or name, getattr(difference.before, name), getattr(difference.after, name))
     for table, rows in difference.tables.items():
         print(f"{table}:")
         largest = sorted(rows.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
@@ -36,4 +39,4 @@ def _print(difference: DatasetDifference) -> None:
 
 
 def _row(name: str, before: int, after: int) -> None:
-    print(escaped(f"  {name:40} {before:>12} -> {after:<12} {after - before:+}"))
+    print(escaped(f"  {name:40} {before:>12,} -> {after:<12,} {after - before:+,}"))

@@ -25,14 +25,15 @@ BAD = "(no sample)"
 class DatasetFacts:
     """The facts that are compared; takes memory for an id and an origin per sample.
 
-    ids      {id of a sample: the place of its conversation}
+    ids      samples by id, and `places` of their conversations
     counts   {table ("tools", "rejects", …): {name: number of samples, calls or lines}}
     """
 
     samples: int = 0
     tokens: int = 0
     calls: int = 0
-    ids: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+    ids: Counter[str] = field(default_factory=Counter)
+    places: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def count(self, table: str, name: str, number: int = 1) -> None:
@@ -79,8 +80,7 @@ def compare(before: str, after: str) -> DatasetDifference:
     for dataset in (before, after):  # a mistyped second one is reported before the first is read
         dataset_path(dataset)
     first, second = dataset_facts(before), dataset_facts(after)
-    removed = Counter(first.ids[name] for name in first.ids.keys() - second.ids.keys())
-    added = Counter(second.ids[name] for name in second.ids.keys() - first.ids.keys())
+    removed, added = _missing(first, second), _missing(second, first)
     changed = (removed & added).total()
     tables = {}
     for table in sorted({*first.counts, *second.counts}):
@@ -91,12 +91,20 @@ def compare(before: str, after: str) -> DatasetDifference:
     return DatasetDifference(
         first,
         second,
-        len(first.ids) - removed.total(),
+        (first.ids & second.ids).total(),
         changed,
         added.total() - changed,
         removed.total() - changed,
         tables,
     )
+
+
+def _missing(one: DatasetFacts, other: DatasetFacts) -> Counter[tuple[str | None, ...]]:
+    """Returns the samples of `one` that the other lacks, by the places of their conversations."""
+    missing: Counter[tuple[str | None, ...]] = Counter()
+    for name, count in (one.ids - other.ids).items():
+        missing[one.places[name]] += count
+    return missing
 
 
 def dataset_facts(dataset: str) -> DatasetFacts:
@@ -108,7 +116,8 @@ def dataset_facts(dataset: str) -> DatasetFacts:
         if not isinstance(sample, Sample):
             facts.count("tools", BAD)
             continue
-        facts.ids[sample.id] = meta.place
+        facts.ids[sample.id] += 1
+        facts.places[sample.id] = meta.place
         facts.tokens += meta.tokens
         facts.count("splits", row.split)
         for name in ("format", "model", "pattern", "unit"):

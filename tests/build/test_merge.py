@@ -166,7 +166,7 @@ def test_diff_counts_added_removed_and_changed_samples(logs, capsys):
     assert found["tables"]["rejects"] == {"bad_json": [1, 0]}
     assert found["calls"] == [1, 1]
     assert cli.main(["diff", str(one), str(other)]) == 1
-    assert "1 samples are the same, 2 changed, 0 added, 0 removed" in capsys.readouterr().out
+    assert "1 sample is the same, 2 changed, 0 added, 0 removed" in capsys.readouterr().out
     assert cli.main(["diff", str(one), str(one), "-q"]) == 0
     assert cli.main(["diff", str(one), str(logs / "nothing")]) == 2
 
