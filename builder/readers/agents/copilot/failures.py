@@ -38,13 +38,14 @@ def sent_text(logged: str, call: ToolCall | None, length: object) -> str | None:
         return None
     arguments = as_dict(call.arguments)
     path = as_str(arguments.get("path"))
-    words = _WORDS.get(logged)
-    text = words and words.format(path=path, folder=path.rpartition("/")[0])
+    texts = [_WORDS.get(logged, "").format(path=path, folder=path.rpartition("/")[0])]
     if logged.startswith(_UNHANDLED):
-        shown = dumps_compact({**arguments, "command": call.name})
         error = logged.removeprefix(_UNHANDLED)
-        text = f"Failed to execute with arguments: {shown} due to error: {error}"
-    return text if text and _units(text) == length else None
+        given = {key: value for key, value in arguments.items() if value is not None}
+        for shown in (arguments, given):  # a table adds keys that a call does not have
+            called = dumps_compact({**shown, "command": call.name})
+            texts.append(f"Failed to execute with arguments: {called} due to error: {error}")
+    return next((text for text in texts if text and _units(text) == length), None)
 
 
 def _units(text: str) -> int:

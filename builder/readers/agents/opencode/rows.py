@@ -316,6 +316,10 @@ class _Reading:
         if not failed and state.get("status") != "completed":
             return call, None
         output = state.get("error" if failed else "output")
+        metadata = as_dict(state.get("metadata"))
+        stopped = failed and metadata.get("interrupted") is True
+        if stopped and isinstance(metadata.get("output"), str):
+            output = metadata["output"]  # what the tool had written is sent, not the error
         content: list[Text | Data | Media]
         content = [Text(output) if isinstance(output, str) else Data(output, compact=True)]
         if not failed:
@@ -325,7 +329,8 @@ class _Reading:
             for file in as_dicts(state.get("attachments")):
                 content.append(media_of(as_str(file.get("mime"))))
         error = as_str(output) if failed else ""
-        interrupted, denied = error.startswith(_ABORTED), error.startswith(_DENIED)
+        interrupted = stopped or error.startswith(_ABORTED)
+        denied = error.startswith(_DENIED)
         return call, ToolResult(
             tuple(content),
             call_id=call_id,
