@@ -205,9 +205,12 @@ def export_dataset(
         )
         if to in TRACES:
             return export_traces(path, to, Path(out), verifier, fresh=fresh)
-        if to not in VARIANTS:
-            to = TRAINERS[to].best_variant(verifier.target)
-        return export(path, VARIANTS[to], Path(out), verifier, fresh=fresh)
+        trainer = None if to in VARIANTS else TRAINERS[to]
+        variant = VARIANTS[to if trainer is None else trainer.best_variant(verifier.target)]
+        exported = export(path, variant, Path(out), verifier, fresh=fresh)
+        if trainer is not None:  # the one that was asked for stands first
+            exported.runs.sort(key=lambda run: run.title != trainer.title)
+        return exported
 
 
 @checked

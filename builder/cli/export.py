@@ -106,6 +106,8 @@ def _print_run(run: TrainerRun, variant: str, out: Path) -> None:
     place = shlex.quote(str(out))
     command = f"cd {place} && {run.command}" if run.command else f"see {out / 'configs'}"
     print(f"  {run.title}: {escaped(command)}")  # unwrapped, to be pasted
+    if run.drops:
+        print_wrapped("    ", f"drops {run.drops}", "    ", WARNING)
     if not run.difference:
         return
     exact = f". Exact: --to {run.exact}" if run.exact not in (None, variant) else ""

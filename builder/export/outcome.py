@@ -43,12 +43,14 @@ class TrainerRun:
     command     run in the export's folder; "": its configuration is a part of the user's own
     difference  how its trained tokens differ from `meta.spans`, or ""
     exact       a variant from which they do not differ, or None
+    drops       which samples it leaves out of the training, and why, or ""
     """
 
     title: str
     command: str
     difference: str
     exact: str | None
+    drops: str = ""
 
 
 @dataclass(slots=True)
@@ -192,4 +194,5 @@ def result(exported: Exported) -> dict[str, Json]:
         "changed_by_loader": list[Json](exported.changed.values())[:100],
         "problems": list(exported.problems[:100]),
         "longest": exported.longest,
+        "dropped_by_trainer": {run.title: run.drops for run in exported.runs if run.drops},
     }

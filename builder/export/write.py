@@ -284,6 +284,7 @@ def _companions(
             item.pairs_command if variant.of_pairs else item.command,
             difference_of(item, variant.name, facts),
             exact_variant(item, facts),
+            item.drops(facts),
         )
         for item in trainers
     ]
@@ -298,6 +299,9 @@ def _companions(
         f" export --to {variant.name}`; every row was loaded again and gives the verified text.\n\n"
         f"Configurations (adapt the model, batch and learning rate):\n\n{listing}\n"
     )
+    for run in exported.runs:
+        if run.drops:
+            body += f"\n{run.title} drops {run.drops}.\n"
     for title, why in exported.without_configuration.items():
         body += f"\nNone for {title}: {why}.\n"
     if exported.targets_advice:

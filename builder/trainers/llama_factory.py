@@ -6,6 +6,7 @@ from builder.qwen3.constants import EMPTY_THINK
 from builder.qwen3.style import Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
+from builder.text import counted
 from builder.trainers.masks import Mask, MaskRefusal, MaskRule, keep_pairs, render_turns
 from builder.trainers.record import (
     ACCUMULATION,
@@ -49,9 +50,9 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     return {
         "../dataset_info.json": f"{{\n{entries}\n}}\n",
         "llama_factory.yaml": f"""# llamafactory-cli train configs/llama_factory.yaml
-# Samples whose turns do not alternate are dropped with a warning: {facts.following} of {facts.samples} have a query right
-# after tool results. A sample with tools and no system turn gets two more newlines before the
-# definitions: {facts.bare} of {facts.samples}.
+# Samples whose turns do not alternate, with a query right after tool results, are dropped with a
+# warning: {facts.following} of {facts.samples}. A sample with tools and no system turn gets two more newlines before
+# the definitions: {facts.bare} of {facts.samples}.
 model_name_or_path: {facts.model}
 stage: sft
 do_train: true
@@ -71,6 +72,13 @@ per_device_train_batch_size: 1
 gradient_accumulation_steps: {ACCUMULATION}
 """,
     }
+
+
+def _drops(facts: Facts) -> str:
+    if not facts.following:
+        return ""
+    count = f"{facts.following:,} of {counted(facts.samples, 'sample')}"
+    return f"{count}, whose turns do not alternate: a query stands right after tool results"
 
 
 def _difference(variant: str, facts: Facts) -> str:
@@ -112,6 +120,7 @@ LLAMA_FACTORY = Trainer(
     variants={"messages-str": "last", "sharegpt": "last"},
     configure=_configure,
     difference=_difference,
+    drops=_drops,
     command="llamafactory-cli train configs/llama_factory.yaml",
     default_length=_LENGTH,
     wider=frozenset({"messages-str", "sharegpt"}),

@@ -139,6 +139,11 @@ Difference = Callable[[str, Facts], str]
 """Maps (variant, facts) to how the trained tokens differ from `meta.spans`, or ""."""
 
 
+def drops_none(_: Facts) -> str:
+    """Returns "": the trainer uses every sample."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Trainer:
     """The facts about a trainer.
@@ -152,6 +157,7 @@ class Trainer:
     difference      returns how its trained tokens differ from `meta.spans`
     command         trains with its configuration, in the export's folder; "": the configuration is
                     a part of the user's own. `pairs_command` is that for preference pairs
+    drops           returns which samples it leaves out of the training, and why, or ""
     default_length  tokens after which it cuts or refuses a sample by default; None: no limit
     masks           {name for `verify --masks`: the mask of a setting}
     wider           variants of which it may write a longer text than the template (`wider`)
@@ -168,6 +174,7 @@ class Trainer:
     difference: Difference
     command: str = ""
     pairs_command: str = ""
+    drops: Callable[[Facts], str] = drops_none
     default_length: int | None = None
     masks: Mapping[str, MaskRule] = field(default_factory=dict)
     wider: frozenset[str] = frozenset()

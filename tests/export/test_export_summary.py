@@ -90,3 +90,34 @@ def test_a_trainer_without_a_configuration_is_named_with_the_variant_that_has_on
     printed = exported(tmp_path / "built", tmp_path / "out", capsys, "messages-str")
     assert "no configuration for TRL: " in printed
     assert "which it would train (not with --to tokenized)" in printed
+
+
+def test_the_trainer_that_is_asked_for_stands_first(rows, tmp_path, capsys):
+    printed = exported(rows, tmp_path / "out", capsys, "axolotl")
+    assert "next axolotl: cd " in printed
+    assert printed.index("axolotl: cd") < printed.index("TRL: cd")
+
+
+def test_samples_that_a_trainer_drops_are_named(tmp_path, capsys):
+    """LLaMA-Factory drops rows whose turns do not alternate: a question right after results."""
+    call = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    turns = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": call},
+        {"role": "user", "content": "<tool_response>\nr\n</tool_response>"},
+        {"role": "user", "content": "b"},
+        TALK[1],
+    ]
+    path = tmp_path / "rows.jsonl"
+    odd = json.dumps({"messages": turns, "tools": [tool]}) + "\n"
+    path.write_text(row(*TALK) + odd, encoding="utf-8")
+    why = "1 of 2 samples, whose turns do not alternate"
+    printed = exported(path, tmp_path / "out", capsys, "llama-factory")
+    assert f"drops {why}" in printed
+    assert f"LLaMA-Factory drops {why}" in (tmp_path / "out" / "README.md").read_text()
+    again = ["export", str(path), "--to", "llama-factory", "-o", str(tmp_path / "b"), "--json"]
+    assert cli.main(again) == 0
+    dropped = json.loads(capsys.readouterr().out)["dropped_by_trainer"]
+    assert dropped["LLaMA-Factory"].startswith(why)
+    assert "drops" not in exported(path, tmp_path / "c", capsys, "tokenized")
