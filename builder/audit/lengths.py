@@ -132,9 +132,9 @@ def doubling(
     """Returns a histogram with the edges 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]
     for value in values:
-        at = value.bit_length()
-        counts += [0] * (at + 1 - len(counts))
-        counts[at] += 1
+        bits = value.bit_length()
+        counts += [0] * (bits + 1 - len(counts))
+        counts[bits] += 1
     edges = (0, *(1 << at for at in range(len(counts))))
     first = next((at for at, count in enumerate(counts) if count), 0)
     return Histogram(key, title, unit, edges[first:], tuple(counts[first:]), marks)

@@ -41,9 +41,12 @@ def folds(text: str) -> list[FoldedRange]:
     """Returns the ranges of a rendered conversation to leave out, in order."""
     lines = [
         _Line(
-            at.start(), at.end(), bool(SEPARATOR.match(text, at.start())), at[0].startswith(OPENS)
+            line.start(),
+            line.end(),
+            bool(SEPARATOR.match(text, line.start())),
+            line[0].startswith(OPENS),
         )
-        for at in LINE.finditer(text)
+        for line in LINE.finditer(text)
     ]
     kept = {*_without_middle([*_ends_of_texts(lines)])}
     found: list[FoldedRange | None] = []

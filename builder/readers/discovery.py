@@ -141,63 +141,63 @@ def _glob(
 
 
 def _expand(
-    at: str, parts: Sequence[str], root: Listing, above: Identities
+    place: str, parts: Sequence[str], root: Listing, above: Identities
 ) -> Iterator[str | Problem]:
-    """Yields the paths below `at` that match the pattern's parts."""
+    """Yields the paths below `place` that match the pattern's parts."""
     if not parts:
-        yield at
+        yield place
         return
     head, rest = parts[0], parts[1:]
     if not glob.has_magic(head):
-        path = _join(at, head)
+        path = _join(place, head)
         try:
             root.kind(path)
         except OSError:
             return
         yield from _expand(path, rest, root, above)
         return
-    folder = root.folder(at)
+    folder = root.folder(place)
     try:
         identity = folder.identity
         names = [name for name in folder.names() if head[0] == "." or name[0] != "."]
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Problem("unreadable", _name(at), _reason(error))
+        yield Problem("unreadable", _name(place), _reason(error))
         return
     if head != "**":
         for name in fnmatch.filter(names, head):
-            yield from _expand(_join(at, name), rest, root, above)
+            yield from _expand(_join(place, name), rest, root, above)
         return
     if identity in above or len(above) > MAX_FOLDER_DEPTH:
         return
-    yield from _expand(at, rest, root, above)
+    yield from _expand(place, rest, root, above)
     for name in names:
         if folder.is_dir(name):
-            yield from _expand(_join(at, name), parts, root, (*above, identity))
+            yield from _expand(_join(place, name), parts, root, (*above, identity))
 
 
-def _entry(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+def _entry(place: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
     """Yields the source at a path, or those of the folder there."""
-    name = _name(at)
+    name = _name(place)
     if name in walk.taken:
         return
     try:
-        kind = walk.root.kind(at)
+        kind = walk.root.kind(place)
     except OSError as error:
         yield Problem("unreadable", name, _reason(error))
         return
     if kind == "folder":
-        yield from _folder(at, walk, above)
+        yield from _folder(place, walk, above)
     elif kind == "file":
-        yield walk.root.source(at, name, walk.limit)
+        yield walk.root.source(place, name, walk.limit)
     else:
         yield Problem("not_a_file", name, "neither a file nor a folder")
 
 
-def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
-    name = _name(at)
-    folder = walk.root.folder(at)
+def _folder(place: str, walk: _Walk, above: Identities) -> Iterator[Source | Problem]:
+    name = _name(place)
+    folder = walk.root.folder(place)
     try:
         identity = folder.identity
         entries = folder.names()
@@ -213,7 +213,7 @@ def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Proble
         pass  # its files were read under another name
     elif stores:
         walk.seen.add(identity)
-        yield from _store(at, folder, stores, walk)
+        yield from _store(place, folder, stores, walk)
     else:
         walk.seen.add(identity)
         names = set(entries)
@@ -222,7 +222,7 @@ def _folder(at: str, walk: _Walk, above: Identities) -> Iterator[Source | Proble
                 continue  # SQLite's own files, read with the database
             if entry == COLLECT_STATE:
                 continue
-            yield from _entry(_join(at, entry), walk, (*above, identity))
+            yield from _entry(_join(place, entry), walk, (*above, identity))
 
 
 def _stores(folder: Listing) -> list[Reader]:
@@ -233,13 +233,13 @@ def _stores(folder: Listing) -> list[Reader]:
 
 
 def _store(
-    at: str, folder: Listing, stores: Sequence[Reader], walk: _Walk
+    place: str, folder: Listing, stores: Sequence[Reader], walk: _Walk
 ) -> Iterator[Source | Problem]:
     """Yields the folder as one source, and a Problem for each unreadable file in it.
 
     If the store is not exclusive, files that are not members are yielded as sources of their own.
     """
-    name = _name(at) if at else folder.name
+    name = _name(place) if place else folder.name
     reader = next((reader for reader in stores if reader.holds), None)
     holds = reader.holds if reader is not None else None
     members: list[Source] = []
@@ -248,22 +248,22 @@ def _store(
             yield Problem(item.code, f"{name}/{item.where}", item.detail)
         elif holds is None or holds(item.name):
             members.append(item)
-    yield walk.root.source(at, name, walk.limit, members)
+    yield walk.root.source(place, name, walk.limit, members)
     if reader is None or reader.exclusive:
         return
-    prefix = f"{_name(at)}/" if at else ""
+    prefix = f"{_name(place)}/" if place else ""
     rest = replace(walk, taken=walk.taken | {prefix + member.name for member in members})
     for entry in folder.names():
-        yield from _entry(_join(at, entry), rest, ())
+        yield from _entry(_join(place, entry), rest, ())
 
 
-def _join(at: str, name: str) -> str:
-    return f"{at}/{name}" if at else name
+def _join(place: str, name: str) -> str:
+    return f"{place}/{name}" if place else name
 
 
-def _name(at: str) -> str:
+def _name(place: str) -> str:
     """Returns a path for display: bytes that are not UTF-8 become escapes."""
-    return os.fsencode(at or ".").decode("utf-8", "backslashreplace")
+    return os.fsencode(place or ".").decode("utf-8", "backslashreplace")
 
 
 def _reason(error: Exception) -> str:

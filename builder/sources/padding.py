@@ -130,7 +130,7 @@ def _structs(values: Sequence[Json]) -> dict[tuple[str, ...], _Struct]:
             (struct.nulls if item is None else struct.values).add(key)
         for key in arguments_of(value):
             tools = names.setdefault((*path, key), set())
-            tools.update(name for at in _NAMES if isinstance(name := value.get(at), str))
+            tools.update(name for field in _NAMES if isinstance(name := value.get(field), str))
     for path, tools in names.items():
         if path in structs:
             structs[path].names = tools

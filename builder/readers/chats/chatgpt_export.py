@@ -141,17 +141,17 @@ def _by_time(mapping: dict[str, Json]) -> list[str]:
 def _time(item: Json, *keys: str) -> float | None:
     """Returns when the message of a node was written, in seconds; None if it is not logged."""
     message = as_dict(item, "message")
-    at = next(filter(None, map(message.get, keys or ("create_time",))), None)
-    return at if isinstance(at, int | float) else None
+    seconds = next(filter(None, map(message.get, keys or ("create_time",))), None)
+    return seconds if isinstance(seconds, int | float) else None
 
 
 def _newest(mapping: dict[str, Json], parents: dict[str, str | None]) -> str | None:
     """Returns the leaf that was written last; None if no times are logged."""
     times: dict[str, float] = {}
     for name in mapping.keys() - set(parents.values()):
-        at = _time(mapping[name], "update_time", "create_time")
-        if at is not None:
-            times[name] = at
+        seconds = _time(mapping[name], "update_time", "create_time")
+        if seconds is not None:
+            times[name] = seconds
     return max(sorted(times), key=lambda name: times[name], default=None)
 
 

@@ -138,8 +138,8 @@ class _Tree:
         spoken = [line for line in lines if has_content(line)]
         finals: dict[str, SessionLine] = {}
         for line in self.nodes.values():
-            at = as_str(line.value.get("logicalParentUuid")) if line.kind == "boundary" else ""
-            for before in self._upwards(at, line):
+            logical = as_str(line.value.get("logicalParentUuid")) if line.kind == "boundary" else ""
+            for before in self._upwards(logical, line):
                 if has_content(before):
                     finals[before.uuid] = before
                     break
@@ -166,11 +166,11 @@ class _Tree:
 
     def below(self, leaf: SessionLine) -> Iterator[SessionLine]:
         """Yields the lines below `leaf` without text of the user or the model (interruptions)."""
-        at: SessionLine | None = leaf
-        while at is not None:
-            at = self.bookkeeping_below.pop(at.uuid, None)
-            if at is not None:
-                yield at
+        line: SessionLine | None = leaf
+        while line is not None:
+            line = self.bookkeeping_below.pop(line.uuid, None)
+            if line is not None:
+                yield line
 
     def with_attachments(
         self, lines: Sequence[SessionLine], own: Collection[str]
