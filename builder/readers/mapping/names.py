@@ -47,15 +47,18 @@ _STARTS = frozenset({
     "invoked", "invocation", "request", "requested", "input", "args", "arguments", "execute",
 })  # fmt: skip
 _ENDS = frozenset({
+    "out", "outcome", "stdout",
     "result", "results", "output", "outputs", "response", "responses", "end", "ended", "finish",
     "finished", "done", "complete", "completed", "return", "returned", "returns", "observation",
     "error", "failed", "failure", "reply", "answer",
 })  # fmt: skip
 _SPOKEN = frozenset({
+    "said", "says", "asked", "wrote", "sent",
     "message", "msg", "text", "turn", "input", "utterance", "prompt", "query", "question",
     "request", "reply", "answer", "response",
 })  # fmt: skip
 _ANSWERED = frozenset({
+    "said", "says", "wrote", "sent", "replied", "answered",
     "message", "msg", "text", "turn", "output", "utterance", "response", "reply", "answer",
     "completion", "generation", "final",
 })  # fmt: skip
@@ -77,10 +80,10 @@ NAMES: Mapping[str, Sequence[str]] = {
     "arguments": ("arguments", "args", "input", "parameters", "params", "kwargs", "tool_input",
                   "tool_args", "inputs", "action_input", "actionInput", "toolInput",
                   "tool_arguments", "tool_params", "function_args", "fn_args", "call_args",
-                  "payload"),
-    "call_id": ("id", "call_id", "tool_call_id", "callId", "toolCallId", "tool_use_id", "ref"),
+                  "with", "payload"),
+    "call_id": ("id", "call_id", "tool_call_id", "tool_use_id", "ref", "call"),
     "result_id": ("tool_call_id", "call_id", "callId", "toolCallId", "tool_use_id", "in_reply_to",
-                  "ref", "id"),
+                  "ref", "call", "id"),
     "results": ("tool_results", "results", "observations", "tool_outputs", "toolResults",
                 "function_results", "observation", "result", "output", "outputs", "tool_output",
                 "tool_result", "tool_response", "function_response", "function_result",
@@ -142,6 +145,8 @@ def meaning(value: str) -> str:
         return "tool"
     if is_of_system:
         return "system" if rest <= {*_ROLES["system"], *_SPOKEN} else ""
+    if rest & {"called", "calls"}:
+        return "call"
     for role, spoken in (("user", _SPOKEN), ("assistant", _ANSWERED)):
         own = {word for word in words if _MEANING.get(word) == role}
         if own and rest <= own | spoken:

@@ -10,6 +10,7 @@ from builder.readers.mapping.calls import (
     CallShape,
     find_calls,
     find_tools,
+    scalar_paths,
 )
 from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import is_usual, meaning, rank
@@ -72,6 +73,30 @@ def _whole_role(messages: Sequence[Json], role: str) -> str:
     return role
 
 
+def _with_phase(messages: Sequence[Json], role: str, tools: Collection[str]) -> str:
+    """Returns the path of the role, where one value has calls and results told by another key.
+
+    For {"type": "tool", "phase": "start"} it is `type == 'tool' && phase || type`.
+    """
+    for value in dict.fromkeys(_value(role, one) for one in messages):
+        items = [one for one in messages if _value(role, one) == value]
+        shape = find_calls(items, tools, role=role, followed=False)
+        if shape is None or shape.evidence < 2 or "'" in value:
+            continue
+        calls = [one for one in items if value_at(shape.name, one) and shape.path is not None]
+        rest = [one for one in items if one not in calls]
+        if meaning(value) not in ("tool", "call") or not calls or not rest:
+            continue
+        for path in scalar_paths(items):
+            starts = {_value(path, one) for one in calls}
+            ends = {_value(path, one) for one in rest}
+            if path == role or len(starts) != 1 or len(ends) != 1:
+                continue
+            if [meaning(f"tool_{one}") for one in (*starts, *ends)] == ["call", "tool"]:
+                return f"{role} == '{value}' && {path} || {role}"
+    return role
+
+
 def _role_rank(path: str) -> int:
     return rank("role", path)
 
@@ -95,8 +120,8 @@ def propose(
     messages = [one for conversation in conversations for one in conversation]
     role = role_path(messages) or role_path(messages, is_certain=False)
     if role is not None:
-        role = _whole_role(messages, role)
-    own = [*(role.split(" || ") if role is not None else ())]
+        role = _with_phase(messages, _whole_role(messages, role), tools)
+    own = [one.rpartition(" && ")[2] for one in (role.split(" || ") if role is not None else ())]
     own += filter(None, [find_tools(messages)[0]])
     found.taken += own
     found.section["role"] = role if role is not None else "'assistant'"
@@ -150,6 +175,8 @@ def _roles(
         return {"assistant": by_value.get("", [])}
     meanings = {value: _named(role, value) for value in by_value}
     for value, items in by_value.items():
+        if not meanings[value] and _calling({"": items}, tools, role):
+            meanings[value] = "call" if " && " in role else ""
         if not meanings[value]:
             meanings[value] = _structure(items, before[value], meanings, tools, found, role)
     calling = _calling(by_value, tools, role)

@@ -13,9 +13,10 @@ from builder.readers.mapping.calls import (
     find_calls,
     find_tools,
     linked,
+    part,
 )
 from builder.readers.mapping.check import key_paths
-from builder.readers.mapping.names import is_usual, meaning, rank
+from builder.readers.mapping.names import is_usual, meaning, rank, snake
 from builder.readers.mapping.proposal import Proposal, usual_path
 from builder.readers.mapping.results import error_beside, result_beside
 from builder.readers.mapping.spec import value_at
@@ -119,8 +120,8 @@ def _called(
             calls if any(isinstance(value_at(calls, row), list) for row in rows) else f"[{calls}]"
         )
         return [*messages, f"{{role: 'tool', results: {filtered(base, f'{beside} != null')}}}"]
-    results = usual_path(rows, "results", inside=taken)
-    if results is None:
+    results = usual_path(rows, "results", inside=taken) or _of_tools(rows, taken)
+    if results is None or calls.startswith(f"{results}."):
         return messages
     inner = [decoded(value_at(results, row), results) for row in rows]
     values = [(value, path) for value, path in inner if value not in (None, "")]
@@ -136,6 +137,12 @@ def _called(
     if (ids := linked(call.name, call.items, items, (), call.arguments)) is not None:
         names["id"], found.section["result"]["id"] = ids
     return [*messages, f"{{role: 'tool', results: {path}}}"]
+
+
+def _of_tools(rows: Sequence[dict[str, Json]], taken: Sequence[str]) -> str | None:
+    """Returns a column whose name says that it has results of tools."""
+    keys = dict.fromkeys(key for row in rows for key in row if key not in taken)
+    return next((part(key) for key in keys if meaning(key) == "tool" and "_" in snake(key)), None)
 
 
 def _text(results: Sequence[Json]) -> str:

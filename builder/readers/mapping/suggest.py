@@ -24,6 +24,7 @@ from builder.readers.mapping.calls import (
     scalar_paths,
 )
 from builder.readers.mapping.check import contexts, key_paths
+from builder.readers.mapping.encoded import decoded_rows, with_json
 from builder.readers.mapping.names import NAMES, OUTCOMES, is_usual, meaning, rank
 from builder.readers.mapping.parts import has_user, propose, role_path
 from builder.readers.mapping.proposal import Proposal, usual_path
@@ -40,6 +41,7 @@ from builder.readers.mapping.spec import (
 )
 from builder.readers.toolkit.known_keys import counted_names
 from builder.readers.toolkit.narrow import as_dict, as_list
+from builder.readers.toolkit.unknown_keys import has_words
 from builder.sources.source import Source
 from builder.sources.sqlite_file import tables
 
@@ -53,12 +55,16 @@ def suggest(source: Source) -> str | None:
     rows = [record for record in records if isinstance(record, dict)]
     if not rows:
         return None
-    found = _found(rows)
+    plain, encoded = decoded_rows(rows)
+    found = _found(plain)
     if found is None:
         return None
     import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
 
     conversation, message = found
+    conversation, message.section = (
+        with_json(section, encoded) for section in (conversation, message.section)
+    )
     head: dict[str, Any] = {"query": query} if query else {}
     head |= {"records": records_path} if records_path else {}
     head |= {"conversation": conversation, "message": message.section}
@@ -215,6 +221,8 @@ def _in_records(
     prompt = None
     if not has_user(logged):
         prompt = usual_path(rows, "prompt", inside=(path, *filter(None, [tools])))
+        asked = [value_at(prompt, row) for row in rows]
+        prompt = prompt if any(isinstance(one, list) or has_words(one) for one in asked) else None
     messages = path
     reply = None if prompt is not None else _reply(rows, path, lists, tools)
     made = ""
