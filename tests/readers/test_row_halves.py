@@ -98,3 +98,8 @@ def test_questions_and_answers_as_texts(row, texts):
     found = only(row)
     assert [part.text for message in found.messages for part in message.parts] == texts
     assert not found.changes
+
+
+def test_a_call_traced_by_weave_has_its_request_in_inputs():
+    found = only({"op_name": "chat", "inputs": {"model": "m", "messages": BEFORE}, "output": BODY})
+    assert (turns(found), found.model, found.recorded) == ([["a"], ["old"]], "m", True)

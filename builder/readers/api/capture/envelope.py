@@ -228,6 +228,8 @@ def _from_envelope(where: str, value: dict[str, Json]) -> Exchange | None:
     value = with_thoughts(_batch_line(value))
     request = first_of(value, *REQUEST_KEYS)
     response = first_of(value, *RESPONSE_KEYS)
+    if request is None and request_dialect(as_dict(value.get("inputs"))) and is_answer(response):
+        request = value["inputs"]  # a call that Weave traced
     stream = first_of(value, *STREAM_KEYS)
     url = as_str(first_of(value, *URL_KEYS))
     flat = read_body(value["body"]) if request is None and "body" in value else Body()
