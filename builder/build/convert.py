@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.build.preferences import Corrected, abandonment, alternative
-from builder.build.prefixes import digested_definitions, prefix_digests
+from builder.build.prefixes import digested_definitions, line_digest, prefix_digests
 from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ResultSummary, ResultWriter
 from builder.build.sample_meta import Converted, license_of, sample_meta
@@ -316,6 +316,7 @@ def _write_sample(
         pairs=len(corrected),
         models=models,
         recorded=meta.compared,
+        line=line_digest(proof.sample),
     )
 
 

@@ -15,7 +15,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
-from builder.build.prefixes import digested_definitions, prefix_digests
+from builder.build.prefixes import digested_definitions, line_digest, prefix_digests
 from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.results import ChunkResult, ResultSummary, ResultWriter
 from builder.card.result import BuildResult
@@ -242,6 +242,7 @@ def _sample_entry(
         pairs=len(row.meta.preferences),
         models=row.meta.every_model,
         recorded=row.meta.compared,
+        line=line_digest(sample),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from builder.conversation import Json
 from builder.jsonio import dumps
+from builder.sample import Sample
 from builder.select.table import DIGEST_BYTES
 
 
@@ -28,6 +29,11 @@ def prefix_digests(
         if role == "assistant":
             prefixes.append(digest)
     return tuple(prefixes)
+
+
+def line_digest(sample: Sample) -> bytes:
+    """Returns a digest of the sample's line: equal samples have equal digests."""
+    return bytes.fromhex(sample.id)[:DIGEST_BYTES]
 
 
 def digested_definitions(

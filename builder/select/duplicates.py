@@ -12,7 +12,8 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
 
     A conversation whose messages equal those of another, or the beginning of another, is a
     duplicate: the longest is kept, the first among equals. If samples may be parts of conversations
-    (`in_pieces`), a turn that two conversations share is also kept only once.
+    (`in_pieces`), a turn that two conversations share is also kept only once. So is a sample that
+    equals another byte for byte.
     """
     conversations: list[tuple[int, ConversationEntry]] = []
     first = 0
@@ -30,6 +31,7 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
     }
     duplicates: set[int] = set()
     kept_ends: set[bytes] = set()
+    kept_lines: set[bytes] = set()
     for first, entry in conversations:
         last = entry.prefixes[-DIGEST_BYTES:]
         is_duplicate = last not in whole or last in beginnings
@@ -43,4 +45,10 @@ def exact_duplicates(table: Table, left_out: Sequence[bool], *, in_pieces: bool)
             whole.discard(last)  # the next equal conversation is a duplicate
             if in_pieces:
                 kept_ends.update(end for _, end in chosen)
+        for number, sample in enumerate(entry.samples, start=first):
+            if left_out[number] or number in duplicates or not sample.line:
+                continue
+            if sample.line in kept_lines:
+                duplicates.add(number)
+            kept_lines.add(sample.line)
     return duplicates

@@ -26,6 +26,7 @@ class SampleEntry:
     pairs        number of preference pairs in its meta line
     models       the models of its targets, each once; None: not logged
     recorded     how it compares with the tokens in the log (`SampleMeta.compared`)
+    line         digest of its line in data/
     """
 
     prefix: bytes
@@ -37,6 +38,7 @@ class SampleEntry:
     pairs: int = 0
     models: tuple[str | None, ...] = ()
     recorded: str = ""
+    line: bytes = b""
 
     @classmethod
     def restored(
@@ -48,6 +50,7 @@ class SampleEntry:
         missing: _Counts,
         models: Sequence[str | None],
         recorded: str,
+        line: str,
         **others: Any,
     ) -> SampleEntry:
         """Returns the entry whose fields have these JSON values."""
@@ -58,6 +61,7 @@ class SampleEntry:
             missing=_counts(missing),
             models=tuple(map(_interned, models)),
             recorded=intern(recorded),
+            line=bytes.fromhex(line),
             **others,
         )
 

@@ -45,6 +45,7 @@ def test_an_entry_with_every_field_is_read_back(content):
                 pairs=1,
                 models=("m", None),
                 recorded="equal",
+                line=b"\x07" * 16,
             ),
         ),
         prefixes=b"\x03" * 32,

@@ -1,5 +1,6 @@
 """The selection of samples: a pure function of the table, tested on hand-made tables."""
 
+from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
@@ -68,6 +69,16 @@ def test_pieces_that_conversations_share_are_kept_once():
     table = [row("ab", ["a", "ab"]), row("", []), row("ac", ["a", "ac"])]
     assert exact_duplicates(table, [False] * 4, in_pieces=True) == {2}
     assert exact_duplicates(table, [False] * 4, in_pieces=False) == set()
+
+
+def test_equal_bytes_are_kept_once_whatever_they_come_from():
+    """Definitions of another source digest differently, though the samples are the same."""
+    one, other, third = row("ab"), row("cd"), row("ef")
+    for item, line in ((one, b"x"), (other, b"x"), (third, b"y")):
+        same = replace(item.samples[0].entry, line=line)
+        object.__setattr__(item.entry, "samples", (same,))
+    assert exact_duplicates([one, other, third], [False] * 3, in_pieces=False) == {1}
+    assert exact_duplicates([one, other, third], [True, False, False], in_pieces=False) == set()
 
 
 def test_each_sample_has_a_split_or_a_reason():
