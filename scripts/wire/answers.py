@@ -165,15 +165,18 @@ def _responses(body: Body, answer: Answer) -> tuple[Body, list[Event]]:
             text = json.dumps(arguments)
             items.append({"type": "function_call", "id": _id("fc_"), **call, "arguments": text})
     tokens = answer.tokens
+    is_cut = answer.stop in ("max_tokens", "length")
+    if is_cut and items:
+        items[-1]["status"] = "incomplete"
     response: Body = {
         "id": _id("resp_"),
         "object": "response",
         "created_at": int(time.time()),
         "model": body.get("model"),
-        "status": "completed",
+        "status": "incomplete" if is_cut else "completed",
         "output": items,
         "error": None,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "usage": {
             "input_tokens": tokens,
             "input_tokens_details": {"cached_tokens": 0},
@@ -190,7 +193,7 @@ def _responses(body: Body, answer: Answer) -> tuple[Body, list[Event]]:
     events: list[Body] = [{"type": "response.created", "response": created}]
     for index, item in enumerate(items):
         events += _responses_events(index, item)
-    events.append({"type": "response.completed", "response": response})
+    events.append({"type": f"response.{response['status']}", "response": response})
     for number, event in enumerate(events):
         event["sequence_number"] = number
     return response, [(event["type"], event) for event in events]

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from builder import build_dataset
 
 LOG = Path(__file__).parent / "opencode" / "results" / "input" / "session.json"
@@ -14,6 +16,7 @@ def missing(log, folder):
     return json.loads(meta.read_text(encoding="utf-8"))["context"]["missing"]
 
 
+@pytest.mark.slow
 def test_an_answer_after_an_image_of_a_result_lacks_media(tmp_path):
     assert "media" in missing(LOG, tmp_path / "with")
     document = json.loads(LOG.read_text(encoding="utf-8"))

@@ -271,6 +271,12 @@ def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:
             yield value
 
 
+def is_cut(item: Item) -> bool:
+    """Returns whether the model's item was cut off, at the limit of its length (0.171)."""
+    is_own = item.get("type") in ("message", "function_call", "custom_tool_call")
+    return is_own and item.get("status") == "incomplete"
+
+
 def with_tools(known: Sequence[Json], added: Json) -> list[Json]:
     """Returns the tools with those added; one of the same name takes the place of the earlier."""
     tools = {as_str(tool, "name"): tool for tool in known}

@@ -230,6 +230,8 @@ class Rollout:
             # What the model saw from here on is unknown.
             self._add([Unparsed(kind, "unknown_part")], joins=joins)
             return unknown_code(item.get("type"))
+        if items.is_cut(item) and self.open is not None:
+            self.open.untrained = self.open.untrained or "truncated_answer"
         return None
 
     def _message(self, item: items.Item, *, joins: bool, replayed: bool) -> None:
@@ -349,8 +351,7 @@ class Rollout:
         """Marks the answer that the user interrupted, unless it is known to be whole.
 
         A response is whole if its tokens were counted or, in files without records of usage, if it
-        ends with a call. The complete items
-        of an interrupted answer stay in later requests. Thoughts alone cannot be shown.
+        ends with a call. Complete items of it stay in later requests; thoughts cannot be shown.
         """
         at = last_answer(self.turns)
         self.open = None
