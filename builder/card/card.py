@@ -25,6 +25,7 @@ from builder.normalize.options import Unit
 from builder.normalize.remedies import record_remedy, recovery
 from builder.output.manifest import Manifest
 from builder.qwen3.style import Style
+from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description
 from builder.report.pictures import bars_picture, histogram_picture
@@ -98,7 +99,7 @@ def card(
     sections = [
         f"---\n{head}---\n\n# {plain(config.name)}",
         _summary(built, config),
-        _making(made),
+        _making(made, config, target),
         _proof(target, config, built),
         *context(built),
         *recorded(built),
@@ -153,7 +154,7 @@ def _summary(built: BuildResult, config: Config) -> str:
     )
 
 
-def _making(made: Manifest) -> str:
+def _making(made: Manifest, config: Config, target: Target) -> str:
     rows = [
         (Code(name), Code(str(version or "not installed")))
         for name, version in made.versions.items()
@@ -165,6 +166,8 @@ def _making(made: Manifest) -> str:
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
         chosen = "The options that differ from the defaults (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
+    if config.verify.tokenizer.located.is_dir():
+        chosen += f"\n\n{_folder_of_tokenizer(made, target)}"
     lines = [
         "## How it was made",
         "",
@@ -177,6 +180,18 @@ def _making(made: Manifest) -> str:
         *table(("package", "version"), rows),
     ]
     return "\n".join(lines)
+
+
+def _folder_of_tokenizer(made: Manifest, target: Target) -> str:
+    """Returns what identifies a tokenizer that was read from a folder of the author's machine."""
+    name = code(str(without_folders(made.tokenizer.name)))
+    digest = made.tokenizer.files.get("tokenizer.json")
+    text = f"The tokenizer {name} was a local folder"
+    if digest:
+        text += f", whose `tokenizer.json` has the sha256 `{digest}`"
+    if target.template_sha256 in TEMPLATES:
+        text += f"; its chat template is that of `{target.model}`"
+    return f"{text}. `--tokenizer` names a folder or a repository with the same files."
 
 
 def _changed(value: Json, default: Json) -> Json:

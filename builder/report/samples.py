@@ -172,7 +172,7 @@ _TITLES = {"parity": "match inference", "assistant_turns": "trained turns"}
 def _source(picked: Picked, *, is_folded: bool) -> Html:
     """Returns the sample's origin and meta/ data; the raw record is named, not shown."""
     meta, values = picked.row.meta, picked.row.meta_values
-    pairs: list[tuple[str, str]] = [("row", f"{number(picked.number)} · {picked.where}")]
+    pairs: list[tuple[str, str]] = [("row", f"#{picked.number} · {picked.where}")]
     names = [*_SHOWN_FIRST, *(name for name in values if name not in (*_SHOWN_FIRST, *_NOT_SHOWN))]
     stated = [(name, values[name]) for name in names[:47] if values.get(name) is not None]
     pairs += [(name, _display_text(value)) for name, value in stated]

@@ -74,8 +74,10 @@ class SamplePage:
         place = result.place(self.at)
         where = "not in the result" if self.query else ""
         if place is not None:
-            where = f"{number(place + 1)} of {number(len(result.numbers))}"
-            where += " in the result" if self.query else ""
+            shown = number(len(result.numbers))
+            where = f"#{self.at} of {shown}, numbered from 0"
+            if self.query:
+                where = f"#{self.at}, {number(place + 1)} of {shown} in the result"
         more = tag("span", text(f", {number(reviewed)} reviewed"), class_="reviewed")
 
         def url(other: int) -> str | None:

@@ -1,5 +1,6 @@
 """The dataset card: its metadata for the Hub, its text, and that text of logs stays text."""
 
+import hashlib
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -9,6 +10,7 @@ import yaml
 from huggingface_hub import DatasetCard, DatasetCardData
 from support.places import DATA
 from support.runs.builds import build, files, lines
+from support.templates.targets import small_tokenizer_folder
 
 from builder.audit.result import Audit, AuditFacts, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing
@@ -142,6 +144,19 @@ def test_changed_options_are_listed_without_local_folders(built, tmp_path):
     assert config["inputs"] == [{"path": "data", "license": "MIT"}]
     assert str(DATA.parent) not in text
     assert str(built.parent) not in text
+
+
+def test_a_tokenizer_of_a_local_folder_is_named_by_what_others_have(tmp_path):
+    folder = tmp_path / "mine" / "checkpoint-40"
+    small_tokenizer_folder(folder)
+    log = DATA / "claude-code" / "parallel.jsonl"
+    assert build(tmp_path / "out", "--tokenizer", folder, inputs=[log]) == 0
+    text = (tmp_path / "out" / "README.md").read_text()
+    digest = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
+    assert "`checkpoint-40` was a local folder" in text
+    assert f"whose `tokenizer.json` has the sha256 `{digest}`" in text
+    assert "; its chat template is that of `Qwen/Qwen3-" in text
+    assert str(tmp_path) not in text
 
 
 def test_charts_are_listed_in_the_manifest_and_displayed(built):
