@@ -14,6 +14,7 @@ from builder.normalize.shared import AgentDefinitions
 from builder.normalize.tools import convert
 from builder.paths import UserPath
 from builder.problem import UsageError
+from builder.readers import readers
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.tool_forms import name_of, parameters_of
 
@@ -23,14 +24,15 @@ def supplied_tools(
 ) -> tuple[tuple[Json, ...] | None, tuple[AgentDefinitions, ...]]:
     """Returns the definitions for all logs, and those captured from agents.
 
-    Raises UsageError for a file that cannot be read, or for two files for all logs.
+    Those of an agent whose logs no reader reads are for all logs: they are of one's own. Raises
+    UsageError for a file that cannot be read, or for two files for all logs.
     """
     general: tuple[Json, ...] | None = None
     captured: list[AgentDefinitions] = []
     for path in (item.located for item in paths):
         value = _json(path)
         tools = _checked(path, _definitions(value))
-        if (sent := _sent(value)) is not None:
+        if (sent := _sent(value)) is not None and sent.agent in readers():
             captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
             continue
         if general is not None:
@@ -48,10 +50,13 @@ def supplied_system(
     for path in (item.located for item in paths):
         text = _text(path)
         value = _json_or_none(text)
-        if (sent := _sent(value)) is not None and sent.system is not None:
+        sent = _sent(value)
+        if sent is not None and sent.system is not None and sent.agent in readers():
             captured.append(AgentDefinitions(sent.agent, sent.version, system=sent.system))
             continue
-        if isinstance(value, dict) and not {"agent", "messages", "tools"}.isdisjoint(value):
+        if sent is not None and sent.system is not None:
+            text = sent.system
+        elif isinstance(value, dict) and not {"agent", "messages", "tools"}.isdisjoint(value):
             raise UsageError(
                 f"system {str(path)!r}: is a request or a list of tools; expected the text of the"
                 " system prompt, or a file of `builder capture --definitions`"
@@ -60,7 +65,7 @@ def supplied_system(
             raise UsageError(
                 f"system {str(path)!r}: a second text for all logs; only one can apply"
             )
-        general = text.rstrip("\n")
+        general = text.rstrip("\n") if sent is None else text
     return general, tuple(captured)
 
 

@@ -53,6 +53,12 @@ def test_a_file_for_an_agent_needs_no_system_prompt(tmp_path):
         supplied_system(files)
 
 
+def test_what_an_agent_of_ones_own_sends_is_for_all_logs(tmp_path):
+    files = written(tmp_path, {"agent": "mine", "system": "Be good.", "tools": [FUNCTION]})
+    assert supplied_tools(files) == ((FUNCTION,), ())
+    assert supplied_system(files) == ("Be good.", ())
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

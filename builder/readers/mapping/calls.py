@@ -295,6 +295,7 @@ def linked(
         for theirs in scalar_paths(results):
             values = [str(value) for one in results if (value := value_at(theirs, one)) is not None]
             is_id = is_usual("call_id", own) or is_usual("result_id", theirs)
+            is_id = is_id or (own == theirs and own.lower().endswith("id"))
             is_id = is_id or not any(value.isdigit() for value in values)  # not two equal numbers
             if is_id and theirs not in apart and values and {*values} <= {*ids}:
                 best.append((rank("call_id", own) + rank("result_id", theirs), own, theirs))
