@@ -309,3 +309,20 @@ def test_no_definition_is_inferred_from_calls_that_are_left_out():
 )  # fmt: skip
 def test_the_context_of_each_turn(messages, fields, wanted):
     assert list(normalised(*messages, **fields).contexts) == wanted
+
+
+@pytest.mark.parametrize(
+    ("tool", "missing"),
+    [
+        ("f", ("tools",)),
+        ({"name": "f"}, ("tools",)),
+        ({"type": "function", "function": {"name": "f", "description": ""}}, ("tools",)),
+        ({"toolSpec": {"name": "f"}}, ("tools",)),
+        ({"name": "f", "description": "Does f."}, ()),
+        ({"type": "function", "function": {"name": "f", "parameters": {}}}, ()),
+    ],
+)
+def test_a_definition_that_is_a_name_only_is_not_what_the_model_saw(tool, missing):
+    whole = {"name": "g", "parameters": {"type": "object"}}
+    got = normalised(system(), user("hi"), reply("a"), tools=(whole, tool))
+    assert got.contexts[0].missing == missing
