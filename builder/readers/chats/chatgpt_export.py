@@ -118,15 +118,15 @@ def _conversation(
 
 def _parents(mapping: dict[str, Json]) -> dict[str, str | None]:
     """Returns the parent of each node, which may name its children only; {} if none is named."""
-    found: dict[str, str | None] = {}
+    parents: dict[str, str | None] = {}
     for name, item in mapping.items():
         node = as_dict(item)
         if "parent" in node:
-            found[name] = name_or_none(node["parent"])
+            parents[name] = name_or_none(node["parent"])
         for child in as_list(node.get("children")):
             if isinstance(child, str):
-                found.setdefault(child, name)
-    return found if any(found.values()) else {}
+                parents.setdefault(child, name)
+    return parents if any(parents.values()) else {}
 
 
 def _by_time(mapping: dict[str, Json]) -> list[str]:
@@ -165,14 +165,14 @@ def _paired(messages: tuple[Message, ...]) -> Iterator[Message]:
     unseen = False  # whether the result of a search was not logged
     for message in messages:
         if message.role == "tool":
-            found = [part for part in message.parts if isinstance(part, ToolResult)]
-            if calls and not any(part.content for part in found):
+            logged = [part for part in message.parts if isinstance(part, ToolResult)]
+            if calls and not any(part.content for part in logged):
                 unseen = True
                 continue
             if calls:
-                results += found
+                results += logged
             else:
-                texts = [as_harness(part.content) for part in found]
+                texts = [as_harness(part.content) for part in logged]
                 yield Message("user", tuple(part for text in texts for part in text))
             continue
         if results:
@@ -246,12 +246,12 @@ class _Reading:
         metadata = as_dict(message.get("metadata"))
         recipient = as_str(message.get("recipient")) or "all"
         real = as_str(message, "author", "metadata", "real_author")
-        found: list[Part] = [*parts]
+        answer: list[Part] = [*parts]
         if recipient != "all":
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
-            found = [ToolCall(recipient, _arguments(recipient, text))]
+            answer = [ToolCall(recipient, _arguments(recipient, text))]
         elif message.get("channel") == "analysis":
-            found = [Reasoning(p.text) if isinstance(p, Text) else p for p in parts]
+            answer = [Reasoning(p.text) if isinstance(p, Text) else p for p in parts]
         untrained = None
         reason = as_dict(metadata.get("finish_details")).get("type")
         if real.startswith("tool:"):
@@ -261,10 +261,10 @@ class _Reading:
         elif reason == "interrupted" or message.get("status") == "in_progress":
             untrained = "aborted"
         elif reason == "max_tokens":
-            found.append(Unparsed("", "truncated_answer"))
-        if found:
+            answer.append(Unparsed("", "truncated_answer"))
+        if answer:
             model = name_of(metadata, "model_slug")
-            yield Message("assistant", tuple(found), model=model, untrained=untrained)
+            yield Message("assistant", tuple(answer), model=model, untrained=untrained)
 
     def _parts(self, body: dict[str, Json]) -> Iterator[Content]:
         kind = as_str(body.get("content_type"))

@@ -88,8 +88,8 @@ def _conversation(
     else:
         session = value
         for name, node in as_dict(value.get("mapping")).items():
-            found = as_dict(node)
-            items[name] = (name_or_none(found.get("parent")), as_dict(found.get("message")))
+            fields = as_dict(node)
+            items[name] = (name_or_none(fields.get("parent")), as_dict(fields.get("message")))
     reading = _Reading()
     nodes = {
         name: ChatNode(parent, tuple(reading.messages(message)))
@@ -174,13 +174,13 @@ class _Reading:
 def _older(message: dict[str, Json]) -> list[dict[str, Json]]:
     """Returns the fragments of a message of the API's older form, whose texts are keys."""
     is_user = as_str(message.get("role")).lower() == "user"
-    found: list[dict[str, Json]] = []
+    fragments: list[dict[str, Json]] = []
     if message.get("search_results"):
-        found.append({"type": "SEARCH"})
+        fragments.append({"type": "SEARCH"})
     for key, kind in (("thinking_content", "THINK"), ("content", "RESPONSE")):
         if isinstance(message.get(key), str):
-            found.append({"type": "REQUEST" if is_user else kind, "content": message[key]})
-    return found
+            fragments.append({"type": "REQUEST" if is_user else kind, "content": message[key]})
+    return fragments
 
 
 def _untrained(message: dict[str, Json], kinds: set[str], parts: tuple[Part, ...]) -> str | None:

@@ -45,8 +45,12 @@ def _responses(chat: dict[str, Json]) -> list[dict[str, Json]]:
     if not isinstance(chat.get("conversation"), dict):
         return []
     wrapped = as_dicts(chat.get("responses"))
-    found = [as_dict(one.get("response")) for one in wrapped]
-    return found if found and all("sender" in one and "message" in one for one in found) else []
+    responses = [as_dict(one.get("response")) for one in wrapped]
+    return (
+        responses
+        if responses and all("sender" in one and "message" in one for one in responses)
+        else []
+    )
 
 
 def read(source: Source) -> Iterator[Event]:

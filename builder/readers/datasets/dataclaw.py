@@ -41,8 +41,8 @@ _COLUMNS = {"session_id", "project", "git_branch", "start_time", "end_time", "st
 
 def recognise(source: Source) -> str | None:
     """Claims rows with a session_id, and messages whose calls are in tool_uses."""
-    found = any(map(_is_row, source.peek.objects))
-    return "rows with session_id and messages, calls in tool_uses" if found else None
+    has_rows = any(map(_is_row, source.peek.objects))
+    return "rows with session_id and messages, calls in tool_uses" if has_rows else None
 
 
 def _is_row(row: dict[str, Json]) -> bool:
@@ -67,13 +67,13 @@ def _unsettled(source: Source) -> str:
 def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation | Problem:
     if not isinstance(row.get("messages"), list):
         return Problem("not_object", where, "its messages are no list")
-    found: list[Message] = []
+    read: list[Message] = []
     for item in as_list(row.get("messages")):
-        found += _messages(item) if isinstance(item, dict) else [unknown_message("no object")]
+        read += _messages(item) if isinstance(item, dict) else [unknown_message("no object")]
     return Conversation(
         id=row_name(where, row.get("session_id"), names),
         record=where,
-        messages=tuple(found),
+        messages=tuple(read),
         model=name_or_none(row.get("model")),
         records=1,
         context=Context.lacking(_MISSING),

@@ -76,8 +76,8 @@ def _round_columns(row: dict[str, Json]) -> tuple[str, str] | None:
 
 
 def _is_rendered(text: str) -> bool:
-    found = _BEFORE.match(text)
-    return found is not None and text.startswith(_START, found.end())
+    opening = _BEFORE.match(text)
+    return opening is not None and text.startswith(_START, opening.end())
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -122,26 +122,32 @@ def _row(where: str, row: dict[str, Json], names: Counter[str]) -> Conversation 
     messages, is_cut = _messages(text, context)
     if not messages:
         return Problem("unknown_shape", where, "text between the messages")
-    found = read_chat(name, where, messages, row.get("tools"))
-    if is_cut and isinstance(found, Conversation):
-        last = found.messages[-1]
+    conversation = read_chat(name, where, messages, row.get("tools"))
+    if is_cut and isinstance(conversation, Conversation):
+        last = conversation.messages[-1]
         parts = (*last.parts, Unparsed("", "truncated"))
-        found = replace(found, messages=(*found.messages[:-1], replace(last, parts=parts)))
-    if context and isinstance(found, Conversation):
-        found = replace(found, recorded=True)
-    return found
+        conversation = replace(
+            conversation, messages=(*conversation.messages[:-1], replace(last, parts=parts))
+        )
+    if context and isinstance(conversation, Conversation):
+        conversation = replace(conversation, recorded=True)
+    return conversation
 
 
 def _question_and_answer(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
     """Returns the messages of a row with a question, its answer and the turns before them."""
     question, answer = columns
-    found = _system(row)
+    messages = _system(row)
     for pair in as_list(json_in_text(row.get("history"))):
         earlier, reply = (*as_list(pair), None, None)[:2]
-        found += [_message("user", as_str(earlier)), _answer(as_str(reply))]
+        messages += [_message("user", as_str(earlier)), _answer(as_str(reply))]
     more = (as_str(row.get(key)) for key in ("input", "context") if question == "instruction")
     texts = (as_str(row[question]), *more)
-    return [*found, _message("user", "\n".join(filter(None, texts))), _answer(as_str(row[answer]))]
+    return [
+        *messages,
+        _message("user", "\n".join(filter(None, texts))),
+        _answer(as_str(row[answer])),
+    ]
 
 
 def _system(row: dict[str, Json]) -> list[Json]:
@@ -151,14 +157,14 @@ def _system(row: dict[str, Json]) -> list[Json]:
 
 def _rounds(row: dict[str, Json], columns: tuple[str, str]) -> list[Json]:
     """Returns the messages of a row with rounds of question and answer."""
-    found = _system(row)
+    messages = _system(row)
     for number, one in enumerate(as_list(json_in_text(row.get("conversation")))):
         question, answer = (as_str(one, key) for key in columns)
         system = as_str(one, "system")
-        found += [_message("system", system)] if system and number == 0 and not found else []
-        found += [_message("user", question)] if question else []
-        found += [_answer(answer)] if answer else []
-    return found
+        messages += [_message("system", system)] if system and number == 0 and not messages else []
+        messages += [_message("user", question)] if question else []
+        messages += [_answer(answer)] if answer else []
+    return messages
 
 
 def _messages(text: str, context: int) -> tuple[list[Json], bool]:
@@ -167,7 +173,7 @@ def _messages(text: str, context: int) -> tuple[list[Json], bool]:
     Answers among the first `context` messages have weight 0. Returns no messages if there is text
     between them.
     """
-    found: list[Json] = []
+    messages: list[Json] = []
     start = _BEFORE.match(text)
     at = start.end() if start is not None else 0
     closed = True
@@ -178,10 +184,10 @@ def _messages(text: str, context: int) -> tuple[list[Json], bool]:
             break
         closed = bool(end)
         item = _message(role, body)
-        if role == "assistant" and len(found) < context:
+        if role == "assistant" and len(messages) < context:
             item = {**item, "weight": 0}
-        found.append(item)
-    return (found, not closed) if _AFTER.match(text, at) else ([], False)
+        messages.append(item)
+    return (messages, not closed) if _AFTER.match(text, at) else ([], False)
 
 
 def _message(role: str, content: str) -> dict[str, Json]:

@@ -119,15 +119,15 @@ def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
                 parts = _call(message.get("content"), changes)
             else:
                 parts = _assistant(message, changes)
-            found = [Message("assistant", parts)]
+            read = [Message("assistant", parts)]
         elif role in _RESULTS:
-            found = [Message("tool", (tool_result(message),))]
+            read = [Message("tool", (tool_result(message),))]
         elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):
             results = tuple(ToolResult((Text(block),)) for block in blocks)
-            found = [Message("tool", results)]
+            read = [Message("tool", results)]
         else:
-            found = [Message(role[:40] or "none", content(message.get("content")))]
-        messages += noted(found, message)
+            read = [Message(role[:40] or "none", content(message.get("content")))]
+        messages += noted(read, message)
     return messages
 
 

@@ -91,7 +91,7 @@ def with_function_calls(
     """
     messages = tuple(messages)
     types: function_text.Types | None = None
-    found: list[Message] = []
+    completed: list[Message] = []
     for message in messages:
         parts: list[Part] = []
         for part in message.parts:
@@ -105,8 +105,8 @@ def with_function_calls(
                     read = one
             parts += read
         same = len(parts) == len(message.parts) and all(map(_is, parts, message.parts))
-        found.append(message if same else replace(message, parts=tuple(parts)))
-    return tuple(found)
+        completed.append(message if same else replace(message, parts=tuple(parts)))
+    return tuple(completed)
 
 
 def _is(one: object, other: object) -> bool:

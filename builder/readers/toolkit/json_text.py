@@ -36,6 +36,6 @@ def is_json(text: str) -> bool:
 
 def command_failed(text: str) -> bool:
     """Returns whether a text is the JSON result of a command, with an exit code other than 0."""
-    found = json_in_text(text) if '"exit_code"' in text else None
-    code = found.get("exit_code") if isinstance(found, dict) else None
+    value = json_in_text(text) if '"exit_code"' in text else None
+    code = value.get("exit_code") if isinstance(value, dict) else None
     return isinstance(code, int) and code != 0

@@ -44,17 +44,17 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
     orphan_result  the turn follows results that belong to no call
     flattened      the turn's text contains a call and the tool's answer
     """
-    found: list[Message] = []
+    marked: list[Message] = []
     asking: int | None = None  # position of the assistant turn that the next results answer
     calls = results = 0
     orphan = False
     for message in messages:
         kept = message
         if message.role == "assistant":
-            if not found or found[-1].role != "assistant":
+            if not marked or marked[-1].role != "assistant":
                 calls = results = 0
             calls += sum(isinstance(part, ToolCall) for part in message.parts)
-            asking = len(found)
+            asking = len(marked)
             if orphan:
                 kept = _marked(message, "orphan_result")
             elif any(map(_is_flattened, message.parts)):
@@ -62,14 +62,14 @@ def end_at_made_up(messages: Iterable[Message]) -> tuple[Message, ...]:
             orphan = False
         elif message.role == "tool":
             results += sum(isinstance(part, ToolResult) for part in message.parts)
-            if results > calls and asking is not None and (calls == 0 or _ends(found[asking])):
-                found[asking] = _marked(found[asking], "bad_call")
+            if results > calls and asking is not None and (calls == 0 or _ends(marked[asking])):
+                marked[asking] = _marked(marked[asking], "bad_call")
             else:
                 orphan = orphan or results > calls
         else:
             asking, calls, results = None, 0, 0
-        found.append(kept)
-    return tuple(found)
+        marked.append(kept)
+    return tuple(marked)
 
 
 def _is_flattened(part: Part) -> bool:

@@ -69,14 +69,14 @@ def _with_tags(
     parts: Sequence[P], kind: str, left: int
 ) -> tuple[tuple[P | Text | Media, ...], int]:
     """Returns the parts with media in place of their tags, and how many media are left."""
-    found: list[P | Text | Media] = []
+    placed: list[P | Text | Media] = []
     for part in parts:
         texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) and left > 0 else []
         left -= max(0, len(texts) - 1)
         if len(texts) < 2:
-            found.append(part)
+            placed.append(part)
             continue
         for number, text in enumerate(texts):
-            found += [Media(kind)] if number else []
-            found += [Text(text)] if text.strip() else []
-    return tuple(found), left
+            placed += [Media(kind)] if number else []
+            placed += [Text(text)] if text.strip() else []
+    return tuple(placed), left

@@ -304,10 +304,10 @@ def _bare_definitions(system: str, changes: Counter[str]) -> tuple[Json, ...] | 
         return None
     trial: Counter[str] = Counter()
     try:
-        found = values(system, trial)
+        logged = values(system, trial)
     except JsonFault:
         return None
-    listed = [one for item in found for one in (item if isinstance(item, list) else [item])]
+    listed = [one for item in logged for one in (item if isinstance(item, list) else [item])]
     specs = [as_dict(as_dict(one).get("function", one)) for one in listed]
     if not specs or not all("name" in spec and "parameters" in spec for spec in specs):
         return None

@@ -16,7 +16,7 @@ def supply_results(
     expected before the next message of the user or the model. Calls of the last turn stay
     unanswered if no message follows, and so does one for which `result` returns None.
     """
-    found: list[Message] = []
+    answered: list[Message] = []
     pending: list[ToolCall] = []
     turn: str | None = None
     supplied = 0
@@ -24,7 +24,7 @@ def supply_results(
         continues = message.role == "assistant" and turn is not None and message.turn == turn
         if message.role != "tool" and not continues:
             added = [answer for call in pending if (answer := result(call)) is not None]
-            found += [Message("tool", (answer,)) for answer in added]
+            answered += [Message("tool", (answer,)) for answer in added]
             supplied += len(added)
             pending = []
         if message.role == "assistant":
@@ -33,8 +33,8 @@ def supply_results(
         for part in message.parts:
             if isinstance(part, ToolResult):
                 _remove_answered(pending, part)
-        found.append(message)
-    return found, supplied
+        answered.append(message)
+    return answered, supplied
 
 
 def _remove_answered(pending: list[ToolCall], result: ToolResult) -> None:

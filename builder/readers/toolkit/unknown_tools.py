@@ -57,7 +57,7 @@ def says_unknown(result: str, name: str) -> bool:
     if not name or name not in head:
         return False
     quoted = re.compile(rf"""(?<![\w.-])\\?["'`]?{re.escape(name)}\\?["'`]?(?![\w-]|\.\w)""")
-    found = _STATEMENT.search(text := quoted.sub(_NAME, head))
-    if found is None or _BEFORE.fullmatch(before := text[: found.start()]) is None:
+    statement = _STATEMENT.search(text := quoted.sub(_NAME, head))
+    if statement is None or _BEFORE.fullmatch(before := text[: statement.start()]) is None:
         return False
     return _ERROR.search(before) is not None or _SUBJECT.fullmatch(before) is not None

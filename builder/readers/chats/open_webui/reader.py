@@ -157,8 +157,8 @@ def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list
         return ChatNode(parent, tuple(_answer(value, base)), group)
     parts: list[Part] = [*content(value.get("content"))]
     parts += [Media(kind, name) for kind, name in media_of_files(value.get("files"))]
-    found = tuple(parts) if role == "user" else as_harness(parts)
-    return ChatNode(parent, (Message(role[:40], found),) if found else ())
+    sent = tuple(parts) if role == "user" else as_harness(parts)
+    return ChatNode(parent, (Message(role[:40], sent),) if sent else ())
 
 
 def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:

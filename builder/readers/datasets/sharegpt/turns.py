@@ -110,18 +110,18 @@ def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
 
 def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
     """Reads LLaMA-Factory's parts {type, value}, except `tools`, which is read with the row."""
-    found: list[Part] = []
+    read: list[Part] = []
     for item in parts:
         kind, value = as_str(item, "type"), as_dict(item).get("value")
         if kind == "text":
-            found += text_or_data(value)
+            read += text_or_data(value)
         elif kind == "reasoning" and isinstance(value, str):
-            found.append(Reasoning(value))
+            read.append(Reasoning(value))
         elif kind in ("tool_call", "tool_calls"):
-            found += _calls(value, changes)
+            read += _calls(value, changes)
         elif kind != "tools":
-            found.append(content_block(item))
-    return found
+            read.append(content_block(item))
+    return read
 
 
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:

@@ -94,7 +94,7 @@ def calls_in_lines(text: str, names: Iterable[str]) -> list[ToolCall]:
     Only the defined `names` may contain white space.
     """
     longest_first = sorted(names, key=len, reverse=True)
-    found: list[ToolCall] = []
+    calls: list[ToolCall] = []
     at = past_space(text, 0)
     while at < len(text):
         begin = at
@@ -102,9 +102,9 @@ def calls_in_lines(text: str, names: Iterable[str]) -> list[ToolCall]:
         if name not in longest_first and len(name.split()) > 1:
             raise JsonFault("bad_json", f"no name of a function at character {begin}")
         arguments, at = _arguments(text, at)
-        found.append(ToolCall(name, arguments))
+        calls.append(ToolCall(name, arguments))
         at = past_space(text, at)
-    return found
+    return calls
 
 
 def _name(body: str, at: int, names: list[str]) -> tuple[str, int]:

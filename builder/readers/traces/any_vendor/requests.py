@@ -129,18 +129,18 @@ def definitions(value: Json) -> list[Json]:
             listed = ((name, decoded(one)) for name, one in value.items())
             return [{"name": name, **one} for name, one in listed if isinstance(one, dict)]
         value = [value]
-    found: list[Json] = []
+    tools: list[Json] = []
     for item in as_list(value):
         tool = decoded(item)
         fields = as_dict(tool)
         grouped = next((fields[key] for key in _TOOLS if isinstance(fields.get(key), list)), None)
         if grouped is not None:
-            found += [decoded(one) for one in as_list(grouped)]
+            tools += [decoded(one) for one in as_list(grouped)]
         elif "json_schema" in fields:  # OpenInference: {"json_schema": "<definition>"}
-            found.append(decoded(fields["json_schema"]))
+            tools.append(decoded(fields["json_schema"]))
         elif "parameters_json_schema" in fields:  # pydantic-ai
             named = {key: item for key, item in fields.items() if key in ("name", "description")}
-            found.append({**named, "parameters": fields["parameters_json_schema"]})
+            tools.append({**named, "parameters": fields["parameters_json_schema"]})
         elif fields:
-            found.append(tool)
-    return found
+            tools.append(tool)
+    return tools
