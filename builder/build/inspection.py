@@ -25,7 +25,7 @@ from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
-from builder.readers.mapping.suggest import suggest
+from builder.readers.mapping.suggest import examined_keys, suggest
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.copies import local_copy
 from builder.sources.source import Source
@@ -204,7 +204,9 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
         text = suggest(source)
         if text is None:
             how = "docs/mapping.md shows how to write a mapping"
-            raise UsageError(f"{source.name}: no conversation found: {how}")
+            keys = ", ".join(examined_keys(source))
+            among = f" in its keys ({keys})" if keys else ""
+            raise UsageError(f"{source.name}: no conversation found{among}: {how}")
         return SuggestedMapping(source.name, text)
 
 

@@ -7,7 +7,7 @@ import yaml
 from support.logs.mapped import contents, written
 from support.places import ROOT
 
-from builder import Source, build_dataset
+from builder import Source, UsageError, build_dataset, suggest_mapping
 from builder.config import load_mapping
 from builder.conversation import ToolCall, ToolResult
 from builder.readers.mapping.check import check_mapping
@@ -321,3 +321,8 @@ def test_the_summary_names_what_a_mapping_leaves_out(tmp_path, monkeypatch):
     (advice,) = [item for item in built.advice if "mapping" in item.finding]
     assert advice.training
     assert "unmapped_call (1), unmapped_key:action (1), unmapped_key:toolbox (1)" in advice.finding
+
+
+def test_keys_without_a_conversation_are_named():
+    with pytest.raises(UsageError, match=r"no conversation found in its keys \(x, y\): docs/"):
+        suggest_mapping([{"x": 1, "y": "two"}])

@@ -79,6 +79,12 @@ def suggest(source: Source) -> str | None:
     return "\n".join([*lines, text])
 
 
+def examined_keys(source: Source) -> list[str]:
+    """Returns the names of keys in the records that `suggest` examines, at most 16 and `*`."""
+    _, _, records = _records(source)
+    return [*counted_names(list(dict.fromkeys(key for one in records for key in as_dict(one))))]
+
+
 def _spec(conversation: dict[str, Any], message: dict[str, Any]) -> MappingSpec:
     call, result = CallPaths(**message.get("call", {})), ResultPaths(**message.get("result", {}))
     paths = MessagePaths(**message | {"call": call, "result": result})
