@@ -69,6 +69,24 @@ def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
     expect(page.locator(".subtitle")).to_have_text("Rejects")
 
 
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
+def test_the_header_is_the_same_on_all_pages(opened, viewed, size):
+    """Above the first text of each page: the same name, and links that it does not cover."""
+    page = opened(viewed)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    seen = set()
+    for name in ("Samples", "Rejects", "Overview"):
+        page.get_by_role("link", name=name, exact=True).first.click()
+        expect(page.locator(".subtitle")).to_have_text(name)
+        heading, first = page.locator("h1"), page.locator("body > nav a").first
+        style = heading.evaluate("item => getComputedStyle(item).fontSize")
+        seen.add((style, heading.bounding_box()["y"], first.bounding_box()["x"]))
+        below = page.locator(".subtitle").bounding_box()
+        link = first.bounding_box()
+        assert link["x"] > below["x"] + below["width"] or link["y"] > below["y"]
+    assert len(seen) == 1, seen
+
+
 def test_facets_narrow_down_and_are_removed_again(opened, viewed):
     page = opened(viewed)
     count = page.locator(".facets li", has_text="codex").locator(".count").first.inner_text()
