@@ -146,7 +146,8 @@ def test_drop_leaves_out_all_but_one_and_reports_it(tmp_path, capsys, pooled_tas
         text[:30],
         "hello",
     ]
-    (reject,) = lines(out / "rejects.jsonl")
+    reject, duplicate = lines(out / "rejects.jsonl")
+    assert duplicate["code"] == "duplicate"
     meta = lines(out / "meta" / "train-00000-of-00001.jsonl")
     assert (reject["source"], reject["code"]) == ("a.jsonl", "near_duplicate")
     assert meta[1]["id"] in reject["message"]
