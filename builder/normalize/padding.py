@@ -17,17 +17,21 @@ _VALUES = frozenset({"default", "const", "example"})
 
 
 def is_padded(tools: Json) -> bool:
-    """Returns whether definitions have a null as the schema of a property, which none can be."""
+    """Returns whether definitions have a null where only a schema, a list or a name can be."""
     if isinstance(tools, list):
         return any(map(is_padded, tools))
     if not isinstance(tools, dict):
         return False
     properties = tools.get("properties")
-    padded = isinstance(properties, dict) and None in properties.values()
-    return padded or any(is_padded(item) for item in tools.values() if item.__class__ in _NESTED)
+    if isinstance(properties, dict) and None in properties.values():
+        return True
+    if None in tools.values() and any(tools.get(key, "") is None for key in _NEVER_NULL):
+        return True
+    return any(is_padded(item) for item in tools.values() if item.__class__ in _NESTED)
 
 
 _NESTED = (dict, list)
+_NEVER_NULL = ("type", "properties", "required", "items", "enum", "anyOf", "oneOf", "allOf")
 
 
 def unpadded_tools(tools: Json) -> Json:

@@ -11,7 +11,7 @@ from support.conversations.messages import normalised, user
 from builder.conversation import Conversation, Message, ToolCall
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.normalize.padding import unpadded
+from builder.normalize.padding import is_padded, unpadded
 from builder.readers import read_events, readers
 from builder.sources.source import Source
 
@@ -45,6 +45,22 @@ TOOL = {"type": "function", "function": {"name": "f", "description": "d", "param
 )
 def test_a_null_stays_where_the_schema_requires_or_allows_it(arguments, expected):
     assert unpadded(arguments, SCHEMA, Counter()) == expected
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"type": "object", "properties": None}, True),
+        ({"type": "object", "properties": {"city": None}}, True),
+        ({"properties": {"city": {"type": "string", "enum": None}}}, True),
+        ({"properties": {"cities": {"type": "array", "items": None}}}, True),
+        ({"properties": {"city": {"type": "string", "default": None, "title": None}}}, False),
+        ({"properties": {"city": {"enum": ["Oslo", None]}}}, False),
+        (None, False),
+    ],
+)
+def test_definitions_tell_that_they_were_padded(parameters, expected):
+    assert is_padded([{"name": "f", "description": None, "parameters": parameters}]) is expected
 
 
 def arguments_of(conversation):
