@@ -32,6 +32,8 @@ MAX_ITEMS = 200_000
 """A database with more sessions is not cut into chunks."""
 MAX_TABLES = 500
 """Tables to examine; databases of conversations have fewer."""
+MAX_TEXTS = 1000
+"""Rows in which a column that no reader knows is looked at."""
 
 
 class _Connection(sqlite3.Connection):
@@ -64,10 +66,39 @@ def open_sqlite(source: Source) -> Iterator[sqlite3.Connection]:
         opened = sqlite3.connect(address, uri=True, factory=_Connection)
         opened.watch = source.watch
         opened.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        used = _used_columns(opened) if source.watch is not None else {}
         try:
             yield opened
+            if source.watch is not None:
+                opened.set_authorizer(None)
+                _show_unused(opened, used, source.watch)
         finally:
             opened.close()
+
+
+def _used_columns(connection: sqlite3.Connection) -> dict[str, set[str]]:
+    """Returns {table: its columns that were read}, which the queries from now on fill."""
+    used: dict[str, set[str]] = {}
+
+    def note(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table:
+            used.setdefault(table, set()).add(column or "")
+        return sqlite3.SQLITE_OK
+
+    connection.set_authorizer(note)
+    return used
+
+
+def _show_unused(connection: sqlite3.Connection, used: dict[str, set[str]], watch: Watch) -> None:
+    """Has the first texts of the columns looked at that no query used, of tables that one did."""
+    for table, columns in used.items():
+        info = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+        for column in [str(name) for (name,) in info if name not in columns]:
+            name, place = (f'"{text.replace(chr(34), chr(34) * 2)}"' for text in (column, table))
+            query = f"SELECT {name} FROM (SELECT {name} FROM {place} LIMIT ?)"  # noqa: S608 - quoted
+            query += f" WHERE typeof({name}) = 'text' AND length({name}) > 20 LIMIT 1"
+            for (text,) in connection.execute(query, (MAX_TEXTS,)):
+                watch.see("database", {column: text})
 
 
 def write_ahead_log(source: Source) -> Path | None:

@@ -27,7 +27,7 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.jsonio import JsonFault, dumps, loads
+from builder.jsonio import JsonFault, dumps, loads, loads_text
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content_block
@@ -117,7 +117,10 @@ def _sessions(source: Source) -> Iterator[Event]:
                 if rows and rows[-1][1] != _plain(values[1]):
                     yield from _session(rows, names, ())
                     rows = []
-                rows.append((*(_plain(value) for value in values[:6]), values[6]))
+                plain = [_plain(value) for value in values[:6]]
+                for text in (plain[3], plain[4]):
+                    source.seen("row", loads_text(text))
+                rows.append((*plain, values[6]))
         except SQLITE_ERRORS:
             if rows:  # the calls read so far are known, the text is incomplete
                 detail = "the database cannot be read to its end"

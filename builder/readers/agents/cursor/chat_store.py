@@ -66,6 +66,7 @@ def read_store(source: Source, name: str) -> Iterator[Event]:
     missing += ["digest"] if walk.is_altered else []
     for at, value in enumerate(messages):
         if value.get("role") == "system":
+            source.seen(f"message {at}", value)
             continue
         message = noted([_message(value)], value, _KEYS)[0]
         if message.role != "assistant":

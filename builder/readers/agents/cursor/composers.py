@@ -66,6 +66,7 @@ def read_composer(source: Source, connection: sqlite3.Connection, key: str) -> I
                 yield value
             elif isinstance(value, dict):
                 records += 1
+                source.seen(f"key {name}", value)
                 values[name] = value
             else:
                 detail = f"a row that is {a_json_type(value)}"

@@ -75,6 +75,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         if isinstance(item, dict) and _ENCRYPTED in item:
             hidden += 1
         elif isinstance(item, dict):
+            source.seen(where, item)
             rows_by_id[row.get("id")] = where, item
         else:
             detail = "an item that is not an object"
