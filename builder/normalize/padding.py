@@ -25,7 +25,8 @@ def is_padded(tools: Json) -> bool:
     properties = tools.get("properties")
     if isinstance(properties, dict) and None in properties.values():
         return True
-    if None in tools.values() and any(tools.get(key, "") is None for key in _NEVER_NULL):
+    is_schema = not isinstance(tools.get("name"), str)  # Hermes has `required: null` beside it
+    if is_schema and any(tools.get(key, "") is None for key in _NEVER_NULL):
         return True
     return any(is_padded(item) for item in tools.values() if item.__class__ in _NESTED)
 
