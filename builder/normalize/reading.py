@@ -81,6 +81,8 @@ class _DraftReader:
         self.results: list[ToolResult] = []
         """Results for that block that are not yet attached to it."""
         self.hidden: set[str] = set()
+        self.moved: set[int] = set()
+        """Ids of the blocks of the user that results went past."""
 
     def take(self, message: Message) -> Problem | None:
         media = any(_has_media(part) for part in message.parts)
@@ -146,6 +148,14 @@ class _DraftReader:
                 self.counts["orphan_result"] += 1
             else:
                 self.results.append(result)
+                self._count_moved()
+
+    def _count_moved(self) -> None:
+        """Counts messages of the user that the log has before a result, and a sample after it."""
+        for block in self.blocks if self.asked is None else self.blocks[self.asked + 1 :]:
+            if block.role == "user" and not block.harness and id(block) not in self.moved:
+                self.moved.add(id(block))
+                self.counts["user_moved"] += 1
 
     def _answer(self) -> list[Block]:
         """Returns the last assistant blocks that may be one answer."""

@@ -326,3 +326,10 @@ def test_a_definition_that_is_a_name_only_is_not_what_the_model_saw(tool, missin
     whole = {"name": "g", "parameters": {"type": "object"}}
     got = normalised(system(), user("hi"), reply("a"), tools=(whole, tool))
     assert got.contexts[0].missing == missing
+
+
+def test_a_message_of_the_user_that_a_result_goes_past_is_counted():
+    got = normalised(user("hi"), calls("f", "f"), user("Be quick."), results("f", "f"), reply("a"))
+    assert got.changes["user_moved"] == 1
+    in_order = normalised(user("hi"), calls("f"), results("f"), user("Be quick."), reply("a"))
+    assert "user_moved" not in in_order.changes
