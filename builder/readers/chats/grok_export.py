@@ -44,13 +44,9 @@ def _responses(chat: dict[str, Json]) -> list[dict[str, Json]]:
     """Returns the messages of an exported chat; [] if it is none."""
     if not isinstance(chat.get("conversation"), dict):
         return []
-    wrapped = as_dicts(chat.get("responses"))
-    responses = [as_dict(one.get("response")) for one in wrapped]
-    return (
-        responses
-        if responses and all("sender" in one and "message" in one for one in responses)
-        else []
-    )
+    responses = [as_dict(one.get("response")) for one in as_dicts(chat.get("responses"))]
+    are_messages = all("sender" in one and "message" in one for one in responses)
+    return responses if are_messages else []
 
 
 def read(source: Source) -> Iterator[Event]:
