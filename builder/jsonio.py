@@ -136,7 +136,7 @@ def _decoded(decoder: json.JSONDecoder, data: bytes | str) -> Json:
         place = f"character {error.pos}"
         if error.lineno > 1:
             place = f"line {error.lineno}, column {error.colno}"
-        raise JsonFault("bad_json", f"{error.msg} at {place}") from None
+        raise JsonFault("bad_json", f"{error.msg.removesuffix(' at')} at {place}") from None
     except RecursionError:
         raise JsonFault("too_deep", "nesting is too deep to read") from None
 
