@@ -166,6 +166,8 @@ def test_definitions_that_are_names_alone_are_missing_from_the_context():
 
 def test_definitions_and_media_are_read_from_their_columns():
     assert only({"messages": CHAT, "tools": None, "tool_defs": [TOOL]}).tools == (TOOL,)
+    for key, name in (("metadata", "tools"), ("chat_template_kwargs", "xml_tools")):
+        assert only({"messages": CHAT, key: {name: [json.dumps(TOOL)]}}).tools == (TOOL,)
     asked = {"role": "user", "content": "What is <image>?"}
     found = only({"messages": [asked, CHAT[-1]], "images": ["a.png"]})
     assert [type(part).__name__ for part in found.messages[0].parts] == ["Text", "Media", "Text"]

@@ -49,6 +49,14 @@ TOOL_ROLES = frozenset({"tool_call", "tool_response"})
 """Roles of ms-swift: the text of a call, and its result."""
 
 
+_TOOL_PLACES = {
+    "info": ("oai_tools",),
+    "metadata": ("tools",),
+    "chat_template_kwargs": ("tools", "xml_tools"),
+}
+"""Other columns of a row and the keys in them that hold its definitions (verifiers, SmolTalk2)."""
+
+
 def history(body: dict[str, Json]) -> History:
     """Returns the history of a request, or of a row with `messages`."""
     items = list(map(with_content, as_dicts(body.get("messages"))))
@@ -70,15 +78,18 @@ def history(body: dict[str, Json]) -> History:
 def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
     """Returns a request's definitions: `tools` (perhaps as JSON text) and the older `functions`.
 
-    Rows of verifiers and prime-rl have them in `tool_defs`, and may repeat them in `tools`.
+    Rows of verifiers and prime-rl have them in `tool_defs`, and may repeat them in `tools`; others
+    have them inside another column (`_TOOL_PLACES`).
     """
     lists = [json_in_text(body.get(key)) for key in ("tools", "functions")]
     if not any(isinstance(value, list) for value in lists):
-        info = as_dict(json_in_text(body.get("info")))
-        definitions = (
-            json_in_text(place) for place in (body.get("tool_defs"), info.get("oai_tools"))
-        )
-        return next((tuple(value) for value in definitions if isinstance(value, list)), None)
+        places = [body.get("tool_defs")]
+        for key, names in _TOOL_PLACES.items():
+            inner = as_dict(json_in_text(body.get(key)))
+            places += [value for name in names if (value := inner.get(name))]
+        definitions = map(json_in_text, places)
+        listed = next((value for value in definitions if isinstance(value, list)), None)
+        return None if listed is None else tuple(map(json_in_text, listed))
     return tuple(tool for value in lists for tool in as_list(value))
 
 
