@@ -102,7 +102,7 @@ _SCENARIOS = {
 
 AGENT = Agent(
     name="openhands",
-    versions=("1.58.2",),
+    versions=("1.58.2", "1.58.0"),
     python="3.12",
     packages=lambda version: (f"pip:openhands-sdk=={version}", f"pip:openhands-tools=={version}"),
     setup=f"export DOT={DOT}{_SETUP}",
