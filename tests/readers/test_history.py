@@ -127,3 +127,16 @@ def test_a_tool_that_was_removed_keeps_its_definition_for_earlier_calls():
 def test_a_session_without_messages():
     assert list(SessionHistory("f", "s", "scope").conversations(3)) == [Ignored("no_messages", 3)]
     assert list(SessionHistory("f", "s", "scope").conversations(0)) == []
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "b"), ("b", "a", "b"), ("a", None, "b")])
+def test_each_answer_has_the_model_of_its_request(names):
+    history = SessionHistory("f", "s", "scope")
+    for number, name in enumerate(names):
+        history.append(Message("user", (Text("u"),)), f"line {number}")
+        head = RequestHead(model=name)
+        history.append(Message("assistant", (Text("a"),)), f"line {number}", head)
+    (found,) = history.conversations(len(names))
+    answers = [one for one in found.messages if one.role == "assistant"]
+    assert {one.model or found.model for one in answers} == {"a", "b"}
+    assert found.model == names[-1]

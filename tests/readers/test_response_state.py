@@ -175,3 +175,51 @@ def test_an_error_beside_the_request_is_a_failed_response():
     text = "".join(json.dumps(line) + "\n" for line in lines)
     found = list(read_events(readers()["openai-chat"], Source("log", data=text.encode())))
     assert [event.code for event in found if isinstance(event, Problem)] == ["no_response"]
+
+
+def langfuse_events(output):
+    rows = [
+        {"id": "g1", "startTime": "1", "input": {"messages": FIRST}, "output": CALLED},
+        {"id": "g2", "startTime": "2", "input": {"messages": SECOND}, "output": output},
+    ]
+    same = {"traceId": "t", "type": "GENERATION", "level": "DEFAULT", "model": "m"}
+    text = json.dumps([{**same, **row} for row in rows])
+    return list(read_events(readers()["langfuse"], Source("log.json", data=text.encode())))
+
+
+@pytest.mark.parametrize("output", ["", {}, [], "{}", '""'], ids=repr)
+def test_an_empty_output_of_a_trace_is_a_reject(output):
+    found = langfuse_events(output)
+    assert [event.code for event in found if isinstance(event, Problem)] == ["no_response"]
+
+
+def test_an_output_that_was_not_logged_is_a_prefix():
+    found = langfuse_events(None)
+    assert [event.code for event in found if isinstance(event, Ignored)] == ["prefix"]
+    assert not [event for event in found if isinstance(event, Problem)]
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("body", [{"role": "assistant", "content": "It is 4C."}, said("It is 4C.")])
+def test_a_message_in_json_that_was_cut_off_is_no_answer_in_words(body, levels):
+    output = body
+    for _ in range(levels):
+        output = json.dumps(output)
+    (cut,) = [one for one in langfuse_events(output[:-9]) if isinstance(one, Conversation)]
+    assert [part.code for part in cut.messages[-1].parts if isinstance(part, Unparsed)] == [
+        "truncated"
+    ]
+
+
+def test_words_with_braces_are_an_answer():
+    (found,) = [e for e in langfuse_events('{"city": the role of') if isinstance(e, Conversation)]
+    assert not found.problems
+
+
+def test_a_null_in_place_of_litellms_response_is_a_reject():
+    same = {"call_type": "acompletion", "model_group": "m", "model": "m", "status": "success"}
+    rows = [{**same, "messages": FIRST, "response": GOOD},
+            {**same, "messages": SECOND, "response": None}]  # fmt: skip
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    found = list(read_events(readers()["litellm"], Source("log.jsonl", data=text.encode())))
+    assert [event.code for event in found if isinstance(event, Problem)] == ["no_response"]

@@ -175,7 +175,8 @@ class _Log:
             self.missing |= {"history"}  # calls beside that of an image may not be sent again
         for message in messages:
             if message.role == "assistant":
-                self._answer(where, message.parts)
+                model = name_of(value, "modelId")
+                self._answer(where, message.parts, model, message.unknown)
             elif role == "user" and message.role == "user":
                 parts = tuple(
                     _marked(part, is_first=at == 0) for at, part in enumerate(message.parts)
@@ -217,15 +218,21 @@ class _Log:
         self.turn, self.last_text = None, ""
         self.history.append(message, where)
 
-    def _answer(self, where: str, parts: tuple[Part, ...]) -> None:
+    def _answer(
+        self,
+        where: str,
+        parts: tuple[Part, ...],
+        model: str | None = None,
+        unknown: tuple[str, ...] = (),
+    ) -> None:
         """Adds a row of an answer: rows in a row are one response, without an id of it."""
         if not parts:
             return
         self.names |= {part.id: part.name for part in parts if isinstance(part, ToolCall)}
         self.turn = self.turn or where
         context = Context.lacking(self.missing)
-        message = Message("assistant", parts, self.turn, context=context)
-        self.history.append(message, where, RequestHead(model=self.model))
+        message = Message("assistant", parts, self.turn, context=context, unknown=unknown)
+        self.history.append(message, where, RequestHead(model=model or self.model))
 
 
 def _marked(part: Part, *, is_first: bool) -> Part:

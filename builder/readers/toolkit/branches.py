@@ -20,18 +20,26 @@ from builder.conversation import (
     Message,
     Text,
     ToolCall,
+    lowest,
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.segments import Segments
 
+_ROOTS = frozenset({
+    "00000000-0000-4000-8000-000000000000", "00000000-0000-0000-0000-000000000000",
+    "client-created-root", "root",
+})  # fmt: skip
+"""Names of the empty message above the first one, which exports need not contain."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatNode:
     """A message of the tree.
 
-    parent    id of the message that it follows; None or an unknown id: it is the first one
+    parent    id of the message that it follows; None: it is the first one. An id that the chat does
+              not have: what was sent before it is lost, and the answers after it lack `history`
     messages  what it contains, in order; () for a node without content
     group     siblings of different groups do not replace each other: they are answers of several
               models that the user asked at once. "": the siblings replace each other
@@ -77,6 +85,14 @@ def chat_conversations(
         targets |= answers
         if chat.system:
             messages.insert(0, Message("system", (Text(chat.system),)))
+        context = chat.context
+        above = nodes[path[0]].parent
+        if above is not None and above not in nodes and above not in _ROOTS:
+            context = _lacking_history(context)
+            messages = [
+                one if one.context is None else replace(one, context=_lacking_history(one.context))
+                for one in messages
+            ]
         detail = "the chat went on from another message"
         is_first = bool(segments.records)
         yield Conversation(
@@ -88,7 +104,7 @@ def chat_conversations(
             records=segments.take_records(),
             problems=(Problem("rewound", chat.where, detail, 0),) if is_abandoned else (),
             changes=dict(chat.changes or {}) if is_first else {},
-            context=chat.context,
+            context=context,
             outcome=chat.outcome if is_first else None,
             version=chat.version,
         )
@@ -122,6 +138,11 @@ def paths(nodes: Mapping[str, ChatNode], current: str | None) -> Iterator[tuple[
         other = replacing.get(parent)
         is_beside = group != "" and other is not None and nodes[other].group not in ("", group)
         yield path, not (is_beside and last_of_group[parent, group] == first)
+
+
+def _lacking_history(context: Context | None) -> Context | None:
+    lost = Context.lacking({"history"})
+    return lost if context is None else lowest((context, lost))
 
 
 def _is_answer(node: ChatNode) -> bool:

@@ -253,6 +253,9 @@ def _messages(
                 message = replace(message, untrained=REPEAT)
             if message.context is None:
                 message = replace(message, context=_context(entry.request))
+            model = entry.request.model if entry.request is not None else None
+            if message.model is None and request is not None and model != request.model:
+                message = replace(message, model=model)
         sent.append(message)
     return sent, entries
 

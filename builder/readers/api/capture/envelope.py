@@ -185,7 +185,7 @@ def _from_gateway(where: str, value: dict[str, Json]) -> Exchange | None:
         record.url,
         record.status,
         request,
-        *_answer(record.response),
+        *(_Answer(is_empty=True) if record.is_empty else _answer(record.response)),
         log=record.log,
         api=record.api,
     )

@@ -30,7 +30,8 @@ _WATCHED = ("message", "@message")
 class GatewayRecord:
     """One record: the reader of its log, and fields of `Exchange`.
 
-    `model` is the requested model, for bodies that do not name it.
+    `model` is the requested model, for bodies that do not name it. `is_empty`: the log has a place
+    for the response, in which there is nothing.
     """
 
     log: str
@@ -40,6 +41,7 @@ class GatewayRecord:
     status: int | None = None
     api: str | None = None
     model: str | None = None
+    is_empty: bool = False
 
 
 def gateway_record(value: dict[str, Json]) -> GatewayRecord | None:
@@ -107,12 +109,14 @@ def _litellm(value: dict[str, Json]) -> GatewayRecord | None:
     # Other calls (embeddings, images) have a path and no bodies.
     known = litellm_records.is_chat(kind)
     request = litellm_records.request(fields) if known else None
+    response = litellm_records.response(fields) if known else None
     return GatewayRecord(
         log=litellm_records.LITELLM,
         request=request,
-        response=litellm_records.response(fields) if known else None,
+        response=response,
         url="" if known else f"/{kind}",
         status=500 if fields.get("status") == "failure" else None,
         api=litellm_records.api(fields, request or {}),
         model=name_or_none(fields.get("model")),
+        is_empty=bool(request) and not response and "response" in fields,
     )

@@ -6,6 +6,7 @@ Sources: docs/formats/langfuse.md, docs/formats/langsmith.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,11 @@ _MESSAGE_FIELDS = frozenset(
 )  # fmt: skip
 """Fields of messages and responses: an object with one of them is not an answer in JSON."""
 _MAX_WRAPPERS = 4
+_CUT_MESSAGE = re.compile(
+    r'\s*"?\s*(?:\[\s*)?\{[^{}]{0,400}?\\?"'
+    r'(?:role|choices|candidates|tool_calls|toolCalls|generations)\\?"\s*:'
+)
+"""The beginning of a message or response, for text that is not whole JSON: a limit cut it off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,11 @@ def _fault(value: dict[str, Json]) -> str | None:
     return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
 
 
+def _cut(value: Json) -> str | None:
+    """Returns the fault of a text that is the beginning of a message in JSON, else None."""
+    return "truncated" if isinstance(value, str) and _CUT_MESSAGE.match(value) else None
+
+
 def read_outcome(value: Json, notes: PartNotes) -> Outcome:
     """Returns the outcome that a logged output describes."""
     return _outcome(value, notes, 0)
@@ -81,7 +92,7 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
     if value is None or value == "" or depth > _MAX_WRAPPERS:
         return Outcome()
     if not isinstance(value, dict | list):
-        return _answer([Text(_unquoted(raw, value))])
+        return _answer([Text(_unquoted(raw, value))], _cut(value))
     if isinstance(value, list):
         has_objects = any(isinstance(decoded(item), dict) for item in value)
         return _from_list(value, notes) if has_objects else _from_json(raw, value)
@@ -111,7 +122,7 @@ def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: in
             return _outcome(value[key], notes, depth + 1)
     for key in _TEXTS:
         if isinstance(value.get(key), str):
-            return _answer([Text(as_str(value[key]))], _fault(value))
+            return _answer([Text(as_str(value[key]))], _fault(value) or _cut(decoded(value[key])))
     return Outcome() if "error" in value else _from_json(raw, value)
 
 

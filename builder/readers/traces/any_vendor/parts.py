@@ -75,6 +75,11 @@ def decoded(value: Json) -> Json:
     return json_in_text(value, beginnings='{["', levels=MAX_DECODED)
 
 
+def is_empty(value: Json) -> bool:
+    """Returns whether a value was logged that contains nothing; None: none was logged."""
+    return decoded(value) in ("", [], {})
+
+
 def without_missing(parts: Sequence[Part]) -> list[Part]:
     """Returns the parts of an assistant message without texts such as "None".
 

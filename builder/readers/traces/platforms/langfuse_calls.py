@@ -21,7 +21,7 @@ from builder.readers.traces.any_vendor.answers import (
     read_outcome,
 )
 from builder.readers.traces.any_vendor.messages import read_messages
-from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded, is_empty
 from builder.readers.traces.any_vendor.requests import (
     Request,
     definitions,
@@ -100,6 +100,7 @@ def _call(
         model=name_of(row, "model", "provided_model_name") or request.model,
         failed=failed,
         error=as_str(first_of(row, "statusMessage", "status_message")) if failed else "",
+        is_empty=is_empty(row.get("output")),
         response=outcome.id or name_of(attributes, "gen_ai.response.id"),
         previous=outcome.previous or name_of(attributes, "gen_ai.conversation.id"),
     )

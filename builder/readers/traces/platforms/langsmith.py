@@ -18,7 +18,7 @@ from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, un
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import collected, objects
 from builder.readers.traces.any_vendor.answers import read_outcome
-from builder.readers.traces.any_vendor.parts import PartNotes, decoded
+from builder.readers.traces.any_vendor.parts import PartNotes, decoded, is_empty
 from builder.readers.traces.any_vendor.requests import (
     definitions,
     read_request,
@@ -219,6 +219,7 @@ def _call(
         model=model or name_of(metadata, "ls_model_name"),
         failed=failed,
         error=as_str(run.get("error")),
+        is_empty=is_empty(outputs),
         response=outcome.id,
         previous=outcome.previous or name_of(as_dict(inputs), "previous_response_id"),
     )

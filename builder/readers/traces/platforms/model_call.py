@@ -20,6 +20,7 @@ class ModelCall:
     notes         findings while the request was read
     answer_notes  findings while the answer was read
     failed        whether the platform marks the step as failed; `error` is its message
+    is_empty      whether an output was logged that contains nothing
     response      id of the response; `previous` is the id of the response that it continues
     """
 
@@ -31,6 +32,7 @@ class ModelCall:
     model: str | None = None
     failed: bool = False
     error: str = ""
+    is_empty: bool = False
     response: str | None = None
     previous: str | None = None
     problems: tuple[Problem, ...] = ()

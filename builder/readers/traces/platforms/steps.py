@@ -94,7 +94,8 @@ class Traces:
         )
         self._remember(step, call, trace.id, messages)
         error: dict[str, Json] | None = {"error": {"type": "of the step"}} if call.failed else None
-        yield from self._histories.take(Exchange(step.where, response=error), history, answers)
+        exchange = Exchange(step.where, response=error, is_empty=call.is_empty)
+        yield from self._histories.take(exchange, history, answers)
 
     def _whole(self, call: ModelCall, trace_id: str) -> tuple[Message, ...]:
         """Returns all messages of a request, also if only the new ones are logged."""
