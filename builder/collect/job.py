@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -91,7 +92,7 @@ def collect_logs(
         return _run(out, places, result, on_file, dry_run=True)
     state = out / COLLECT_STATE
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(state)
         lock = FileLock(state / "lock")
         lock.acquire(blocking=False)
     except Timeout:
@@ -100,8 +101,14 @@ def collect_logs(
         raise UsageError(f"collect: {str(out)!r}: {error.strerror}") from error
     with lock:
         shutil.rmtree(state / "partial", ignore_errors=True)
-        (state / "partial").mkdir()
+        _make_private(state / "partial")
         return _run(out, places, result, on_file, dry_run=False)
+
+
+def _make_private(folder: Path) -> None:
+    """Makes a folder, and those above it that are missing, for its owner only."""
+    for missing in [*takewhile(lambda path: not path.exists(), (folder, *folder.parents))][::-1]:
+        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _places(inputs: Sequence[str]) -> Iterator[tuple[Path, str]]:
@@ -210,7 +217,7 @@ def _copy(
         else:
             kind = "grown" if holds_all(partial, target) else "rewritten"
         if not dry_run:
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(target.parent)
             if kind == "rewritten":
                 _keep(out, item.name)
             partial.replace(target)
@@ -227,7 +234,7 @@ def _keep(out: Path, name: str) -> None:
     target = out / name
     digest = _digest(target)[:12]
     kept = out / EARLIER / Path(name).parent / f"{target.stem}.{digest}{target.suffix}"
-    kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(kept.parent)
     if not kept.exists():
         target.rename(kept)
 
@@ -250,6 +257,7 @@ def _partial(out: Path, item: _Original) -> Path:
             raise OSError(0, "the copy differs from what was read: is the disk faulty?")
         if is_same:
             shutil.copystat(item.path, partial)
+            partial.chmod(0o600)
             return partial
     raise OSError(0, "it is rewritten all the time: it will be tried again in the next run")
 

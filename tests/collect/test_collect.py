@@ -49,6 +49,23 @@ def test_copies_are_equal_and_a_second_run_copies_nothing(logs, tmp_path):
     assert contents(logs) == before
 
 
+def test_the_copies_are_for_their_owner_only(logs, tmp_path):
+    out = tmp_path / "a" / "kept"
+    for path in logs.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with sqlite3.connect(logs / "base.db") as base:
+        base.execute("CREATE TABLE t (v)")
+    base.close()
+    collect_logs(out, [str(logs)])
+    (logs / "two.json").write_text('{"messages": [{"text": "another message"}]}')
+    assert collect_logs(out, [str(logs)]).rewritten == 1
+    paths = [out.parent, out, *out.rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in paths if path.is_dir()} == {0o700}
+    copies = [path for path in paths if path.is_file() and ".builder-collect" not in path.parts]
+    assert len(copies) == 4
+    assert {path.stat().st_mode & 0o777 for path in copies} == {0o600}
+
+
 def test_a_deleted_log_stays(logs, tmp_path):
     collect_logs(tmp_path / "kept", [str(logs)])
     (logs / "two.json").unlink()
