@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from builder.conversation import Json
@@ -281,25 +281,79 @@ def linked(
     results: Sequence[Json],
     apart: Collection[str],
     arguments: str | None = None,
+    conversations: Sequence[Sequence[Json]] = (),
 ) -> tuple[str, str] | None:
     """Returns the paths of the ids, in calls and in results, that link these; None: no ids do.
 
-    `name` and `apart` are paths that hold no ids, and neither do the arguments of calls.
+    `name` and `apart` are paths that hold no ids, and neither do the arguments of calls. Ids may
+    start again in each of the `conversations`, which hold the calls, and in each of their turns.
     """
+    first = _linked(name, calls, results, apart, arguments, {})
+    for by_turn in (False, True) if first is None else ():
+        places = _places(conversations, calls if by_turn else (), results)
+        if first is None and len({*places.values()}) > 1:
+            first = _linked(name, calls, results, apart, arguments, places)
+    return first
+
+
+def _linked(
+    name: str,
+    calls: Sequence[Json],
+    results: Sequence[Json],
+    apart: Collection[str],
+    arguments: str | None,
+    places: Mapping[int, int],
+) -> tuple[str, str] | None:
+    """Returns the paths of ids that are unique within each place; {}: within the whole log."""
     best: list[tuple[int, str, str]] = []
+    at_calls, at_results = ([places.get(id(one), -1) for one in them] for them in (calls, results))
     for own in scalar_paths(calls):
-        ids = [str(value) for one in calls if (value := value_at(own, one)) is not None]
+        ids = _placed(own, calls, at_calls)
         is_argument = arguments is not None and own.startswith(f"{arguments}.")
         if own in (name, *apart) or is_argument or len({*ids}) < len(ids):
             continue
+        # What is one value in each place, such as the name of the conversation, is no id.
+        if places and len({place for place, _ in ids}) == len(ids):
+            continue
         for theirs in scalar_paths(results):
-            values = [str(value) for one in results if (value := value_at(theirs, one)) is not None]
+            values = _placed(theirs, results, at_results)
             is_id = is_usual("call_id", own) or is_usual("result_id", theirs)
             is_id = is_id or (own == theirs and own.lower().endswith("id"))
-            is_id = is_id or not any(value.isdigit() for value in values)  # not two equal numbers
+            # Two equal numbers mean something only under one key, and if each is there once.
+            is_id = is_id or (own == theirs and bool(places) and len({*values}) == len(values))
+            is_id = is_id or not any(value.isdigit() for _, value in values)
             if is_id and theirs not in apart and values and {*values} <= {*ids}:
                 best.append((rank("call_id", own) + rank("result_id", theirs), own, theirs))
     return min(best)[1:] if best else None
+
+
+def _placed(path: str, items: Sequence[Json], places: Sequence[int]) -> list[tuple[int, str]]:
+    """Returns (place, value) of the items that have a value at a path."""
+    found = ((place, value_at(path, one)) for place, one in zip(places, items, strict=True))
+    return [(place, str(value)) for place, value in found if value is not None]
+
+
+def _places(
+    conversations: Sequence[Sequence[Json]], calls: Sequence[Json], results: Sequence[Json]
+) -> dict[int, int]:
+    """Returns {id() of an object: number of its conversation}, of its turn if `calls` are given.
+
+    A turn begins with a call that follows a result.
+    """
+    calling, answering = ({id(one) for one in items} for items in (calls, results))
+    places: dict[int, int] = {}
+    number = 0
+    for conversation in conversations:
+        number += 1
+        is_answered = False
+        for message in conversation:
+            inside = {id(message), *(id(one) for _, items in objects_in(message) for one in items)}
+            if is_answered and inside & calling:
+                number += 1
+                is_answered = False
+            is_answered = is_answered or bool(inside & answering)
+            places |= dict.fromkeys(inside, number)
+    return places
 
 
 def filtered(path: str, condition: str) -> str:

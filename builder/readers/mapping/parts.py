@@ -116,7 +116,7 @@ def propose(
 
     `apart` are paths of what the messages of a conversation share, or are ordered by.
     """
-    found = Proposal(taken=[*apart], apart=apart)
+    found = Proposal(taken=[*apart], apart=apart, conversations=conversations)
     messages = [one for conversation in conversations for one in conversation]
     role = role_path(messages) or role_path(messages, is_certain=False)
     if role is not None:

@@ -20,12 +20,14 @@ class Proposal:
 
     taken  paths from a message that are read already
     apart  paths of the id and the order of a conversation, which link no calls and results
+    conversations  their messages
     """
 
     section: dict[str, Any] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     apart: Sequence[str] = ()
+    conversations: Sequence[Sequence[Json]] = ()
 
     def is_taken(self, path: str) -> bool:
         """Returns whether something is read at a path, or above it."""

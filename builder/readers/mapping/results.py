@@ -83,7 +83,11 @@ def _nested(
     ]
     if not items or not all(isinstance(one, dict) for one in items):
         return None
-    ids = None if call is None else linked(call.name, call.items, items, (), call.arguments)
+    ids = (
+        None
+        if call is None
+        else linked(call.name, call.items, items, (), call.arguments, found.conversations)
+    )
     own = [] if ids is None else [ids[1]]
     text = usual_path(items, "result_text", inside=own)
     rest = {key for one in items if isinstance(one, dict) for key in one} - {text, *own}
@@ -114,7 +118,7 @@ def _result_lists(
         tied = (
             place
             for place, items in places.items()
-            if linked(call.name, call.items, items, (role, *found.apart))
+            if linked(call.name, call.items, items, (role, *found.apart), None, found.conversations)
         )
         path = next(tied, None)
     if path is None:
@@ -189,11 +193,12 @@ def _link(
     Where a call's id stands in the message beside the call, its paths start from the message.
     """
     apart = (role, *found.apart)
-    ids = linked(call.name, call.items, results, apart, call.arguments)
+    own, groups = call.arguments, found.conversations
+    ids = linked(call.name, call.items, results, apart, own, groups)
     path = found.section.get("calls")
     if ids is not None or path is None or "[" in path or len(call.items) > len(call.messages):
         return ids  # several calls of a message cannot all have the id of the message
-    ids = linked(path, call.messages, results, apart)
+    ids = linked(path, call.messages, results, apart, None, groups)
     others = [one for one in messages if one not in call.messages and one not in results]
     if ids is not None and not any(value_at(ids[0], one) is not None for one in others):
         found.section |= {"calls": f"[@][?{path} != null]", "call": {
