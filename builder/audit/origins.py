@@ -12,6 +12,7 @@ from builder.ledger import ranked
 MAX_NAMES = 20_000
 SHOWN = 50
 OTHERS = "(others)"
+SEVERAL = "a sample of several models counts for each of them"
 
 
 class OriginAudit:
@@ -72,9 +73,10 @@ class OriginAudit:
                 (name, counts["samples"], counts["tokens"], counts["turns"], counts["calls"])
                 for name, counts in known[:SHOWN]
             )
-            note = (
-                f"{len(known)} in all; the {SHOWN} with most samples" if len(known) > SHOWN else ""
-            )
+            counted = sum(counts["samples"] for _, counts in known)
+            several = [SEVERAL] if counted > self._splits.total() else []
+            shown = [f"{len(known)} in all; the {SHOWN} with most samples"]
+            note = "; ".join((shown if len(known) > SHOWN else []) + several)
             heads = (key, "samples", "tokens", "assistant turns", "calls")
             tables.append(AuditTable(f"{key}s", title, heads, rows, note, bars="samples"))
         rows_of_rejects = tuple((*key, count) for key, count in ranked(self._rejects))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from builder.audit.origins import SEVERAL
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.dataset.files import dataset_files
 from builder.dataset.meta import SampleMeta
@@ -336,7 +337,8 @@ def charts(surveyed: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, .
         if len(counter) > (name in ("split", "unit", "reasoning")):
             words = name.replace("_", " ")
             key = name if name in ("tools_source", "reasoning") else f"{name}s"
-            add(key, f"Samples by {words}", (words, "samples"), counter, "")
+            note = SEVERAL if counter.total() > surveyed.samples else ""
+            add(key, f"Samples by {words}", (words, "samples"), counter, note)
     if surveyed.changes:
         note = "Every alteration of logged text, by code."
         add("changes", "Changes to logged text", ("code", "places"), surveyed.changes, note)

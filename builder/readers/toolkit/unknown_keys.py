@@ -20,7 +20,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit.loss import LOSS_KEYS, is_trained
-from builder.readers.toolkit.narrow import as_dict, unknown_code
+from builder.readers.toolkit.narrow import as_dict, name_or_none, unknown_code
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 
 UNKNOWN_KEY = "unknown_key:"
@@ -120,14 +120,17 @@ def noted(
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
-    Answers that the author of a dataset excludes from training (`loss.is_trained`) are untrained.
-    If they have no content at all, that of the unknown key becomes an unknown part. So do calls of
-    an answer under an unknown key: without them, it would not be the whole answer.
+    An answer may name the model that gave it (`model`). Answers that the author of a dataset
+    excludes from training (`loss.is_trained`) are untrained. If they have no content at all, that
+    of the unknown key becomes an unknown part. So do calls of an answer under an unknown key:
+    without them, it would not be the whole answer.
     """
     messages = list(messages)
     message = as_dict(item)
     if not is_trained(message):
         messages = [_untrained(one) for one in messages]
+    if model := name_or_none(message.get("model")):
+        messages = [_by_model(one, model) for one in messages]
     names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
     inside = _unknown_inside(message)
     if inside and messages:
@@ -142,6 +145,11 @@ def noted(
         role = messages[0].role if messages else str(as_dict(item).get("role") or "user")[:40]
         return [Message(role, (unknown_part(names[0]),), unknown=names)]
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
+
+
+def _by_model(message: Message, model: str) -> Message:
+    is_answer = message.role == "assistant" and message.model is None
+    return replace(message, model=model) if is_answer else message
 
 
 def _untrained(message: Message) -> Message:
