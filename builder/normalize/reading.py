@@ -278,6 +278,7 @@ class _DraftReader:
             and block.turn is None
             and answer[-1].turn is None
             and not _lost_between(answer[-1], block)
+            and not (block.models and answer[-1].models not in ((), block.models))
         ):
             self.asked = len(self.blocks)
             self.blocks.append(block)

@@ -20,7 +20,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers.toolkit.loss import LOSS_KEYS, is_trained
-from builder.readers.toolkit.narrow import as_dict, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, name_of, unknown_code
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 
 UNKNOWN_KEY = "unknown_key:"
@@ -45,6 +45,9 @@ MESSAGE_KEYS = THOUGHT_KEYS | LOSS_KEYS | {
     "createdAt", "tool_name",
 }  # fmt: skip
 """Keys of messages that readers know, or that hold no words of the conversation."""
+
+_MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
+"""Keys of an answer that name the model that gave it."""
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
 """Keys of a message that hold its parts and calls."""
@@ -120,7 +123,7 @@ def noted(
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
-    An answer may name the model that gave it (`model`). Answers that the author of a dataset
+    An answer may name the model that gave it (`_MODEL`). Answers that the author of a dataset
     excludes from training (`loss.is_trained`) are untrained. If they have no content at all, that
     of the unknown key becomes an unknown part. So do calls of an answer under an unknown key:
     without them, it would not be the whole answer.
@@ -129,7 +132,7 @@ def noted(
     message = as_dict(item)
     if not is_trained(message):
         messages = [_untrained(one) for one in messages]
-    if model := name_or_none(message.get("model")):
+    if model := name_of(message, *_MODEL):
         messages = [_by_model(one, model) for one in messages]
     names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
     inside = _unknown_inside(message)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from builder.conversation import Json, Message, unknown_part
-from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.narrow import as_dict, as_dicts
 
 _CONTENT = (
-    "content", "text", "parts", "message", "output", "result", "thinking", "tool_calls",
+    "content", "text", "parts", "message", "output", "result", "thinking", "tool_calls", "body",
+    "prompt",
 )  # fmt: skip
 _ARGUMENTS = ("arguments", "input", "args")
-_INSIDE = ("message", "payload", "data")
+_INSIDE = ("message", "payload", "data", "entry", "item", "event")
+_LISTS = ("items", "messages", "blocks")
 
 
 def carries_content(record: dict[str, Json]) -> bool:
@@ -19,6 +21,8 @@ def carries_content(record: dict[str, Json]) -> bool:
     setting, is bookkeeping.
     """
     values = (record, *(as_dict(record.get(key)) for key in _INSIDE))
+    listed = (item for value in values for key in _LISTS for item in as_dicts(value.get(key)))
+    values = (*values, *listed)
     return any(value.get(key) for value in values for key in _CONTENT) or any(
         "name" in value and not value.keys().isdisjoint(_ARGUMENTS) for value in values
     )
