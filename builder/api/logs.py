@@ -313,6 +313,8 @@ def merge_datasets(
     if not names:
         raise UsageError("datasets: must name the folders to merge")
     phase = phases_of(on_progress)
-    merged = merge(names, given_config(config), Path(out), workers=workers, phase=phase)
+    merged = merge(
+        names, given_config(config, for_merge=True), Path(out), workers=workers, phase=phase
+    )
     merged.folder = os.fspath(out)
     return merged

@@ -70,7 +70,7 @@ def finalize(
     `datasets` does not give them back, to what it changes.
     `style` is that of the target's template.
     """
-    built = BuildResult(writer, is_beside=style.beside)
+    built = BuildResult(writer, is_beside=style.beside, review=review)
     in_pieces = (
         config.normalize.unit != "conversation" or config.limits.lengths.too_long != "reject"
     )
@@ -116,6 +116,8 @@ def _table(
                 _values(line, meta, options.select)
                 for _, (line, meta) in zip(entry.samples, samples, strict=False)
             ]
+            if review is not None:
+                built.reviewed |= review.decided(values)
             if options.select.where:
                 built.judged += len(values)
                 for item in values:

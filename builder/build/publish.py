@@ -241,7 +241,7 @@ def _about(built: BuildResult, run: PublishContext) -> Manifest:
             levels=dict(ranked(built.context_levels)),
             missing=dict(ranked(built.context_missing)),
         ),
-        review=run.review.counts() if run.review is not None else {},
+        review=built.review.counts(len(built.reviewed)) if built.review is not None else {},
     )
 
 

@@ -25,7 +25,19 @@ def why_nothing(built: BuildResult, config: Config, folder: Path) -> list[str]:
     for name in config.select.where if built.judged else ():
         met = built.judged - built.unmet[name]
         reasons.append(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
+    reasons += [applied] if (applied := review_applied(built)) else []
     return reasons or [nothing_in(built.ledger, config)]
+
+
+def review_applied(built: BuildResult) -> str:
+    """Returns how many decisions of the review apply to samples of the build, or ""."""
+    if built.review is None:
+        return ""
+    applied, total = len(built.reviewed), built.review.total
+    text = (
+        f"{applied:,} of {counted(total, 'decision')} of the review apply to samples of this build"
+    )
+    return f"{text}; the others are on samples of other bytes" if applied < total else text
 
 
 def _rejects(folder: Path) -> Iterator[str]:

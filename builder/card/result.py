@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from builder.audit.result import Audit
 from builder.conversation import Json
+from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
@@ -36,6 +37,7 @@ class BuildResult:
     folder           the folder or address of the dataset, as the caller wrote it
     judged           samples that were compared with the conditions of `select.where`
     unmet            those that did not meet a condition, by its field
+    review           the decisions of `select.review`; `reviewed`: ids of samples that have one
     bugs             rejects that only a bug of this program explains
     context_levels   targets by the level of their context (`builder.conversation.LEVELS`)
     context_missing  targets by each code of what their context lacks (`MISSING`)
@@ -62,6 +64,8 @@ class BuildResult:
     ledger: Ledger = field(default_factory=Ledger)
     judged: int = 0
     unmet: Counter[str] = field(default_factory=Counter)
+    review: Review | None = None
+    reviewed: set[str] = field(default_factory=set)
     bugs: int = 0
     rejects: int = 0
     tokens: int = 0

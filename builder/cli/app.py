@@ -64,7 +64,8 @@ def build(
     from builder.parallel.pool import default_workers, prepare_for
     from builder.paths import UserPath
 
-    chosen = load_config(config, preset, settings or ())
+    decided = UserPath(review) if review is not None else None
+    chosen = load_config(config, preset, settings or (), review=decided)
     chosen = override(
         chosen,
         inputs=inputs or (),
@@ -79,8 +80,6 @@ def build(
         chosen = chosen.with_tokenizer(UserPath(tokenizer))
     if chat_template is not None:
         chosen = chosen.with_chat_template(UserPath(chat_template))
-    if review is not None:
-        chosen = chosen.with_review(UserPath(review))
     if out and engine == "local":
         prepare_for(chosen.paths, workers or default_workers(), preloading(chosen.verify.target))
     from builder.cli.build import list_stores, run_build
@@ -359,7 +358,7 @@ def merge(
     datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
     out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
     config: options.MergeConfig = None,
-    settings: options.Settings = None,
+    settings: options.MergeSettings = None,
     workers: options.Workers = None,
     strict: options.Strict = False,
     *,
@@ -371,7 +370,7 @@ def merge(
 
     return run_merge(
         datasets,
-        load_config(config, settings=settings or ()),
+        load_config(config, settings=settings or (), for_merge=True),
         out,
         workers=workers,
         strict=strict,

@@ -10,7 +10,7 @@ from builder.api import EngineName, build_dataset, installed_logs
 from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import GateAction
 from builder.audit.unread import UNREAD
-from builder.card.nothing import MAX_REJECTS, nothing_in
+from builder.card.nothing import MAX_REJECTS, nothing_in, review_applied
 from builder.card.result import BuildResult
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.output import Output
@@ -235,6 +235,8 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
             'some samples contain turns with "weight": 0, which must not be trained: builder export'
             " writes them for each trainer (docs/export.md)"
         )
+    if applied := review_applied(built):
+        yield f"{applied} (docs/select.md)"
     yield from _undrawn(built, config)
     yield from _recorded(built)
     yield from map(escaped, lines(built.witnesses))

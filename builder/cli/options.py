@@ -139,6 +139,12 @@ Settings = Annotated[
         "--set", metavar="KEY=VALUE", help="A key of the configuration: normalize.unit=turn."
     ),
 ]
+MergeSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A key that a merge uses: select.max_tokens_total=1000."
+    ),
+]
 ChosenPreset = Annotated[
     Preset | None, typer.Option(help="Options by purpose, which -c overrides (configs/presets).")
 ]

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 
-from builder.config.fields import REFUSED, FieldReader, as_document, places_of_keys
-from builder.config.sections import Config
+from builder.config.fields import REFUSED, FieldReader, as_document, keys_of, places_of_keys
+from builder.config.sections import MERGED, Config
 from builder.conversation import Json
 from builder.options import Preset
+from builder.paths import UserPath
 from builder.problem import UsageError, nearest
 from builder.readers.mapping.spec import MappingSpec
+from builder.scrub.options import ScrubOptions
 
 
 def load_config(
-    path: str | Path | None = None, preset: Preset | None = None, settings: Sequence[str] = ()
+    path: str | Path | None = None,
+    preset: Preset | None = None,
+    settings: Sequence[str] = (),
+    *,
+    review: UserPath | None = None,
+    for_merge: bool = False,
 ) -> Config:
     """Reads a YAML file, in which paths are relative to its folder. None: the defaults.
 
-    The keys of the file override those of the preset, and `settings`, each KEY=VALUE, those of the
-    file. Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
+    The keys of the file override those of the preset, `settings`, each KEY=VALUE, those of the
+    file, and `review` is `select.review`. `for_merge` refuses the keys that a merge does not use.
+    Raises UsageError with a line for each unknown or duplicate key, wrong type or value, and
     contradiction.
     """
     own: object = None
     for setting in settings:
         own = _over(own, _set(setting))
+    if review is not None:
+        own = _over(own, {"select": {"review": review}})
     if path is None:
-        return read_over(preset, own, Path(), "--set" if own else f"--preset {preset}")
+        name = "--set" if own else f"--preset {preset}"
+        return read_over(preset, own, Path(), name, for_merge=for_merge)
     if not isinstance(path, str | PathLike):
         raise UsageError(f"config: must be a path, found {type(path).__name__}")
     path = Path(path)
-    return read_over(preset, _over(_document(path), own), path.parent, str(path))
+    document = _over(_document(path), own)
+    return read_over(preset, document, path.parent, str(path), for_merge=for_merge)
 
 
 def _set(setting: str) -> object:
@@ -49,11 +61,16 @@ def _set(setting: str) -> object:
     return document
 
 
-def read_over(preset: Preset | None, document: object, base: Path, name: str) -> Config:
+def read_over(
+    preset: Preset | None, document: object, base: Path, name: str, *, for_merge: bool = False
+) -> Config:
     """Returns the configuration of a decoded document (None: none) over a preset.
 
-    Raises UsageError as `read_config` does, and if there is no such preset.
+    Raises UsageError as `read_config` does, if there is no such preset, and, with `for_merge`, if
+    a key is not one that a merge uses.
     """
+    if for_merge:
+        refuse_unmerged([*_unmerged(document)], name)
     below = _document(_preset_file(preset)) if preset is not None else None
     if document is None and below is None:
         return Config()
@@ -71,6 +88,24 @@ def _preset_file(preset: Preset) -> Path:
     folders = (here / "presets", here.parent.parent / "configs" / "presets")
     paths = (folder / f"{preset}.yaml" for folder in folders)
     return next(path for path in paths if path.is_file())
+
+
+def refuse_unmerged(keys: Sequence[str], name: str) -> None:
+    """Raises UsageError if there are keys that a merge does not use."""
+    if keys:
+        own = f"audit (not {' and '.join(keys_of(ScrubOptions))})"
+        used = f"{', '.join(sorted(MERGED - {'audit'}))} and {own}"
+        raise UsageError(f"{name}: {', '.join(keys)}: not used by a merge, which uses {used}")
+
+
+def _unmerged(document: object) -> Iterator[str]:
+    """Yields the keys of a configuration in a document that a merge does not use."""
+    for section, value in document.items() if isinstance(document, dict) else ():
+        keys = [*value] if isinstance(value, dict) else []
+        if section in keys_of(Config) and section not in MERGED:
+            yield from (f"{section}.{key}" for key in keys) if keys else (section,)
+        elif section == "audit":
+            yield from (f"audit.{key}" for key in keys if key in keys_of(ScrubOptions))
 
 
 def _over(base: object, document: object) -> object:

@@ -87,6 +87,10 @@ class LimitsSection:
     max_record_mb: int = 256
 
 
+MERGED = frozenset(("name", "split", "mix", "select", "output", "audit"))
+"""The keys that `merge` uses; the others are those of the merged folders."""
+
+
 @refusing_unknown
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -140,10 +144,6 @@ class Config:
     def with_chat_template(self, template: UserPath) -> Config:
         """Returns a copy with another chat template to verify against."""
         return replace(self, verify=replace(self.verify, chat_template=template))
-
-    def with_review(self, review: UserPath) -> Config:
-        """Returns a copy with another review to apply."""
-        return replace(self, select=replace(self.select, review=review))
 
     def with_evaluation(self) -> Config:
         """Returns a copy that accepts the data of benchmarks."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,10 +50,25 @@ class Review:
             return REVIEW
         return None if unreviewed or decided == ACCEPT else UNREVIEWED
 
-    def counts(self) -> dict[str, Json]:
-        """Returns the manifest's entry about the review."""
+    def decided(self, samples: Iterable[Mapping[str, Json]]) -> set[str]:
+        """Returns the ids of the samples, given by their meta/, on which there is a decision."""
+        ids = {str(sample.get("id")) for sample in samples}
+        return {name for name in ids if self.decisions.get(name, Decision()).decision}
+
+    @property
+    def total(self) -> int:
+        """The number of decisions; a note alone is none."""
+        return sum(bool(item.decision) for item in self.decisions.values())
+
+    def counts(self, applied: int) -> dict[str, Json]:
+        """Returns the manifest's entry about the review, of which `applied` decisions applied."""
         counts = Counter(item.decision for item in self.decisions.values())
-        return {"sha256": self.sha256, "accepted": counts[ACCEPT], "rejected": counts[REJECT]}
+        return {
+            "sha256": self.sha256,
+            "accepted": counts[ACCEPT],
+            "rejected": counts[REJECT],
+            "applied": applied,
+        }
 
 
 def read_review(path: Path) -> Review:

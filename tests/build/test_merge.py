@@ -1,13 +1,18 @@
 """Merges built datasets without their logs, and compares datasets."""
 
 import json
+import re
 import shutil
 
 import pytest
+import yaml
 from support.logs.preference import rewound
 from support.runs.builds import build, files, lines
 
+import builder
 from builder import cli
+from builder.config import Config
+from builder.problem import UsageError
 
 
 def conversation(name, turns):
@@ -49,6 +54,40 @@ def built(logs, name, *inputs, **config):
     folders = [logs / item for item in inputs or (name,)]
     assert build(out, "-c", logs / "c.yaml", inputs=folders) == 0
     return out
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("normalize.unit=turn", "normalize.unit"),
+        ("train={errors: mask}", "train.errors"),
+        ("inputs=[]", "inputs"),
+        ("audit.secrets=off", "audit.secrets"),
+        ("audit.near_duplicates=drop", None),
+        ("name=mine", None),
+    ],
+)
+def test_keys_that_a_merge_does_not_use_are_refused(tmp_path, capsys, setting, named):
+    command = ["merge", str(tmp_path / "none"), "-o", str(tmp_path / "out"), "--set", setting]
+    assert cli.main(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    if named is None:
+        assert "no such folder" in line
+    else:
+        assert f"--set: {named}: not used by a merge, which uses mix, name, output, select" in line
+    key, _, value = setting.partition("=")
+    document = yaml.safe_load(value)
+    for part in reversed(key.split(".")):
+        document = {part: document}
+    message = f"{named}: not used by a merge" if named else "no such folder"
+    with pytest.raises(UsageError, match=re.escape(message)):
+        builder.merge_datasets([tmp_path / "none"], tmp_path / "out", config=document)
+
+
+def test_a_configuration_with_options_of_a_build_is_refused(tmp_path):
+    config = Config(normalize={"unit": "turn"})
+    with pytest.raises(UsageError, match="config: normalize: not used by a merge"):
+        builder.merge_datasets([tmp_path / "none"], tmp_path / "out", config=config)
 
 
 def merged(logs, *datasets, config=None):

@@ -62,6 +62,7 @@ def test_samples_that_a_review_rejects_are_left_out_and_counted(tmp_path, logs):
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "accepted": 1,
         "rejected": 2,
+        "applied": 2,
     }
     assert "left out by review" in (tmp_path / "out" / "rejects.jsonl").read_text()
 
@@ -75,6 +76,19 @@ def test_a_build_of_accepted_samples_only(tmp_path, logs):
     assert kept == [ids[1]]
     assert ledger["conversations"]["rejected"] == {"review": 1, "unreviewed": 2}
     assert rejects == {"review": 1, "unreviewed": 2, "duplicate": 1}
+
+
+def test_how_many_decisions_apply_is_in_the_summary(tmp_path, logs, capsys):
+    ids, _, _ = built(tmp_path / "out", logs)
+    path = review(tmp_path / "r.jsonl", **{ids[1]: "accept", "gone": "reject", "noted": None})
+    command = ["build", str(logs), "-o", str(tmp_path / "out"), "--review", str(path)]
+    assert cli.main(command) == 0
+    assert "1 of 2 decisions of the review apply to samples" in capsys.readouterr().out
+    assert cli.main([*command, "--set", "select.unreviewed=drop"]) == 0
+    assert "1 sample," in capsys.readouterr().out
+    review(tmp_path / "r.jsonl", gone="accept")
+    assert cli.main([*command, "--set", "select.unreviewed=drop"]) == 1
+    assert "0 of 1 decision of the review apply" in capsys.readouterr().err
 
 
 def test_a_merge_applies_a_review(tmp_path, logs):
