@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from builder.build.prove import prepare, prove
 from builder.config import Config, load_mapping
-from builder.conversation import Conversation, Ignored, Json, ToolCall, Used
+from builder.conversation import Conversation, Ignored, Json, Used
+from builder.ledger import call_keys
 from builder.normalize.captured import definitions_command
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
@@ -104,7 +105,7 @@ class Inspection:
     """The format and the contents of a source, and one of its conversations.
 
     source   its name; `reason` says why it is of this format
-    calls    the number of calls in its conversations
+    calls    the number of calls in its conversations, each counted once, as a build does
     ignored  the records that are ignored by design, by code
     formats  of a folder: the number of files of each format; None: it is a file
     unknown  of a folder: the number of files that no reader recognises
@@ -166,11 +167,12 @@ def inspect_log(
 ) -> Inspection:
     """Inspects a file, or the first usable one of a folder.
 
-    `index` is the number of the conversation to show (None: the first usable one), `format` names
-    a reader, `mapping` is the mapping of the log, or its file. Raises UsageError if no reader
-    recognises anything, or if there is no such conversation, reader or mapping.
+    `index` is the number of the conversation to show (None: the first usable one), in a folder
+    that among the conversations of all its files. `format` names a reader, `mapping` is the mapping
+    of the log, or its file. Raises UsageError if no reader recognises anything, or if there is no
+    such conversation, reader or mapping.
     """
-    with _chosen(path, config) as (source, formats, unknown):
+    with _chosen(path, config, index) as (source, formats, unknown, own):
         if mapping is not None:
             name = mapping if isinstance(mapping, str) else "mapping"
             spec = load_mapping(Path(mapping)) if isinstance(mapping, str) else mapping
@@ -184,14 +186,10 @@ def inspect_log(
         before = source.records_read  # in a folder, a conversation was looked for in it
         key = derive_key([source]) if config.audit.scrub.needs_key else b""
         converter = _Converter(config, Verifier(target_for(tokenizer)), key, reader.name)
-        _read(source, reader, index, inspected, converter, named=format is not None)
+        _read(source, reader, own, inspected, converter, named=format is not None)
         inspected.records = source.records_read - before
     if inspected.conversation is None and inspected.conversations:
-        raise OptionError(
-            "index",
-            f" {index}: there {'is' if inspected.conversations == 1 else 'are'}"
-            f" {counted(inspected.conversations, 'conversation')}, numbered from 0",
-        )
+        raise _no_such(index, inspected.conversations)
     return inspected
 
 
@@ -200,7 +198,7 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
 
     Raises UsageError if there is none, or if nothing in it is like a conversation.
     """
-    with _chosen(path, config) as (source, _, _):
+    with _chosen(path, config) as (source, _, _, _):
         text = suggest(source)
         if text is None:
             how = "docs/mapping.md shows how to write a mapping"
@@ -211,13 +209,17 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
 
 
 @contextmanager
-def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] | None, int]]:
+def _chosen(
+    path: str, config: Config, index: int | None = None
+) -> Iterator[tuple[Source, dict[str, int] | None, int, int | None]]:
     """Yields a local copy of the source to show, {reader: files}, and how many none recognises.
 
-    For a folder, the source is the first recognised one with a conversation that is not rejected
-    among its first, else the first with a conversation, else the first one.
-    For a single file there are no counts, and the file may be unrecognised. Raises UsageError if
-    there is nothing to show.
+    The last value is the number in the source of the conversation with this number in the folder.
+
+    For a folder and no number, the source is the first recognised one with a conversation that is
+    not rejected among its first, else the first with a conversation, else the first one. For a
+    single file there are no counts, and it may be unrecognised. Raises UsageError if there is
+    nothing to show.
     """
     sources = list(islice(find_sources(path), FILES))
     if len(sources) < 2:
@@ -225,10 +227,10 @@ def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] 
         if not isinstance(only, Source):
             raise UsageError(f"{path}: {only.detail if only else 'no file'}")
         with local_copy(only) as copy:
-            yield copy, None, 0
+            yield copy, None, 0, index
         return
     first: Source | None = None
-    worth = 0
+    worth = passed = before = 0
     formats: Counter[str] = Counter()
     for source in sources:
         if isinstance(source, Problem):
@@ -239,13 +241,31 @@ def _chosen(path: str, config: Config) -> Iterator[tuple[Source, dict[str, int] 
                 continue
             (name,) = claims
             formats[name] += 1
+            if index is not None:
+                if first is None:
+                    before, passed = passed, passed + _count(copy, readers()[name])
+                    first = source if index < passed else None
+                continue
             if worth < USABLE and (one := _worth(copy, readers()[name], config)) > worth:
                 worth, first = one, source
         first = first or source
+    if first is None and formats:
+        raise _no_such(index, passed)
     if first is None:
         raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
     with local_copy(first) as copy:
-        yield copy, dict(sorted(formats.items())), len(sources) - formats.total()
+        own = None if index is None else index - before
+        yield copy, dict(sorted(formats.items())), len(sources) - formats.total(), own
+
+
+def _count(source: Source, reader: Reader) -> int:
+    return sum(isinstance(event, Conversation) for event in read_events(reader, source))
+
+
+def _no_such(index: int | None, conversations: int) -> OptionError:
+    is_are = "is" if conversations == 1 else "are"
+    there = f"there {is_are} {counted(conversations, 'conversation')}, numbered from 0"
+    return OptionError("index", f" {index}: {there}")
 
 
 def _worth(source: Source, reader: Reader, config: Config) -> int:
@@ -294,6 +314,7 @@ def _read(
 ) -> None:
     """Counts the contents of a source, and converts the conversation to show."""
     is_found = False
+    calls: set[bytes] = set()
     for event in read_events(reader, source, named=named):
         match event:
             case Conversation():
@@ -306,17 +327,14 @@ def _read(
                     if not is_found and shown.problem is not None:
                         inspected.skipped[shown.problem.code] += 1
                 inspected.conversations += 1
-                inspected.calls += sum(
-                    isinstance(part, ToolCall)
-                    for message in event.messages
-                    for part in message.parts
-                )
+                calls.update(call_keys(event, format=reader.name, source=source.name))
             case Ignored(code=code, records=records):
                 inspected.ignored[code] += records
             case Problem():
                 inspected.problems.append(event)
             case Used():
                 pass
+    inspected.calls = len(calls)
 
 
 @dataclass(frozen=True, slots=True)

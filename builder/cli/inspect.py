@@ -15,8 +15,10 @@ from builder.cli.grouped import Grouped
 from builder.cli.output import Output
 from builder.cli.settings import option_for
 from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
+from builder.codes import meaning
 from builder.config import Config
 from builder.ledger import ranked
+from builder.normalize.targets import UNTRAINED
 from builder.output.aside import write_whole
 from builder.problem import UsageError
 from builder.text import counted
@@ -92,7 +94,7 @@ def _print_counts(inspected: Inspection) -> None:
     calls = counted(inspected.calls, "call")
     print(f"{counted(inspected.records, 'record')}, {conversations}, {calls}")
     for code, count in sorted(inspected.ignored.items()):
-        print(escaped(f"  ignored {code}: {count}"))
+        print(escaped(f"  ignored {code} {count:,}{_words(code)}"))
     problems = Grouped()
     for problem in inspected.problems:
         problems.add(problem.code, f"{problem.where}: {problem.detail}")
@@ -100,9 +102,17 @@ def _print_counts(inspected: Inspection) -> None:
         print(escaped(f"  {line}"))
 
 
+def _words(code: str) -> str:
+    """Returns what a code means, to follow it, or ""."""
+    words = meaning(code.removeprefix(UNTRAINED))
+    return f": {words}" if words else ""
+
+
 def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, full: bool) -> None:
     name = f"conversation {shown.index}"
-    if inspected.conversations > 1:
+    if inspected.formats is not None:
+        name += f" of {inspected.conversations:,} in this file, from 0 (--index N counts all files)"
+    elif inspected.conversations > 1:
         name += f" of {inspected.conversations:,} (numbered from 0; --index N shows another)"
     # A file that is one record has no name for its conversation.
     names = [shown.record] if shown.record.endswith(shown.id) else [shown.id, shown.record]
@@ -111,7 +121,11 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
     print(escaped(f"{name}: {', '.join([*names, model])}"))
     _print_skipped(inspected, shown)
     if shown.changes:
-        print("  changes: " + ", ".join(f"{code} {n}" for code, n in shown.changes.items()))
+        print(
+            escaped("  changes: " + ", ".join(f"{code} {n:,}" for code, n in shown.changes.items()))
+        )
+        for code in filter(_words, shown.changes):
+            print(escaped(f"    {code}{_words(code)}"))
     if shown.problem is not None:
         print(escaped(f"  rejected: {shown.problem.code}: {shown.problem.detail}"))
         if shown.remedy:

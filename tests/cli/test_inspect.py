@@ -4,10 +4,12 @@ import json
 import re
 
 import pytest
+from support.places import TESTS
 from support.runs.builds import build, lines
 
 from builder import cli
 from builder.cli import options
+from builder.codes import meaning
 from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 
@@ -91,6 +93,36 @@ def test_a_folder_shows_the_first_conversation_that_is_usable(tmp_path, inspect)
     found = inspect(tmp_path)
     assert found["source"] == "b.jsonl"
     assert found["conversation"]["rejected"] is None
+
+
+def test_the_number_of_a_conversation_of_a_folder_counts_all_files(tmp_path, inspect, capsys):
+    rows(tmp_path / "a.jsonl", "one", "two")
+    (tmp_path / "b.txt").write_text("no log")
+    rows(tmp_path / "c.jsonl", "three")
+    texts = ["one", "two", "three"]
+    for number, text in enumerate(texts):
+        found = inspect(tmp_path, "--index", str(number))
+        assert text in found["conversation"]["text"]
+        assert found["files"] == {"formats": {"openai-chat": 2}, "unknown": 1}
+    assert (found["source"], found["conversation"]["index"]) == ("c.jsonl", 0)
+    assert cli.main(["inspect", str(tmp_path)]) == 0
+    assert "conversation 0 of 2 in this file, from 0 (--index N counts all files)" in (
+        capsys.readouterr().out
+    )
+    assert cli.main(["inspect", str(tmp_path), "--index", "3"]) == 2
+    assert "--index 3: there are 3 conversations, numbered from 0" in capsys.readouterr().err
+
+
+def test_calls_are_counted_as_in_a_build_and_codes_have_their_words(tmp_path, inspect, capsys):
+    log = TESTS / "readers/pi/compaction-v3/input/compaction.jsonl"
+    assert build(tmp_path / "out", inputs=[log]) in (0, 1)
+    ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
+    assert inspect(log)["calls"] == ledger["calls"]["logged"] == 3
+    picture = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
+    question = {**QUESTION, "content": [picture, {"type": "text", "text": "a"}]}
+    (tmp_path / "log.json").write_text(json.dumps({"messages": [question, ANSWER]}))
+    assert cli.main(["inspect", str(tmp_path / "log.json")]) == 0
+    assert f"    media: {meaning('media')}" in capsys.readouterr().out
 
 
 def test_the_first_usable_conversation_is_shown_and_which_were_not(tmp_path, inspect, capsys):
