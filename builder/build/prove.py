@@ -127,27 +127,16 @@ def _shorter(
     whole = proof.example
     turns = whole.dialogue.turns
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
-    is_conversation = options.unit == "conversation"
-    has_context = len(whole.targets) < len(answers)
-    weighted = is_conversation and (options.untrained_turns == "weight" or has_context)
-    # Without weights, every assistant turn of a conversation is trained, including repeats.
-    trains_all = is_conversation and not weighted
     windows, left_out = plan_windows(
         turns,
         frozenset(answers[at] for at in whole.targets),
         _sizes(proof.sample, len(turns), verifier.target),
         limit,
-        history=not trains_all,
         only_first=too_long == "cut",
     )
+    weighted = options.unit == "conversation"  # other units train the last turns of a sample
     style = verifier.target.style
-    shorter = [
-        _windowed(whole, window, style, weighted=weighted, again=trains_all) for window in windows
-    ]
-    # A target that does not fit together with the step before it may be repeated in a window.
-    if trains_all:
-        repeated = {at for window in windows for at in window.repeated}
-        left_out = [at for at in left_out if at not in repeated]
+    shorter = [_windowed(whole, window, style, weighted=weighted) for window in windows]
     if too_long == "cut":
         shorter = [
             replace(item, changes={**item.changes, "turns_cut_to_length": len(left_out)})
@@ -157,14 +146,12 @@ def _shorter(
 
 
 def _windowed(
-    whole: TrainingExample, window: Window, style: Style, *, weighted: bool, again: bool
+    whole: TrainingExample, window: Window, style: Style, *, weighted: bool
 ) -> TrainingExample:
-    """Makes the example of a window. `again`: its repeated turns are trained a second time."""
-    targets = window.targets + (window.repeated if again else ())
-    item = example(whole.dialogue, window.places, targets, style, weighted=weighted)
+    """Makes the example of a window, whose repeated turns are context."""
+    item = example(whole.dialogue, window.places, window.targets, style, weighted=weighted)
     added = {
         "history_left_out": window.skipped,
-        "repeated_turns": len(window.repeated) if again else 0,
         "untrained_turns": len(window.repeated) if weighted else 0,
     }
     return replace(

@@ -45,14 +45,13 @@ def plan_windows(
     sizes: Sequence[int],
     limit: int,
     *,
-    history: bool,
     only_first: bool = False,
 ) -> tuple[list[Window], list[int]]:
     """Covers the targets with windows of at most `limit` tokens.
 
-    `sizes` are the tokens of each turn; the first one includes the tools. `history`: a window may
-    repeat more steps than the one that it must repeat. `only_first`: returns only one window, the
-    longest beginning of the dialogue. Returns (windows, targets that do not fit).
+    `sizes` are the tokens of each turn; the first one includes the tools. `only_first`: returns
+    only one window, the longest beginning of the dialogue. Returns (windows, targets that do not
+    fit).
     """
     begins = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     steps = list(pairwise([*begins, len(turns)]))
@@ -72,13 +71,13 @@ def plan_windows(
             no_room.append(begins[wanted.pop(0)])
             continue
         room = limit // HISTORY_SHARE
-        while history and first and sums[new] - sums[first - 1] <= room and fits(first - 1, new):
+        while first and sums[new] - sums[first - 1] <= room and fits(first - 1, new):
             first -= 1
         last = new
         while last + 1 < len(steps) and fits(first, last + 1):
             last += 1
         last = max(step for step in wanted if step <= last)
-        while history and first and fits(first - 1, last):
+        while first and fits(first - 1, last):
             first -= 1
         windows.append(
             Window(

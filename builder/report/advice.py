@@ -330,7 +330,6 @@ def _unwritable(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
 
 
 def _windows(surveyed: Survey) -> Iterator[Advice]:
-    again = surveyed.changes["repeated_turns"]
     if surveyed.windows:
         yield Advice(
             surveyed.window_turns / max(surveyed.turns, 1),
@@ -338,7 +337,6 @@ def _windows(surveyed: Survey) -> Iterator[Advice]:
             f" {counted(surveyed.window_turns, 'trained turn')} lack earlier turns of their"
             " conversation, which were left out for the length: the model answered with them.",
             (Remedy("`limits.max_tokens`: a larger number", "longer samples"),),
-            f"{counted(again, 'turn')} in two windows are trained twice." if again else "",
             training=True,
         )
 

@@ -41,14 +41,13 @@ def dialogue_of(kinds, system):
     st.booleans(),
     st.data(),
     st.integers(20, 120),
-    st.booleans(),
 )
-def test_windows_split_no_pair_and_contain_each_target_once(kinds, system, data, limit, history):
+def test_windows_split_no_pair_and_contain_each_target_once(kinds, system, data, limit):
     turns = dialogue_of(kinds, system)
     sizes = [data.draw(st.integers(1, 30)) for _ in turns]
     answers = [at for at, turn in enumerate(turns) if turn.role == "assistant"]
     targets = {at for at in answers if data.draw(st.booleans())} | {answers[-1]}
-    windows, no_room = plan_windows(turns, targets, sizes, limit, history=history)
+    windows, no_room = plan_windows(turns, targets, sizes, limit)
     found = [at for window in windows for at in window.targets]
     assert sorted([*found, *no_room]) == sorted(targets)
     assert found == sorted(set(found))
@@ -73,7 +72,7 @@ def test_truncation_keeps_the_longest_beginning():
     turns = dialogue_of("cccc", system=False)
     sizes = [10] * len(turns)
     answers = {at for at, turn in enumerate(turns) if turn.role == "assistant"}
-    (window,), no_room = plan_windows(turns, answers, sizes, 48, history=False, only_first=True)
+    (window,), no_room = plan_windows(turns, answers, sizes, 48, only_first=True)
     assert (window.places, window.targets, no_room) == ((0, 1, 2, 3), (1, 3), [5, 7])
 
 
@@ -160,16 +159,13 @@ def test_windows_of_a_long_conversation(tmp_path, policy, unit):
         own = answers(row)
         if any("weight" in message for message in own):
             assert unit == "conversation"
-            assert policy == "weight"
             own = [message for message in own if message["weight"]]
         elif unit != "conversation":
             own = own[-about["assistant_turns"] :]
         assert len(own) == about["assistant_turns"] == len(about["spans"])
         trained += [message["content"] for message in own]
-    repeated = sum(about["changes"].get("repeated_turns", 0) for about in meta)
-    assert len(trained) == TURNS + repeated
-    assert len(set(trained)) == TURNS
-    assert (repeated > 0) == (policy == "split" and unit == "conversation")
+    assert len(trained) == len(set(trained)) == TURNS, "each turn is trained once"
+    assert unit != "conversation" or all("weight" in m for m in answers(data[-1]))
 
 
 def test_the_beginning_of_a_long_conversation(tmp_path):
@@ -230,5 +226,4 @@ def test_every_window_is_proven_and_no_target_is_lost(
     event(f"{min(windows, 2)} windows, {'some' if trained else 'none'} fit")
     assert set(trained) <= set(wanted)
     assert len(set(trained)) + left_out == len(wanted)
-    if options.untrained_turns == "weight" or options.unit != "conversation":
-        assert len(trained) == len(set(trained)), "each target is trained once"
+    assert len(trained) == len(set(trained)), "each target is trained once"
