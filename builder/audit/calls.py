@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from builder.audit.failures import ERROR, CallPlace, failed_calls
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.result import AuditFinding, AuditTable
+from builder.conversation import Json
 from builder.ledger import ranked
 from builder.readers.toolkit.narrow import as_dict
 from builder.sample import Call
@@ -34,8 +35,14 @@ _COLUMNS = {
     "stopped": "denied or interrupted",
     "violations": "schema violations",
     "defined": "samples that define it",
+    "inferred": "of these, inferred",
 }
 """{count of a tool: head of its column}"""
+
+
+def _is_inferred(source: str | None, function: Mapping[str, Json]) -> bool:
+    """Returns whether a definition was inferred from calls; those that are have no description."""
+    return source == "inferred" or (source == "mixed" and "description" not in function)
 
 
 @dataclass(slots=True)
@@ -73,6 +80,7 @@ class CallAudit:
                 definitions[name] = text
                 known = self._tool(name)
                 known.counts["defined"] += 1
+                known.counts["inferred"] += _is_inferred(row.meta.tools_source, function)
                 properties = as_dict(function, "parameters", "properties")
                 known.parameters.update(list(properties)[:1000])
         self._sources[row.meta.tools_source or "unknown"] += 1
@@ -136,12 +144,15 @@ class CallAudit:
         """Returns calls by tool, violations by path, and samples by source of definitions."""
         order = sorted(self._tools.items(), key=lambda item: (-item[1].counts["calls"], item[0]))
         counted = [(name, tool.counts) for name, tool in order[:SHOWN]]
+        columns = dict(_COLUMNS)
+        if not any(counts["inferred"] for _, counts in counted):
+            del columns["inferred"]
         rows: tuple[tuple[str | int, ...], ...] = tuple(
-            (name, *(counts[key] for key in _COLUMNS)) for name, counts in counted
+            (name, *(counts[key] for key in columns)) for name, counts in counted
         )
         note = "A call counts in each sample that contains it."
         note += f" {len(order)} tools; the {SHOWN} called most." if len(order) > SHOWN else ""
-        heads = ("tool", *_COLUMNS.values())
+        heads = ("tool", *columns.values())
         broken = tuple((*key, count) for key, count in ranked(self._paths)[:SHOWN])
         sources = tuple(sorted(self._sources.items()))
         return [
