@@ -194,7 +194,7 @@ def export_dataset(
     from builder.verify.options import VerifyOptions, mode_named
     from builder.verify.verifier import verifier_for
 
-    named = [*VARIANTS, *TRACES, *TRAINERS]
+    named = [*dict.fromkeys((*VARIANTS, *TRACES, *TRAINERS))]
     if to not in named:
         raise OptionError("to", f" {to!r}: no such variant or trainer{nearest(to, named)}")
     with given_dataset(dataset) as path:

@@ -35,6 +35,8 @@ def supplied_tools(
         if (sent := _sent(value)) is not None and sent.agent in readers():
             captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
             continue
+        if not tools:
+            raise UsageError(f"tools {str(path)!r}: defines no tool")
         if general is not None:
             raise UsageError(f"tools {str(path)!r}: a second file for all logs; only one can apply")
         general = tools

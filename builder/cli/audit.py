@@ -146,5 +146,7 @@ def _print_table(table: AuditTable) -> None:
 
 def _cell(value: str | int | float | None) -> str:
     if isinstance(value, float):
-        return f"{value:.1%}" if value <= 1 else f"{value:.1f}"
+        return f"{value:.1%}" if value <= 1 else f"{value:,.1f}"
+    if isinstance(value, int):
+        return f"{value:,}"
     return "" if value is None else " ".join(str(value).split())[:40]

@@ -53,6 +53,8 @@ def explain(path: str, *, output: Output) -> int:
         for name, claims in claims_of.items():
             text = "; ".join(f"{reader}: {why}" for reader, why in claims.items())
             print(escaped(f"{name}: {text or 'no reader recognises it'}"))
+        if not claims_of:
+            print(escaped(f"{path}: no file that a reader could recognise"))
     return 0
 
 

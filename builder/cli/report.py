@@ -9,7 +9,7 @@ from pathlib import Path
 
 from builder.api import report_dataset, view_dataset
 from builder.cli.output import Output
-from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, print_json, warn
+from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, escaped, print_json, warn
 from builder.dataset.rows import dataset_rows
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
@@ -45,7 +45,12 @@ def run_view(
     interrupt_on_sigterm()
     with view_dataset(dataset, logs=logs, review=review, port=port, tokenizer=tokenizer) as view:
         if review_csv is not None:
-            write_whole(review_csv, view.review_csv())
+            data = view.review_csv()
+            write_whole(review_csv, data)
+            if output.as_json:
+                print_json({"review_csv": str(review_csv), "bytes": len(data)})
+            elif not output.quiet:
+                print(escaped(f"{review_csv}: {len(data):,} bytes, the review of {dataset} as CSV"))
             return 0
         line = json.dumps({"url": view.url}) if output.as_json else f"{view.url}  (Ctrl-C to stop)"
         print(line, flush=True)

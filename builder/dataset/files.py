@@ -50,12 +50,12 @@ def dataset_files(dataset: str) -> list[DataFile]:
     """Returns the files of a file or folder; [] if neither exists.
 
     A folder that `build` made may have its samples in several formats: only files of the first
-    format are returned, so that no sample is read twice. Raises UsageError if a folder contains no
-    data, or data that is not in a regular file.
+    format are returned, so that no sample is read twice. Raises UsageError if a file cannot be
+    opened, or a folder contains no data, or data that is not in a regular file.
     """
     path = dataset_path(dataset)
     if path.is_file():
-        return [DataFile(path, path.name, "train")]
+        return [readable_file(path, dataset)]
     if not path.is_dir():
         return []
     files = data_files(path)
@@ -68,6 +68,16 @@ def dataset_files(dataset: str) -> list[DataFile]:
     for item in filter(is_special, files):
         raise UsageError(f"dataset {dataset!r}: {item.name!r} is {NOT_A_FILE}")
     return [data_file(path, item.relative_to(path).as_posix()) for item in files]
+
+
+def readable_file(path: Path, dataset: str) -> DataFile:
+    """Returns a dataset that is one file. Raises UsageError if it cannot be opened."""
+    if path.is_file():
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise UsageError(f"dataset {dataset!r}: {error.strerror or error}") from None
+    return DataFile(path, path.name, "train")
 
 
 def data_file(folder: Path, name: str) -> DataFile:

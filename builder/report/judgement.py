@@ -86,7 +86,7 @@ def _context(surveyed: Survey) -> Judgement:
         text += f", {percent(supplied / whole)} with what you supplied"
     is_served = surveyed.served >= 0.9 * whole
     if is_served and share < _SOME:
-        text += "; you supplied all that can be supplied"
+        text += "; with what you supplied, as complete as these logs allow"
     return Judgement(text, share, fair=0.0 if is_served else _SOME)
 
 

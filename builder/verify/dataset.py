@@ -21,6 +21,7 @@ from builder.dataset.files import (
     dataset_path,
     is_built,
     is_special,
+    readable_file,
 )
 from builder.dataset.forms import RowReading
 from builder.dataset.rows import CONVERSATION, NO_ROW, DatasetRow, dataset_rows, file_rows
@@ -199,7 +200,7 @@ def _tasks(dataset: str, unit: str | None) -> Iterator[LineReport | _Task]:
     path = dataset_path(dataset)
     if not path.is_dir():
         if path.exists():
-            yield from _file(DataFile(path, path.name, "train"), unit or CONVERSATION)
+            yield from _file(readable_file(path, dataset), unit or CONVERSATION)
             return
         for row in dataset_rows(dataset):
             yield _Task(replace(row, file=f"{row.file}/{row.split}"), unit or CONVERSATION)

@@ -63,6 +63,8 @@ def test_what_an_agent_of_ones_own_sends_is_for_all_logs(tmp_path):
     ("value", "message"),
     [
         (MESSAGES, "is no tool definition: expected a list of objects"),
+        ([], "defines no tool"),
+        ({"model": "m", "messages": MESSAGES, "tools": []}, "defines no tool"),
         ([TOOL, {"description": "no name"}], r"\[1\] is no tool definition"),
         ([TOOL, "search"], r"\[1\] is no tool definition"),
         ({"model": "m", "messages": MESSAGES}, "is no tool definition: expected"),

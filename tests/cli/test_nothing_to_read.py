@@ -1,5 +1,6 @@
 """Inputs without a conversation: one line says what is empty or cannot be read."""
 
+import errno
 import json
 import zipfile
 from pathlib import Path
@@ -110,3 +111,30 @@ def test_a_dataset_without_samples_is_one_line(command, text, tmp_path, monkeypa
     printed = capsys.readouterr()
     assert printed.err == "builder: the dataset contains no samples\n"
     assert "nothing found" not in printed.out
+
+
+def test_a_name_in_two_lists_is_offered_once(run):
+    _, _, err = run("export", "data", "--to", "nosuch", "-o", "out")
+    assert err.count("verl") == 1
+
+
+def test_a_dataset_that_may_not_be_read_is_one_line(run, tmp_path, monkeypatch):
+    log = tmp_path / "x.jsonl"
+    log.write_text(LINE)
+
+    opened = Path.open
+
+    def refuse(path, *arguments, **options):
+        if path != log:
+            return opened(path, *arguments, **options)
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for command in ("verify", "audit"):
+        code, out, err = run(command, str(log))
+        assert (code, out, err) == (2, "", f"builder: dataset '{log}': Permission denied\n")
+
+
+def test_explaining_a_folder_without_a_file_says_so(run, tmp_path):
+    code, out, _ = run("formats", "--explain", str(tmp_path))
+    assert (code, out) == (0, f"{tmp_path}: no file that a reader could recognise\n")

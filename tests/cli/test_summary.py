@@ -72,7 +72,7 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     assert "Supply" not in given
     assert "lack a part of what the model saw: reminders of the agent program" in given
     assert "You supplied the tools and the system prompt, which the log neither has nor" in given
-    assert "you supplied all that can be supplied" in given
+    assert "as complete as these logs allow" in given
     assert "not ready yet: 0 % of the trained turns have a complete context" not in given
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
     assert "Supply the tools with --tools FILE (inputs[].tools)." in half

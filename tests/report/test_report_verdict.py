@@ -146,7 +146,7 @@ def test_turns_that_xml_cannot_hold_are_named():
     ("completed", "served", "grade", "words"),
     [(0, 0, "poor", "0 % of the trained turns have a complete context"),
      (10, 10, "good", "100 % of the trained turns have a complete context, 100 % with what you"),
-     (0, 10, "fair", "you supplied all that can be supplied")],
+     (0, 10, "fair", "as complete as these logs allow")],
 )  # fmt: skip
 def test_the_verdict_on_the_context_counts_what_the_user_supplied(completed, served, grade, words):
     surveyed = Survey(samples=1, turns=10, context=Counter({"partial": 10}),

@@ -199,7 +199,7 @@ def table(data):
     return list(csv.reader(io.StringIO(data.decode("utf-8"))))
 
 
-def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp_path):
+def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp_path, capsys):
     server, path = reviewed
     post(server, {"at": "0.1", "decision": "reject", "note": '=cmd("x"),\n"y"'})
     ReviewFile(path).decide("gone", Decision("accept"))
@@ -214,7 +214,9 @@ def test_the_review_as_csv_in_the_viewer_and_by_the_command(built, reviewed, tmp
     assert table(found.encode())[0] == expected[0]
     assert sorted(table(found.encode())[1:]) == sorted(expected[1:])
     command = ["view", str(built), "--review", str(path), "--review-csv", str(tmp_path / "r.csv")]
+    capsys.readouterr()
     assert cli.main(command) == 0
+    assert "the review of" in capsys.readouterr().out
     assert table((tmp_path / "r.csv").read_bytes()) == table(found.encode())
 
 
