@@ -41,6 +41,8 @@ _MISSING = {"system": "system prompt", "reminders": "reminders of the agent prog
 """Words for codes of what a context lacks; the others are words themselves."""
 _OF_A_MERGE = ("`audit.near_duplicates", "`select.", "Remove the samples", "Run the model")
 """Beginnings of the remedies that apply to a merged dataset itself."""
+_THINKING = 0.1
+"""The share of turns with thoughts from which on training them is advised."""
 _STOPPED = (("denied", "refused by the user or a policy"), ("interrupted", "interrupted"))
 """Failures of calls that are no fault of the tool, with words for them."""
 
@@ -254,9 +256,10 @@ def _supply(surveyed: Survey, names: Sequence[str], inferred: int) -> Remedy:
 def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
     dropped = surveyed.changes["reasoning_dropped"]
     remedy = _with_thoughts(manifest, _times(queries, surveyed))
-    if dropped and remedy is not None:
+    share = min(dropped / max(surveyed.turns, 1), 1.0)
+    if share >= _THINKING and remedy is not None:
         yield Advice(
-            min(dropped / max(surveyed.turns, 1), 1.0),
+            share,
             f"{counted(dropped, 'thought')} left out: a model trained on this answers without"
             " thinking.",
             (remedy,),
@@ -279,7 +282,9 @@ def _with_thoughts(manifest: Manifest, times: str) -> Remedy | None:
         return None if is_set else Remedy("`normalize.reasoning: keep`", price)
     price = f"{times}, and those of the thoughts" if times else "the tokens of the thoughts"
     return Remedy(
-        "`--preset sft-thinking` (`normalize.reasoning: keep` and `normalize.unit: query`)", price
+        "Write a sample for each question, with its thoughts (`normalize.reasoning: keep` and"
+        " `normalize.unit: query`)",
+        price,
     )
 
 

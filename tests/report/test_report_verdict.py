@@ -87,7 +87,7 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
 
 @pytest.mark.parametrize(
     ("template", "options", "expected"),
-    [("Qwen3", {}, "--preset sft-thinking"),
+    [("Qwen3", {}, "`normalize.reasoning: keep` and `normalize.unit: query`"),
      ("Qwen3", {"reasoning": "keep", "unit": "conversation"}, "normalize.unit: query"),
      ("Qwen3", {"reasoning": "keep", "unit": "query"}, None),
      ("Qwen3", {"unit": "turn"}, "`normalize.reasoning: keep`"),
@@ -100,6 +100,12 @@ def test_thoughts_are_advised_only_where_the_template_would_show_them(template, 
              for item in one.remedies]  # fmt: skip
     assert len(found) == (expected is not None)
     assert expected is None or expected in found[0]
+
+
+@pytest.mark.parametrize(("dropped", "is_advised"), [(1, False), (43, False), (44, True)])
+def test_thoughts_are_advised_only_where_a_tenth_of_the_turns_has_them(dropped, is_advised):
+    surveyed = Survey(samples=1, turns=431, changes=Counter({"reasoning_dropped": dropped}))
+    assert bool(list(advice(surveyed, of_template("Qwen3"), None))) is is_advised
 
 
 def test_prices_are_those_of_the_unit_that_was_built():
