@@ -196,9 +196,15 @@ def inspect_log(
 def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
     """Proposes a mapping for the source that `inspect_log` shows.
 
-    Raises UsageError if there is none, or if nothing in it is like a conversation.
+    Raises UsageError if there is none, if nothing in it is like a conversation, or if a reader
+    reads it.
     """
     with _chosen(path, config) as (source, _, _, _):
+        claims = recognise(source)
+        for name in claims if len(claims) == 1 else ():
+            if _worth(source, readers()[name], config) == USABLE:
+                why = f"the reader {name!r} reads it, so it needs no mapping"
+                raise UsageError(f"{source.name}: {why}; leave out --suggest-mapping")
         text = suggest(source)
         if text is None:
             how = "docs/mapping.md shows how to write a mapping"

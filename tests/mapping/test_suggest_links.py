@@ -2,9 +2,9 @@
 
 import pytest
 import yaml
-from support.logs.mapped import written
+from support.logs.mapped import contents, written
 
-from builder import Conversation
+from builder import Conversation, UsageError, suggest_mapping
 from builder.config.load import parse_mapping
 from builder.conversation import ToolCall, ToolResult
 from builder.readers.mapping.read import mapped_reader
@@ -62,3 +62,33 @@ def test_what_a_conversation_has_once_is_no_id(tmp_path):
         {"type": "assistant", "text": "The sun shines."})]  # fmt: skip
     proposed = yaml.safe_load(suggest(written(tmp_path, rows)))
     assert "id" not in proposed["message"]["result"]
+
+
+@pytest.mark.parametrize("name", ["state", "status"])
+def test_what_follows_a_call_is_not_skipped_in_silence(tmp_path, name):
+    rows = [{"chat": chat, **row} for chat, text in (("a", "ok"), ("b", "lost")) for row in (
+        {"type": "user", "text": "Send the parcel to Bob"},
+        {"type": "call", "tool": "send", "args": {"q": "Bob"}},
+        {"type": name, "note": text},
+        {"type": "assistant", "text": "I have sent the parcel."})]  # fmt: skip
+    source = written(tmp_path, rows)
+    text = suggest(source)
+    assert f"# Decide: message.roles: {name!r} follows calls" in text
+    read = contents(read_counted(mapped_reader(parse_mapping(text, "proposal")), source))
+    assert [conversation[2] for conversation in read] == [("tool", "ok"), ("tool", "lost")]
+
+
+def test_one_role_for_all_messages_is_a_decision(tmp_path):
+    log = [{"rolle": "Mensch", "inhalt": "Send the parcel to Bob"},
+           {"rolle": "KI", "tool_calls": [{"name": "send", "arguments": {"q": "Bob"}}]},
+           {"rolle": "Werkzeug", "inhalt": "The parcel is sent"},
+           {"rolle": "KI", "inhalt": "I have sent the parcel."}]  # fmt: skip
+    text = suggest(written(tmp_path, [{"id": 1, "log": log}, {"id": 2, "log": log}]))
+    assert "# Decide: message.role: is it 'rolle' ('Mensch', 'KI', 'Werkzeug')?" in text
+
+
+def test_a_log_that_a_reader_reads_needs_no_mapping(tmp_path):
+    messages = [{"role": "user", "content": "Hello there"}, {"role": "assistant", "content": "Hi"}]
+    source = written(tmp_path, [{"messages": messages}])
+    with pytest.raises(UsageError, match="the reader 'openai-chat' reads it, so it needs no"):
+        suggest_mapping(tmp_path / source.name)

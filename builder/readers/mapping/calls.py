@@ -12,6 +12,7 @@ from builder.readers.mapping.names import is_usual, meaning, rank
 from builder.readers.mapping.spec import value_at
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.tool_forms import is_type_name, name_of
+from builder.readers.toolkit.unknown_keys import has_words
 
 _TOOL = re.compile(r"[A-Za-z_][\w.:/-]{0,63}", re.ASCII)
 """A name of a tool: an identifier, or several that are joined."""
@@ -273,6 +274,16 @@ def scalar_paths(rows: Sequence[Json]) -> list[str]:
                 if isinstance(item, str | int) and not isinstance(item, bool) and item != "":
                     found[path] = None
     return [*found]
+
+
+def perhaps_roles(messages: Sequence[Json]) -> Iterator[str]:
+    """Yields a decision for each key that all messages have with 2 to 6 names: is it the role?"""
+    for path in scalar_paths(messages):
+        values = [value for one in messages if isinstance(value := value_at(path, one), str)]
+        names = [*dict.fromkeys(values)]
+        is_full = len(values) == len(messages) > len(names) and not any(map(has_words, names))
+        if is_full and 2 <= len(names) <= 6:
+            yield f"message.role: is it {path!r} ({', '.join(map(repr, names))})?"
 
 
 def linked(

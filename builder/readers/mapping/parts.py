@@ -10,11 +10,12 @@ from builder.readers.mapping.calls import (
     CallShape,
     find_calls,
     find_tools,
+    perhaps_roles,
     scalar_paths,
 )
 from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import is_usual, meaning, rank
-from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
+from builder.readers.mapping.proposal import Proposal, prose_paths, short_texts, usual_path
 from builder.readers.mapping.results import propose_results
 from builder.readers.mapping.spec import ROLES, value_at
 from builder.readers.toolkit.narrow import as_list
@@ -125,6 +126,8 @@ def propose(
     own += filter(None, [find_tools(messages)[0]])
     found.taken += own
     found.section["role"] = role if role is not None else "'assistant'"
+    if role is None:
+        found.decisions += perhaps_roles(messages)
     by_role = _roles(conversations, role, tools, found)
     answers, calling = by_role.get("assistant", []), by_role.get("call", [])
     keys = dict.fromkeys(
@@ -189,6 +192,7 @@ def _roles(
         for value, name in meanings.items():
             if name == "system" and before[value] & asking:
                 meanings[value] = "assistant"
+    _after_calls(meanings, before, by_value, {*calling}, found)
     for missing in _CERTAIN:
         rest = [value for value in meanings if not meanings[value]]
         if len(rest) == 1 and missing not in meanings.values():
@@ -204,6 +208,23 @@ def _roles(
     for value, items in by_value.items():
         by_role.setdefault(meanings[value], []).extend(items)
     return by_role
+
+
+def _after_calls(
+    meanings: dict[str, str],
+    before: Mapping[str, Collection[str | None]],
+    by_value: Mapping[str, Sequence[Json]],
+    calling: Collection[str],
+    found: Proposal,
+) -> None:
+    """Proposes what only follows calls as their results, where the log has no others."""
+    callers = {*calling, *(value for value, name in meanings.items() if name == "call")}
+    likely = [value for value, name in meanings.items() if name == "skip"]
+    for value in likely if "tool" not in meanings.values() else ():
+        has_text = [path for path in short_texts(by_value[value]) if not found.is_taken(path)]
+        if has_text and before[value] and {*before[value]} <= callers:
+            meanings[value] = "tool"
+            found.decisions.append(f"message.roles: {value!r} follows calls: is it tool or skip?")
 
 
 def _calling(

@@ -70,6 +70,12 @@ _UNSUITED: Mapping[str, tuple[type, ...]] = {
 """Types of values that a key does not have."""
 
 
+def short_texts(items: Sequence[Json]) -> list[str]:
+    """Returns the paths of texts of any length."""
+    paths = dict.fromkeys(path for item in items for path in key_paths(item))
+    return [path for path in paths if any(isinstance(value_at(path, one), str) for one in items)]
+
+
 def prose_paths(items: Sequence[Json]) -> list[str]:
     """Returns the paths of texts with words, the longest texts first."""
     lengths: Counter[str] = Counter()

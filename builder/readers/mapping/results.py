@@ -17,7 +17,7 @@ from builder.readers.mapping.calls import (
 )
 from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import is_usual, rank, snake
-from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
+from builder.readers.mapping.proposal import Proposal, prose_paths, short_texts, usual_path
 from builder.readers.mapping.spec import value_at
 from builder.readers.toolkit.narrow import as_dict
 
@@ -156,7 +156,7 @@ def _result_paths(
     if "text" not in paths:
         prose = [
             path
-            for path in prose_paths(results)
+            for path in prose_paths(results) or short_texts(results)
             if path not in (role, *found.apart, *paths.values())
         ]
         paths |= {"text": prose[0]} if prose else {}
