@@ -299,6 +299,13 @@ class Manifest:
     def _option(self, section: str, name: str) -> Json:
         return OBJECT.read(self.config.get(section)).get(name)
 
+    @property
+    def has_given_tools(self) -> bool:
+        """Whether the user gave definitions of tools for an input."""
+        inputs = self.config.get("inputs")
+        given = inputs if isinstance(inputs, list) else []
+        return any(isinstance(item, dict) and bool(item.get("tools")) for item in given)
+
     def without_folders(self) -> Manifest:
         """Returns it without the folders in paths, which would reveal a machine and a user."""
         tokenizer = read_keys(TokenizerEntry, without_folders(write_keys(self.tokenizer)))

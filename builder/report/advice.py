@@ -105,7 +105,7 @@ def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterato
         yield from _recoverable(manifest.ledger)
     queries = audit.facts.query_tokens if audit is not None else 0
     yield from _matching(surveyed, manifest, queries)
-    yield from _context(surveyed)
+    yield from _context(surveyed, given=manifest.has_given_tools)
     yield from _thoughts(surveyed, manifest, queries)
     yield from _refused(surveyed)
     yield from _unwritable(surveyed, manifest)
@@ -205,7 +205,7 @@ def _captures(surveyed: Survey) -> Iterator[str]:
             yield command
 
 
-def _context(surveyed: Survey) -> Iterator[Advice]:
+def _context(surveyed: Survey, *, given: bool) -> Iterator[Advice]:
     sources = surveyed.by_field.get("tools_source", Counter[str]())
     inferred = sources["inferred"] + sources["mixed"]
     turns, partial = surveyed.context.total(), surveyed.context["partial"]
@@ -224,9 +224,11 @@ def _context(surveyed: Survey) -> Iterator[Advice]:
         )
         shares.append(missing[codes[0]] / turns)
     if inferred:
+        whose = f"The tools of {counted(inferred, 'sample')}"
+        whose += f" that no file you supplied defines ({surveyed.agents})" if given else ""
         texts.append(
-            f"The tools of {counted(inferred, 'sample')} are inferred from the calls: only tools"
-            " that are called are shown, unlike at inference."
+            f"{whose} are inferred from the calls: only tools that are called are shown, unlike at"
+            " inference."
         )
         shares.append(inferred / max(surveyed.samples, 1))
     if texts:
@@ -235,11 +237,11 @@ def _context(surveyed: Survey) -> Iterator[Advice]:
             named = " and ".join(f"the {_MISSING.get(name, name)}" for name in own)
             texts.append(f"You supplied {named}, which the log neither has nor confirms.")
         detail = " ".join(texts[1:])
-        remedies = (_supply(surveyed, supplied, inferred),)
+        remedies = (_supply(surveyed, supplied, inferred, given=given),)
         yield Advice(max(shares), texts[0], remedies, detail, training=True)
 
 
-def _supply(surveyed: Survey, names: Sequence[str], inferred: int) -> Remedy:
+def _supply(surveyed: Survey, names: Sequence[str], inferred: int, *, given: bool) -> Remedy:
     """Returns how the user supplies what the log lacks, or else leaves such samples out."""
     if not names:
         return Remedy(
@@ -247,6 +249,7 @@ def _supply(surveyed: Survey, names: Sequence[str], inferred: int) -> Remedy:
         )
     commands = tuple(_captures(surveyed)) if inferred else ()
     how = " and ".join(_SUPPLIED[name] for name in names)
+    how = how.replace("the tools", "those tools, of the versions in the logs,") if given else how
     return Remedy(
         f"Supply {how}" + (". This captures them:" if commands else ""),
         commands=commands,

@@ -80,6 +80,12 @@ class Survey:
     trained_tokens: int = 0
     picks: tuple[Pick, ...] = ()
 
+    @property
+    def agents(self) -> str:
+        """The formats of `inferred`, each with its models."""
+        named = ((name, *filter(None, sorted(models))) for name, models in self.inferred.items())
+        return ", ".join(map(" ".join, named))
+
 
 def survey(dataset: str) -> Survey:
     """Surveys a dataset. Raises UsageError if there is no such dataset."""

@@ -74,6 +74,10 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     assert "You supplied the tools and the system prompt, which the log neither has nor" in given
     assert "as complete as these logs allow" in given
     assert "not ready yet: 0 % of the trained turns have a complete context" not in given
+    tools.write_text(json.dumps([{"name": "Read", "input_schema": {}}]))
+    partly = summary(log, tmp_path / "partly", capsys, "--tools", str(tools))
+    assert "that no file you supplied defines (claude-code claude-sonnet-4-5)" in partly
+    assert "Supply those tools, of the versions in the logs, with --tools FILE" in partly
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
     assert "Supply the tools with --tools FILE (inputs[].tools)." in half
     assert "--system" not in half
