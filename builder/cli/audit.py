@@ -21,6 +21,8 @@ from builder.text import counted
 
 TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
 """Keys of the tables that are printed; `--json` and the report contain all."""
+TO_SET = "setting to use"
+"""The column of `trainers` with the values for their configurations."""
 ROWS = 8
 """Rows of a table that are printed."""
 
@@ -136,7 +138,10 @@ def _print_finding(finding: AuditFinding) -> None:
 
 
 def _print_table(table: AuditTable) -> None:
-    lines = [[_cell(cell) for cell in line] for line in (table.columns, *table.rows[:ROWS])]
+    lines = [
+        [_cell(cell, pasted=head == TO_SET) for cell, head in zip(line, table.columns, strict=True)]
+        for line in (table.columns, *table.rows[:ROWS])
+    ]
     print(f"\n{table.title}")
     for line in aligned(lines):
         print(escaped(f"  {line}"))
@@ -144,9 +149,10 @@ def _print_table(table: AuditTable) -> None:
         print(f"  … {len(table.rows) - ROWS} more (--json)")
 
 
-def _cell(value: str | int | float | None) -> str:
+def _cell(value: str | int | float | None, *, pasted: bool) -> str:
+    """Returns a cell; a number that is pasted into a configuration has no separators."""
     if isinstance(value, float):
         return f"{value:.1%}" if value <= 1 else f"{value:,.1f}"
-    if isinstance(value, int):
+    if isinstance(value, int) and not pasted:
         return f"{value:,}"
     return "" if value is None else " ".join(str(value).split())[:40]

@@ -50,7 +50,7 @@ def test_trained_tokens_are_those_of_the_labels(built, tmp_path, capsys):
     assert f"trained tokens | {trained:,}, " in (built / "README.md").read_text()
     capsys.readouterr()
     assert cli.main(["audit", str(built)]) == 0
-    (length,) = re.findall(r"\btrl +\d+ .* (\d+)$", capsys.readouterr().out, re.MULTILINE)
+    (length,) = re.findall(r"\btrl +[\d,]+ .* (\d+)$", capsys.readouterr().out, re.MULTILINE)
     configured = (exported / "configs" / "trl.yaml").read_text()
     assert f"max_length: {length} " in configured
 
