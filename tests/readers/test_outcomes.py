@@ -31,3 +31,31 @@ def test_a_score_in_the_object_of_a_run_is_an_outcome(name, nested):
         assert conversation.outcome is not None
         assert conversation.outcome["reward"] == 0.25
         assert conversation.outcome["resolved"] is False
+
+
+_EMPTY = dict.fromkeys(("tool_calls", "tool_call_id", "tool_name", "display_kind", "timestamp"), "")
+
+RECORDS = {
+    "hermes-agent": [
+        {"role": role, "content": text, "finish_reason": "", "_model": "m", **_EMPTY}
+        for role, text in (("user", "Plan."), ("assistant", "Done."))
+    ],
+    "vercel-ai-sdk": [
+        {"id": "m1", "chatId": "A", "role": "user", "parts": [{"type": "text", "text": "Plan."}]},
+        {
+            "id": "m2",
+            "chatId": "A",
+            "role": "assistant",
+            "parts": [{"type": "text", "text": "Ok."}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_score_beside_the_last_message_is_an_outcome(name):
+    *first, last = RECORDS[name]
+    lines = [json.dumps(record) for record in (*first, {**last, "reward": 0.25})]
+    source = Source("log.jsonl", data="\n".join(lines).encode() + b"\n")
+    found = [e for e in read_events(readers()[name], source) if isinstance(e, Conversation)]
+    assert [conversation.outcome for conversation in found] == [{"reward": 0.25}]

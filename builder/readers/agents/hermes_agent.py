@@ -35,6 +35,7 @@ from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.json_text import command_failed
 from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.outcomes import outcome_beside, outcome_of_records
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.readers.toolkit.segments import Segments
@@ -232,6 +233,7 @@ def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
         model=name_or_none(document.get("model")),
         records=len(items),
         problems=missing_records(lost),
+        outcome=outcome_beside(document),
     )
 
 
@@ -275,6 +277,7 @@ def _session(
 ) -> Iterator[Event]:
     """Yields the conversations of a session's rows; `info` is its own row."""
     segments = Segments(session, records)
+    outcome = outcome_of_records([*items, info])
     system = name_or_none(info.get("system_prompt"))
     for history, code, detail in _histories(items):
         messages = _messages(history, session, system)
@@ -288,6 +291,7 @@ def _session(
             model=name_or_none(info.get("model")),
             records=segments.take_records(),
             problems=(*missing_records(lost), *removed),
+            outcome=outcome,
         )
     yield from segments.rest("empty_session")
 
@@ -355,6 +359,7 @@ def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
         model=name_or_none(row.get("model")),
         records=1,
         changes=dict(sorted(changes.items())),
+        outcome=outcome_beside(row),
     )
 
 

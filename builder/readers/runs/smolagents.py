@@ -39,7 +39,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
-from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.outcomes import logged_outcome, outcome_beside, outcome_of_records
 from builder.readers.toolkit.places import span, unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
@@ -124,10 +124,13 @@ def read(source: Source) -> Iterator[Event]:
             run = _Memory(unique_name(where, names))
             for inner in as_dicts(step["steps"]):
                 run.add(where, inner)
-            yield from run.events(records=1, outcome=logged_outcome(exit_status=step.get("state")))
+            beside = outcome_beside(step) or {}
+            outcome = logged_outcome(**{**beside, "exit_status": step.get("state")})
+            yield from run.events(records=1, outcome=outcome)
         elif code := memory.add(where, step):
             yield Ignored(code)
-    yield from memory.events(records=len(memory.places))
+    outcome = outcome_of_records(memory.steps)
+    yield from memory.events(records=len(memory.places), outcome=outcome)
 
 
 @dataclass(slots=True)

@@ -53,6 +53,14 @@ def outcome_beside(row: Json) -> dict[str, Json] | None:
     )
 
 
+def outcome_of_records(records: Iterable[Json]) -> dict[str, Json] | None:
+    """Returns the outcome beside the records of one conversation; the last to state it counts."""
+    outcome: dict[str, Json] = {}
+    for record in records:
+        outcome |= outcome_beside(record) or {}
+    return outcome or None
+
+
 def with_outcome(events: Iterable[Event], row: Json) -> Iterator[Event]:
     """Yields the events of a row; conversations without an outcome get that of the row."""
     for event in events:

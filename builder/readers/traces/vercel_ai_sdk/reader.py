@@ -17,6 +17,7 @@ from builder.readers import Reader
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.narrow import as_dict, as_str, name_of, unknown_code
+from builder.readers.toolkit.outcomes import outcome_of_records
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import SeparateMessages, collected
 from builder.readers.traces.any_vendor.messages import read_messages
@@ -133,6 +134,7 @@ def _conversation(
         records=records,
         problems=unreadable_messages(sorted(set(notes.unreadable)), where),
         changes=notes.changes,
+        outcome=outcome_of_records([*items, chat]),
     )
 
 
