@@ -20,8 +20,7 @@ def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Assigns the results to the calls of their turn: by id, then by name, then by order.
 
     Ids may repeat (the first unanswered call gets the result) or be missing. A result without a
-    call in its turn is an `orphan_result`; results out of order are `results_reordered`,
-    those that only their order assigns to one of several calls are `results_by_order`.
+    call in its turn is an `orphan_result`; results out of order are `results_reordered`.
     """
     counts: Counter[str] = Counter()
     keeps = options.harness == "keep"
@@ -67,12 +66,10 @@ def _paired(block: Block, counts: Counter[str], *, harness: bool) -> Block:
     for result in later:
         # An id that names no call of the turn can only belong to a call without one.
         fitting = unanswered if result.call_id is None else without_id
-        named_so = [at for at in fitting if result.name in (None, block.calls[at].name)]
-        if not named_so:
+        first = next((at for at in fitting if result.name in (None, block.calls[at].name)), None)
+        if first is None:
             counts["orphan_result"] += 1
             continue
-        first = named_so[0]
-        counts["results_by_order"] += len(named_so) > 1
         given[first] = result
         unanswered.remove(first)
         if block.calls[first].id is None:

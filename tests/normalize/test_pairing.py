@@ -60,15 +60,3 @@ def test_results_go_to_calls_by_id_then_name_then_order(calls, results):
     found = [call.answer for call in draft.blocks[0].calls]
     reported = found, counts["orphan_result"], bool(counts["results_reordered"])
     assert reported == text(calls, results)
-
-
-def test_results_that_only_their_order_assigns_are_counted():
-    def counted(*results):
-        calls = (DraftCall(0, "f", {}, None), DraftCall(1, "f", {}, None), DraftCall(2, "g", {}))
-        answers = tuple(ToolResult((Text("x"),), name=name) for name in results)
-        block = Block("assistant", calls=calls, results=answers)
-        return dict(pair(Draft((block,)), NormalizeOptions()).changes).get("results_by_order", 0)
-
-    assert counted(None, None, None) == 2
-    assert counted("f", "g", "f") == 1
-    assert counted("g") == 0
