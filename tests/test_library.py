@@ -49,7 +49,12 @@ def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
     assert namespace["summary"].proven == namespace["ledger"].samples == len(namespace["rows"]) > 0
     assert namespace["exported"].equal == namespace["exported"].rows > 0
     printed = capsys.readouterr().out
-    for expected in ("claude-code", "trained: 'I", "in parity, non-thinking", "conversations: {"):
+    for expected in (
+        "claude-code",
+        "trained: 'I",
+        "match inference, non-thinking",
+        "conversations: {",
+    ):
         assert expected in printed
 
 

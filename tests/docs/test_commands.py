@@ -105,7 +105,7 @@ def shell(tmp_path_factory):
     (here / "theirs.jsonl").write_text(json.dumps(SHAREGPT) + "\n")
     (here / "mine.jsonl").write_text(json.dumps(ROW) + "\n")
     (here / "eval.jsonl").write_text('{"question": "one two three four five six seven eight?"}\n')
-    (here / "tools.json").write_text("[]")
+    (here / "tools.json").write_text('[{"name": "look", "parameters": {"type": "object"}}]')
     for name, text in named_files(README.read_text()):
         (here / name).write_text(text)
     assert build(here / "out" / "mine", inputs=[DATA / "claude-code"]) == 0
