@@ -75,7 +75,7 @@ def _whole_role(messages: Sequence[Json], role: str) -> str:
 
 
 def _with_phase(messages: Sequence[Json], role: str, tools: Collection[str]) -> str:
-    """Returns the path of the role, where one value has calls and results told by another key.
+    """Returns the path of the role, where one value is for calls and results alike.
 
     For {"type": "tool", "phase": "start"} it is `type == 'tool' && phase || type`.
     """

@@ -221,7 +221,8 @@ class _Session:
             problems: list[Problem] = []
             if abandoned:
                 problems.append(_problem("rewound", path[-1], "the session went on elsewhere"))
-            is_cut = not start and logged[0].parent is not None
+            lost = as_str(segment[0].entry.get("firstKeptEntryId"))
+            is_cut = lost not in {"", *self.nodes} if start else logged[0].parent is not None
             for stretch in find_stretches(segment):
                 yield from self._stretch(stretch, problems, abandoned=abandoned, is_cut=is_cut)
 
