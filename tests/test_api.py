@@ -7,6 +7,7 @@ import pytest
 from support.places import DATA
 from support.runs.builds import files
 from support.runs.commands import run
+from support.templates.targets import TEMPLATE, tokenizer_folder
 
 import builder
 from builder import cli
@@ -57,9 +58,9 @@ def test_an_export_is_replaced_when_asked_and_nothing_else_is(built, tmp_path):
 
 def test_an_export_takes_tokenizer_and_mode_of_the_manifest(built, tmp_path):
     manifest = json.loads((built / "manifest.json").read_text())
-    manifest["tokenizer"]["name"] = "other/tokenizer"
+    manifest["tokenizer"]["name"] = "./none"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(builder.UsageError, match=r"^tokenizer: .* name it"):
+    with pytest.raises(builder.UsageError, match=r"^tokenizer './none'.*names another"):
         builder.export_dataset(tmp_path, "openai", tmp_path / "no")
 
 
@@ -67,9 +68,9 @@ def test_a_push_asks_for_the_tokenizer_as_other_commands_do(built, tmp_path):
     out = tmp_path / "out"
     shutil.copytree(built, out)
     manifest = json.loads((out / "manifest.json").read_text())
-    manifest["tokenizer"]["name"] = "no/such"
+    manifest["tokenizer"]["name"] = "./none"
     (out / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(builder.UsageError, match="against 'no/such': name it"):
+    with pytest.raises(builder.UsageError, match="no such folder; the dataset was verified against it"):
         builder.push_dataset(out, "you/name", options={"dry_run": True})
     report = builder.push_dataset(out, "you/name", options={"dry_run": True, "tokenizer": "qwen3"})
     assert report.gates["verify"] == "open"
@@ -78,13 +79,30 @@ def test_a_push_asks_for_the_tokenizer_as_other_commands_do(built, tmp_path):
 def test_a_dataset_is_verified_against_its_own_tokenizer(built, tmp_path, capsys):
     folder = shutil.copytree(built, tmp_path / "built")
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["tokenizer"]["name"] = "other/tokenizer"
+    manifest["tokenizer"]["name"] = "./none"
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(builder.UsageError, match="verified against 'other/tokenizer': name it"):
+    with pytest.raises(builder.UsageError, match=r"^tokenizer './none': no such folder"):
         builder.verify_dataset(folder)
     assert cli.main(["verify", str(folder)]) == 2
-    assert "verified against 'other/tokenizer': name it" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "'./none': no such folder; the dataset was verified against it" in printed.err
     assert builder.verify_dataset(folder, tokenizer="qwen3").proven > 0
+
+
+def test_commands_take_the_tokenizer_of_the_manifest_and_say_so(built, tmp_path, capsys):
+    other = tokenizer_folder(tmp_path / "other", "{# another #}" + TEMPLATE)
+    folder = tmp_path / "built"
+    assert cli.main(["build", str(DATA), "-o", str(folder), "-q", "--tokenizer", other]) == 0
+    line = f"tokenizer: {other}, which the dataset's manifest names\n"
+    for command in (["verify"], ["report", "-o", f"{tmp_path}/r.html"], ["export", "--to", "trl"]):
+        more = ["-o", str(tmp_path / "exported")] if command[0] == "export" else []
+        capsys.readouterr()
+        assert cli.main([command[0], str(folder), *command[1:], *more]) == 0
+        assert capsys.readouterr().out.startswith(line), command
+    for dataset, named in ((folder, "qwen3"), (built, other)):
+        capsys.readouterr()
+        cli.main(["verify", str(dataset), "--tokenizer", named])
+        assert "builder: the dataset was verified against " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mode", ["thinking", "non-thinking"])

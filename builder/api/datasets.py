@@ -71,7 +71,7 @@ def verify_dataset(
 ) -> Summary:
     """Verifies every row of a file, a built folder, a Hub dataset or a list, and returns counts.
 
-    `tokenizer` None: qwen3, and an error if the dataset was verified against another one.
+    `tokenizer` None: the one that the dataset's manifest names, else qwen3.
     `chat_template` is the file or the sha256 of another template than the tokenizer's. `unit` None:
     the one in meta/, else conversation. `as_loaded` also compares the rows that
     `datasets` loads; `masks` names trainers (or "all") whose default masks are compared, for
@@ -180,8 +180,7 @@ def export_dataset(
     """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
     `to` is a variant, or a trainer for the best variant that it reads.
-    `tokenizer` None: that of the dataset, if it is the embedded one, and its inference mode always;
-    `chat_template` is the file or the sha256 of another template. `fresh` replaces an earlier
+    `tokenizer` None: that of the dataset, and its inference mode always; `chat_template` is the file or the sha256 of another template. `fresh` replaces an earlier
     export in `out`. Raises UsageError if there is no such dataset,
     variant or tokenizer, or if the output folder is not empty.
     """
@@ -310,16 +309,25 @@ def push_dataset(
 def tokenizer_of(
     manifest: Manifest, tokenizer: str | Path | None, chat_template: str | Path | None = None
 ) -> str:
-    """Returns the requested tokenizer and template, or else the embedded ones.
+    """Returns the requested tokenizer and template, or else those that the manifest names.
 
-    A manifest may come from anywhere, so no other tokenizer is loaded just because it names it.
-    Raises UsageError if the dataset was verified against another one and none is requested.
+    Raises UsageError if those of the manifest cannot be loaded.
     """
     from builder.qwen3.reference import EMBEDDED, with_template
+    from builder.qwen3.tokenizer import target_for
 
-    named = manifest.tokenizer.name
-    if tokenizer is None and chat_template is None and named not in ("", EMBEDDED):
-        raise OptionError("tokenizer", f": the dataset was verified against {named!r}: name it")
-    name = os.fspath(tokenizer) if tokenizer is not None else EMBEDDED
+    entry = manifest.tokenizer
+    named = entry.name or EMBEDDED
+    name = named if tokenizer is None else os.fspath(tokenizer)
     template = None if chat_template is None else os.fspath(chat_template)
-    return with_template(name, template, manifest.tokenizer.template_options)
+    if template is None and name == named:
+        template = manifest.chat_template
+    target = with_template(name, template, entry.template_options)
+    if tokenizer is None and chat_template is None and target != EMBEDDED:
+        try:
+            target_for(target)
+        except UsageError as error:
+            raise UsageError(
+                f"{error}; the dataset was verified against it: --tokenizer names another"
+            ) from None
+    return target

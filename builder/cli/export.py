@@ -16,6 +16,7 @@ from builder.cli.terminal import (
     print_wrapped,
     warn,
 )
+from builder.cli.tokenizer import say_tokenizer
 from builder.export.outcome import TARGETS, Exported, TrainerRun, left_out_line, result
 from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
@@ -38,6 +39,7 @@ def run_export(
 
     Raises UsageError.
     """
+    say_tokenizer(dataset, tokenizer, chat_template, output)
     exported = export_dataset(
         dataset, to, out, tokenizer=tokenizer, chat_template=chat_template, fresh=fresh
     )

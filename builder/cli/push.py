@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from builder.api import push_dataset
 from builder.cli.output import Output
 from builder.cli.terminal import escaped, print_json, warn
+from builder.cli.tokenizer import say_tokenizer
 from builder.conversation import Json
 from builder.credentials import hide
 from builder.parallel.signals import interrupt_on_sigterm
@@ -52,6 +53,7 @@ def run_push(
             # Removals are reported even with --quiet.
             _warn(f"removed on the Hub: {', '.join(planned.removed)}")
 
+    say_tokenizer(dataset, options.tokenizer, None, output)
     report = push_dataset(dataset, repo, options=options, on_changes=show, retries=retries)
     for code in _unused_codes(report, options):
         shut = [item.code for item in report.refused if item.by_name]

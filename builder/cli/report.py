@@ -10,6 +10,7 @@ from pathlib import Path
 from builder.api import report_dataset, view_dataset
 from builder.cli.output import Output
 from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, escaped, print_json, warn
+from builder.cli.tokenizer import say_tokenizer
 from builder.dataset.rows import dataset_rows
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
@@ -18,6 +19,7 @@ from builder.parallel.signals import interrupt_on_sigterm
 
 def run_report(dataset: str, out: Path, *, tokenizer: str | None, output: Output) -> int:
     """Writes the page and prints its path; returns 1 if there are no samples. Raises UsageError."""
+    say_tokenizer(dataset, tokenizer, None, output)
     report_dataset(dataset, out, tokenizer=tokenizer, workers=default_workers())
     is_empty = next(dataset_rows(dataset), None) is None
     size = out.stat().st_size

@@ -10,6 +10,7 @@ from builder.cli.grouped import Grouped, counts_line
 from builder.cli.masks import as_json, print_masks
 from builder.cli.output import Output
 from builder.cli.terminal import NO_SAMPLES, conversion_lines, escaped, print_json, warn
+from builder.cli.tokenizer import say_tokenizer
 from builder.conversation import Json
 from builder.finding import CheckFinding
 from builder.ledger import ranked
@@ -56,6 +57,8 @@ def run_verify(
     names = [tokenizer_of(manifest, name, chat_template) for name in dict.fromkeys(tokenizers)]
     prepare_for((expand_home(dataset),), workers, preloading(names[0]))
     targets = [target_for(name) for name in names]
+    if len(targets) == 1:
+        say_tokenizer(dataset, tokenizers[0], chat_template, output)
     results: list[dict[str, Json]] = []
     differs = False
     for target in targets:

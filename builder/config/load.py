@@ -45,7 +45,8 @@ def load_config(
     if not isinstance(path, str | PathLike):
         raise UsageError(f"config: must be a path, found {type(path).__name__}")
     path = Path(path)
-    document = _over(_document(path), own)
+    document = _without_empty_sections(_document(path))
+    document = document if own is None else _over(document, own)
     return read_over(preset, document, path.parent, str(path), for_merge=for_merge)
 
 
@@ -74,7 +75,7 @@ def read_over(
     below = _document(_preset_file(preset)) if preset is not None else None
     if document is None and below is None:
         return Config()
-    return read_config(_over(below, document), base, name)
+    return read_config(below if document is None else _over(below, document), base, name)
 
 
 def _preset_file(preset: Preset) -> Path:
@@ -109,11 +110,22 @@ def _unmerged(document: object) -> Iterator[str]:
 
 
 def _over(base: object, document: object) -> object:
-    """Returns the sections of `document` over those of `base`."""
+    """Returns the keys of `document` over those of `base`; a key that is null overrides too."""
     if not isinstance(base, dict) or not isinstance(document, dict):
-        return base if document is None else document
-    merged = {key: _over(base.get(key), value) for key, value in document.items()}
-    return {**base, **merged}
+        return document
+    return {**base, **{key: _over(base.get(key), value) for key, value in document.items()}}
+
+
+def _without_empty_sections(document: object) -> object:
+    """Returns it without sections that are null: in a file, all their keys may be comments."""
+    if not isinstance(document, dict):
+        return {} if document is None else document
+    sections = {path.partition(".")[0] for path in places_of_keys(Config).values()}
+    return {
+        key: value
+        for key, value in document.items()
+        if value is not None or key not in sections
+    }
 
 
 def read_config(document: object, base: Path, name: str) -> Config:

@@ -252,6 +252,11 @@ class Manifest:
         return TEXT.read(self._option("verify", "mode"))
 
     @property
+    def chat_template(self) -> str | None:
+        """Returns the file or sha256 of the template that replaced the tokenizer's, or None."""
+        return TEXT.read(self._option("verify", "chat_template")) or None
+
+    @property
     def schema_policy(self) -> str:
         """Returns what was done about violations of schemas, or ""."""
         return TEXT.read(self._option("verify", "schema"))

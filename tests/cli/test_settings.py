@@ -29,6 +29,21 @@ def test_settings_override_the_file_and_the_preset(tmp_path):
     assert load_config(settings=["normalize.unit=turn"]).normalize.unit == "turn"
 
 
+def test_a_null_overrides_the_file_and_the_preset(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("limits: {too_long: reject}\nselect: {where: {tokens: {max: 9}}}\n")
+    chosen = load_config(path, "sft", ["limits.max_tokens=null", "select.where=null"])
+    assert chosen.limits.lengths.max_tokens is None
+    assert chosen.select == load_config().select
+    assert chosen.audit.options.near_duplicates == "drop"
+    assert load_config(path, "sft", ["limits=null"]).limits == load_config().limits
+    path.write_text("limits:\n  # max_tokens: 9\naudit: {near_duplicates: report}\n")
+    kept = load_config(path, "sft")
+    assert kept.limits == load_config(None, "sft").limits
+    with pytest.raises(UsageError, match=r"too_long: split needs limits.max_tokens"):
+        load_config(None, "sft", ["limits.max_tokens=null"])
+
+
 @pytest.mark.parametrize(
     ("setting", "fault"),
     [

@@ -1,0 +1,31 @@
+"""Says which tokenizer a command takes for a built dataset."""
+
+from __future__ import annotations
+
+from builder.api.datasets import tokenizer_of
+from builder.cli.output import Output
+from builder.cli.terminal import escaped, warn
+from builder.output.manifest import Manifest
+from builder.paths import expand_home
+from builder.qwen3.reference import EMBEDDED
+from builder.qwen3.tokenizer import target_for
+
+
+def say_tokenizer(
+    dataset: str, tokenizer: str | None, chat_template: str | None, output: Output
+) -> None:
+    """Prints the tokenizer if the manifest of the dataset names another than the default one.
+
+    Warns if the requested one has another template. Raises UsageError if it cannot be loaded.
+    """
+    entry = (manifest := Manifest.of(expand_home(dataset))).tokenizer
+    if not entry.template_sha256:
+        return
+    target = target_for(tokenizer_of(manifest, tokenizer, chat_template))
+    if target.template_sha256 != entry.template_sha256:
+        warn(
+            f"the dataset was verified against {entry.name} (template {entry.template_name}), not"
+            f" against {target.name} (template {target.template_name})"
+        )
+    elif tokenizer is None and entry.name != EMBEDDED and output.in_words:
+        print(escaped(f"tokenizer: {entry.name}, which the dataset's manifest names"))
