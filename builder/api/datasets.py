@@ -180,9 +180,10 @@ def export_dataset(
     """Writes the dataset in a form for trainers (docs/export.md), and loads every row again.
 
     `to` is a variant, or a trainer for the best variant that it reads.
-    `tokenizer` None: that of the dataset, and its inference mode always; `chat_template` is the file or the sha256 of another template. `fresh` replaces an earlier
-    export in `out`. Raises UsageError if there is no such dataset,
-    variant or tokenizer, or if the output folder is not empty.
+    `tokenizer` None: that of the dataset, and its inference mode always; `chat_template` is the
+    file or the sha256 of another template. `fresh` replaces an earlier export in `out`. Raises
+    UsageError if there is no such dataset, variant or tokenizer, or if the output folder is not
+    empty.
     """
     from builder.export.trace import TRACES, export_traces
     from builder.export.variants import VARIANTS

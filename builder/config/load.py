@@ -122,9 +122,7 @@ def _without_empty_sections(document: object) -> object:
         return {} if document is None else document
     sections = {path.partition(".")[0] for path in places_of_keys(Config).values()}
     return {
-        key: value
-        for key, value in document.items()
-        if value is not None or key not in sections
+        key: value for key, value in document.items() if value is not None or key not in sections
     }
 
 
