@@ -207,8 +207,10 @@ class Message:
     removed), `server_tool` (it used results that the log does not contain), `warmup`.
 
     `context` is that of an assistant turn if it differs from the conversation's. `model` is the
-    name of the model that gave an assistant turn, as logged; None: the conversation's. `tokens` are
-    those of an assistant turn, if the log has their ids; they are no part of its content.
+    name of the model that gave an assistant turn, as logged; None: the conversation's. `speaker` is
+    the participant's name, if several give answers (AutoGen): those of two are not one turn.
+    `tokens` are those of an assistant turn, if the log has their ids; they are no part of its
+    content.
     `response` is the provider's id of the response that gave it, if that is logged and is not
     `turn`. `unknown` has the keys of the logged message that hold text and that its reader does not
     know.
@@ -220,6 +222,7 @@ class Message:
     untrained: str | None = None
     context: Context | None = None
     model: str | None = None
+    speaker: str | None = field(default=None, compare=False, repr=False)
     tokens: TokenIds | None = field(default=None, compare=False, repr=False)
     response: str | None = field(default=None, compare=False, repr=False)
     unknown: tuple[str, ...] = field(default=(), repr=False, compare=False)

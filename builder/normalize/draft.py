@@ -61,6 +61,7 @@ class Block:
     context    assistant: the context of its message, if the reader states one
     hidden     assistant: codes of parts of its context that a sample cannot show
     models     assistant: the models that gave it, in order, as its messages name them
+    speaker    assistant: the participant that gave it, if the log names one
     tokens     assistant: the ids of its tokens, if the log has them
     """
 
@@ -78,6 +79,7 @@ class Block:
     context: Context | None = None
     hidden: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    speaker: str | None = None
     tokens: TokenIds | None = field(default=None, compare=False, repr=False)
 
     def context_in(self, whole: Context) -> Context:

@@ -264,6 +264,7 @@ class _DraftReader:
                 context=message.context,
                 hidden=tuple(sorted(self.hidden)),
                 models=() if message.model is None else (message.model,),
+                speaker=message.speaker,
                 tokens=message.tokens,
             )
         )
@@ -279,6 +280,7 @@ class _DraftReader:
             and answer[-1].turn is None
             and not _lost_between(answer[-1], block)
             and not (block.models and answer[-1].models not in ((), block.models))
+            and not (block.speaker and answer[-1].speaker not in (None, block.speaker))
         ):
             self.asked = len(self.blocks)
             self.blocks.append(block)

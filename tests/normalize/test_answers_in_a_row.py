@@ -55,6 +55,15 @@ def test_a_second_answer_by_its_id_ends_the_sample_or_stays_as_context():
     assert visible(same) == ["u go", "a one\n\ntwo"]
 
 
+def test_answers_of_two_speakers_are_two():
+    one, two, more = (
+        replace(reply(text), speaker=name)
+        for text, name in (("plan", "planner"), ("no", "critic"), ("and so", "planner"))
+    )
+    assert visible(normalised(ASKED, one, more)) == ["u go", "a plan\n\nand so"]
+    assert visible(normalised(ASKED, one, two, user("so"), reply("end"))) == ["u go", "a plan"]
+
+
 @given(st.lists(st.sampled_from([CALL_A, CALL_B, RESULT_A, RESULT_B, reply("x")]), max_size=8))
 def test_each_call_has_a_result_before_the_next_answer(messages):
     got = normalised(ASKED, *messages, user("so"), reply("end"))

@@ -48,6 +48,8 @@ MESSAGE_KEYS = THOUGHT_KEYS | LOSS_KEYS | {
 
 _MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
 """Keys of an answer that name the model that gave it."""
+_SPEAKER = ("name", "speaker", "sender", "agent", "agent_name")
+"""Keys of an answer that name the participant who gave it, where several agents talk."""
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
 """Keys of a message that hold its parts and calls."""
@@ -123,10 +125,10 @@ def noted(
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
-    An answer may name the model that gave it (`_MODEL`). Answers that the author of a dataset
-    excludes from training (`loss.is_trained`) are untrained. If they have no content at all, that
-    of the unknown key becomes an unknown part. So do calls of an answer under an unknown key:
-    without them, it would not be the whole answer.
+    An answer may name the model and the participant that gave it. Answers that the author of a
+    dataset excludes from training (`loss.is_trained`) are untrained. If they have no content at
+    all, that of the unknown key becomes an unknown part. So do calls of an answer under an unknown
+    key: without them, it would not be the whole answer.
     """
     messages = list(messages)
     message = as_dict(item)
@@ -134,6 +136,8 @@ def noted(
         messages = [_untrained(one) for one in messages]
     if model := name_of(message, *_MODEL):
         messages = [_by_model(one, model) for one in messages]
+    if speaker := name_of(message, *_SPEAKER):
+        messages = [_by(one, speaker) for one in messages]
     names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
     inside = _unknown_inside(message)
     if inside and messages:
@@ -153,6 +157,10 @@ def noted(
 def _by_model(message: Message, model: str) -> Message:
     is_answer = message.role == "assistant" and message.model is None
     return replace(message, model=model) if is_answer else message
+
+
+def _by(message: Message, speaker: str) -> Message:
+    return replace(message, speaker=speaker) if message.role == "assistant" else message
 
 
 def _untrained(message: Message) -> Message:
