@@ -37,6 +37,7 @@ from builder.readers import Reader
 from builder.readers.toolkit import literals
 from builder.readers.toolkit import tags as text_tags
 from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.rows import read_each, row_name, splits
@@ -79,7 +80,7 @@ def _trajectory(where: str, row: dict[str, Json], names: Counter[str]) -> Conver
     return Conversation(
         id=row_name(where, row.get("id"), names),
         record=where,
-        messages=tuple(trajectory.messages),
+        messages=end_at_made_up(trajectory.messages),
         records=1,
         changes=trajectory.changes,
         complete=trajectory.messages[-1].role == "assistant",

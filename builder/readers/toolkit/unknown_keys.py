@@ -48,7 +48,7 @@ MESSAGE_KEYS = THOUGHT_KEYS | LOSS_KEYS | {
 
 _MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
 """Keys of an answer that name the model that gave it."""
-_SPEAKER = ("name", "speaker", "sender", "agent", "agent_name")
+_SPEAKER = ("name", "speaker", "agent_name")
 """Keys of an answer that name the participant who gave it, where several agents talk."""
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")

@@ -14,6 +14,7 @@ from builder.problem import Problem
 from builder.readers.toolkit import function_text, tags
 from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, name_or_none
 
 ENDING = frozenset({"finish", "mark_task_complete"})
@@ -63,7 +64,7 @@ def read_row(where: str, row: dict[str, Json], name: str) -> Conversation | Prob
     return Conversation(
         id=name,
         record=where,
-        messages=tuple(messages),
+        messages=end_at_made_up(messages),
         tools=tools,
         model=name_or_none(row.get("model")),
         records=1,
