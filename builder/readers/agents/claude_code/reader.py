@@ -47,7 +47,7 @@ from builder.readers.agents.claude_code.replacements import (
 )
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
-from builder.readers.agents.claude_code.tree import Branch, find_branches
+from builder.readers.agents.claude_code.tree import Branch, after_lost_summaries, find_branches
 from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
@@ -262,7 +262,7 @@ class _Log:
                 yield self._conversation(info, ended, {}, 0, problem)
 
     def _orphans(self, first: SessionLine | None) -> set[str]:
-        """Returns the uuids of the lines with a parent that the file lacks.
+        """Returns the uuids of the lines with a parent, or a summary above, that the file lacks.
 
         Lines of a stream name no parent: there, those after a lost line. Except the prompt of a
         sub-agent, `first`, which follows a call in the file of its parent.
@@ -271,7 +271,7 @@ class _Log:
         if first is not None and first.agent and not first.is_answer:
             is_fork = first.parent != first.value.get("parentUuid")  # see `with_histories`
             begins = None if is_fork else first.uuid
-        return {
+        return after_lost_summaries(self.nodes) | {
             line.uuid
             for line in self.nodes.values()
             if (line.parent and line.parent not in self.nodes and line.uuid != begins)

@@ -213,6 +213,22 @@ class _Tree:
                 yield self.nodes[one]
 
 
+def after_lost_summaries(nodes: Mapping[str, SessionLine]) -> set[str]:
+    """Returns the uuids of the first lines after each compaction whose summary the log lacks."""
+    summarised = {line.parent for line in nodes.values() if line.is_summary}
+    follows: dict[str, int] = {}  # uuid of a line → position of the compaction that replaced it
+    for line in nodes.values():
+        if line.kind == "boundary" and line.uuid not in summarised:
+            follows[line.uuid] = line.at
+            if before := as_str(line.value.get("logicalParentUuid")):
+                follows[before] = line.at
+    return {
+        line.uuid
+        for line in nodes.values()
+        if line.kind != "boundary" and line.at > follows.get(line.parent or "", line.at)
+    }
+
+
 def has_content(line: SessionLine) -> bool:
     """Returns whether the line contains text of the user or the model, or a tool result."""
     if line.kind == "user":
