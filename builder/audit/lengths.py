@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
-from builder.sample import Dialogue
+from builder.qwen3.parts import PARTS
 from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS, TRAINERS
 from builder.trainers.record import Facts, wider
 
-PARTS = ("system", "tools", "user", "assistant", "calls", "thoughts", "responses", "template")
 PERCENTILES = (50, 90, 95, 99)
+PARTS_NOTE = "The parts add up to the sample; the template's are markers of turns and empty blocks."
 
 
 class LengthAudit:
@@ -26,14 +26,12 @@ class LengthAudit:
         self._parts = {part: array("I") for part in PARTS}
 
     def add(self, row: AuditRow) -> None:
-        """Counts a sample; estimates the tokens of its parts in proportion to their code points."""
+        """Counts a sample."""
         self.tokens.append(row.meta.tokens)
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
         self._widest = max(self._widest, wider(row.meta.tokens, turns))
-        sizes = _sizes(row)
         for part in PARTS:
-            tokens = row.meta.tokens * sizes[part] / max(row.meta.chars, 1)
-            self._parts[part].append(round(tokens))
+            self._parts[part].append(row.meta.tokens_by_part.get(part, 0))
 
     def merge(self, later: LengthAudit) -> None:
         """Adds the counts of the samples that follow."""
@@ -48,7 +46,6 @@ class LengthAudit:
         rows = [_line("sample", self.tokens, total)]
         rows += [_line(part, self._parts[part], total) for part in PARTS]
         heads = ("part", "tokens", "share", *(f"p{n}" for n in PERCENTILES), "max")
-        note = "Counts of samples are exact; those of parts are estimated from code points."
         lengths = self.lengths()
         samples = max(lengths.samples, 1)
         cut = tuple(
@@ -63,7 +60,7 @@ class LengthAudit:
         )
         columns = ("trainer", "default", "longer", "share", "setting to use")
         return [
-            AuditTable("lengths", "Tokens by part", heads, tuple(rows), note, "share"),
+            AuditTable("lengths", "Tokens by part", heads, tuple(rows), PARTS_NOTE, "share"),
             AuditTable(
                 "trainers", "Samples beyond a trainer's default length", columns, cut, bars="share"
             ),
@@ -79,8 +76,7 @@ class LengthAudit:
 
     def histogram(self) -> Histogram:
         """Returns a histogram of samples by tokens, in doubling bins."""
-        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items()))
-        return doubling("tokens", "Tokens of a sample", "tokens", self.tokens, marks)
+        return token_histogram(self.tokens)
 
     def picks(self) -> list[Pick]:
         """Returns the longest sample, and the first of median length."""
@@ -94,25 +90,18 @@ class LengthAudit:
         ]
 
 
-def _sizes(row: AuditRow) -> dict[str, int]:
-    sizes = dict.fromkeys(PARTS, 0)
-    sizes["tools"] = sum(map(len, row.sample.definitions))
-    if row.dialogue is not None:
-        _add_turns(sizes, row.dialogue)
-    else:
-        for role, content in row.sample.messages:
-            sizes[role if role in ("system", "user") else "assistant"] += len(content)
-    sizes["template"] = max(row.meta.chars - sum(sizes.values()), 0)
-    return sizes
+def token_histogram(tokens: Iterable[int]) -> Histogram:
+    """Returns a histogram of the tokens of samples, with the lengths that trainers cut at."""
+    marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items()))
+    return doubling("tokens", "Tokens of a sample", "tokens", tokens, marks)
 
 
-def _add_turns(sizes: dict[str, int], dialogue: Dialogue) -> None:
-    for turn in dialogue.turns:
-        if turn.role != "tool":
-            sizes[turn.role] += len(turn.content)
-        sizes["thoughts"] += len(turn.reasoning)
-        sizes["calls"] += sum(len(call.name) + len(call.text) for call in turn.calls)
-        sizes["responses"] += sum(map(len, turn.responses))
+def turn_histograms(turns: Sequence[int], calls: Sequence[int]) -> list[Histogram]:
+    """Returns the histograms of assistant turns and of calls per sample."""
+    return [
+        doubling("turns", "Assistant turns of a sample", "turns", turns),
+        doubling("calls", "Calls of a sample", "calls", calls),
+    ]
 
 
 def _line(name: str, values: array[int], total: int) -> tuple[str | int | float, ...]:
@@ -127,7 +116,7 @@ def percentiles(values: array[int], shares: Sequence[int]) -> list[int]:
 
 
 def doubling(
-    key: str, title: str, unit: str, values: Sequence[int], marks: tuple[tuple[str, int], ...] = ()
+    key: str, title: str, unit: str, values: Iterable[int], marks: tuple[tuple[str, int], ...] = ()
 ) -> Histogram:
     """Returns a histogram with the edges 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]

@@ -29,8 +29,9 @@ from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.parallel.pool import OpenPool, batches, imap, worker_pool
 from builder.paths import expand_home
 from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parity import counts, in_parity
+from builder.qwen3.parity import counts, in_parity, spans
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.parts import tokens_by_part
 from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
@@ -243,12 +244,12 @@ def _row(
         return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)
     meta = item.meta
-    if not (meta.tokens and meta.chars):
+    if not (meta.tokens and meta.chars and meta.tokens_by_part):
         try:
             sample.line  # noqa: B018 - a cached property that fails for lone surrogates
         except UnicodeEncodeError:
             return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
-        meta = _measured(meta, sample, dialogue, target_for(tokenizer))
+        meta = _measured(meta, sample, dialogue, item.targets(sample), target_for(tokenizer))
     return AuditRow(
         number, item.split, where, sample, dialogue, meta, item.failed_calls, without_secrets
     )
@@ -262,17 +263,27 @@ def _dialogue(sample: Sample) -> Dialogue | None:
 
 
 def _measured(
-    meta: SampleMeta, sample: Sample, dialogue: Dialogue | None, target: Target
+    meta: SampleMeta,
+    sample: Sample,
+    dialogue: Dialogue | None,
+    targets: Sequence[int],
+    target: Target,
 ) -> SampleMeta:
     """Returns the line of meta/ with the numbers that the audits need, for a row without them."""
     rendering = render_sample(sample, target.style)
     prompts = target.parity_prompts
     parity = in_parity(sample.messages, rendering, prompts, target.style, sample.thoughts)
+    tokens = target.encode(rendering.text)
+    every = spans(rendering, target.generation_prompts["non-thinking"], target.style.assistant)
+    trained = tuple(every[at] for at in targets)
     return replace(
         meta,
-        tokens=len(target.encode(rendering.text)),
+        tokens=len(tokens),
+        spans=trained,
+        trained_tokens=tokens.inside(trained),
+        tokens_by_part=tokens_by_part(rendering, tokens),
         chars=len(rendering.text),
         calls=sum(len(turn.calls) for turn in dialogue.turns) if dialogue is not None else 0,
-        assistant_turns=len(rendering.answers),
-        parity=counts(parity),
+        assistant_turns=len(trained),
+        parity=counts([parity[at] for at in targets]),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
-from builder.audit.lengths import doubling
+from builder.audit.lengths import turn_histograms
 from builder.audit.notes import AuditRow, FindingNotes
 from builder.audit.pattern import PATTERNS, pattern
 from builder.audit.result import AuditFinding, AuditTable, Histogram, ParityCount
@@ -229,10 +229,7 @@ class TurnAudit:
 
     def histograms(self) -> list[Histogram]:
         """Returns the histograms of assistant turns and of calls per sample."""
-        return [
-            doubling("turns", "Assistant turns of a sample", "turns", self._turns),
-            doubling("calls", "Calls of a sample", "calls", self._calls),
-        ]
+        return turn_histograms(self._turns, self._calls)
 
     def findings(self) -> Iterator[AuditFinding]:
         """Yields the findings."""

@@ -82,6 +82,7 @@ def sample_meta(
         chars=len(verdict.text),
         tokens=verdict.tokens,
         trained_tokens=verdict.trained_tokens,
+        tokens_by_part=verdict.tokens_by_part,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
         cut=normalised.cut or "",

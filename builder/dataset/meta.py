@@ -125,6 +125,9 @@ class SampleMeta:
     chars: int = key(COUNT, "code points of the rendering")
     tokens: int = key(COUNT, "tokens of the rendering")
     trained_tokens: int = key(COUNT, "those of `spans`: the tokens that are trained")
+    tokens_by_part: Mapping[str, int] = key(
+        COUNTS, "tokens of each part (docs/audit.md); they add up to `tokens`"
+    )
     render_sha256: str = key(TEXT, "sha256 of the rendering in UTF-8")
     spans: tuple[tuple[int, int], ...] = key(
         SPANS, "code points of the trained turns in the rendering"

@@ -22,6 +22,9 @@ from builder.sample import Sample
 RESPONSE_OPEN = "<tool_response>"
 RESPONSE_CLOSE = "</tool_response>"
 
+Part = tuple[str, int, int]
+"""(name, start, end) of a part, in code points."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
@@ -31,11 +34,13 @@ class Rendering:
     answers  for each assistant turn [start, end) in code points: from just after
              `<|im_start|>assistant` and its newline to the end of its `<|im_end|>`
     control  (offset, token) of every control token that the structure puts into the text, in order
+    parts    what the messages and definitions put into the text (`builder.qwen3.parts`), in order
     """
 
     text: str
     answers: tuple[tuple[int, int], ...]
     control: tuple[tuple[int, str], ...]
+    parts: tuple[Part, ...] = ()
 
 
 def render(
@@ -66,7 +71,9 @@ def _render(
             continue
         if role in ("user", "system"):
             writer.begin(role)
-            writer.marked(text, _response_tags(text, style) if role == "user" else ())
+            is_result = role == "user" and is_response(text, style)
+            writer.marked(text, _response_tags(text, style) if is_result else ())
+            writer.part("results" if is_result else role, len(text))
             writer.end()
         elif role == "assistant":
             last = index == len(messages) - 1
@@ -147,6 +154,10 @@ def _block(thought: str) -> str:
     return f"<think>\n{thought}\n</think>\n\n"
 
 
+_EMPTY_BLOCK = _block("")
+_OF_ANSWERS = ("thoughts", "answers", "calls")
+
+
 class _Writer:
     """Collects the pieces of the text and the positions of turns and control tokens."""
 
@@ -156,6 +167,7 @@ class _Writer:
         self.length = 0
         self.control: list[tuple[int, str]] = []
         self.answers: list[tuple[int, int]] = []
+        self.parts: list[Part] = []
 
     def text(self, text: str) -> None:
         self.pieces.append(text)
@@ -169,6 +181,11 @@ class _Writer:
         """Appends text that has control tokens of the structure at the given offsets."""
         self.control += [(self.length + offset, token) for offset, token in control]
         self.text(text)
+
+    def part(self, name: str, length: int) -> None:
+        """Notes that the text written last, of this length, is a part."""
+        if length:
+            self.parts.append((name, self.length - length, self.length))
 
     def begin(self, role: str) -> None:
         markers = self.style.markers
@@ -199,7 +216,9 @@ class _Writer:
             self.begin("system")
             for number, part in enumerate(present):
                 self.text("\n\n" if number else "")
-                self.marked(part, block.control if block and part is listing else ())
+                is_listing = block is not None and part is listing
+                self.marked(part, block.control if block and is_listing else ())
+                self.part("tools" if is_listing else "system", len(part))
             self.end()
             return
         if text is None and block is None:
@@ -209,9 +228,11 @@ class _Writer:
         self.begin("system")
         if text is not None:
             self.text(text)
+            self.part("system", len(text))
         if block is not None:
             self.text("\n\n" if text is not None else style.tools_lead)
             self.marked(block.text, block.control)
+            self.part("tools", len(block.text))
         self.end()
 
     def assistant(self, thought: str, body: str) -> None:
@@ -220,12 +241,32 @@ class _Writer:
         if thought:
             closing = len(thought) - len("</think>\n\n")
             self.marked(thought, ((0, "<think>"), (closing, "</think>")))
-        self.marked(body, _call_tags(body, self.style))
+            if thought != _EMPTY_BLOCK:
+                self.part("thoughts", len(thought))
+        tags = _call_tags(body, self.style)
+        self.marked(body, tags)
+        self.body_parts(body, tags[0][0] if tags else len(body))
         self.end()
         self.answers.append((start, self.length - 1))
 
+    def body_parts(self, body: str, calls: int) -> None:
+        """Notes the parts of the text written last; a template may keep thoughts in it.
+
+        `calls` is where its first call begins.
+        """
+        first = 0
+        if "</think>" in body and body.lstrip().startswith("<think>"):
+            rest = body.partition("</think>")[2].lstrip("\n")
+            first = min(len(body) - len(rest), calls)
+        begin = self.length - len(body)
+        borders = (0, first, calls, len(body))
+        for name, (start, end) in zip(_OF_ANSWERS, pairwise(borders), strict=True):
+            if start < end:
+                self.parts.append((name, begin + start, begin + end))
+
     def rendering(self) -> Rendering:
-        return Rendering("".join(self.pieces), tuple(self.answers), tuple(self.control))
+        text = "".join(self.pieces)
+        return Rendering(text, tuple(self.answers), tuple(self.control), tuple(self.parts))
 
 
 @lru_cache(maxsize=256)

@@ -153,9 +153,13 @@ class TokenSequence:
 
     def inside(self, spans: Sequence[tuple[int, int]]) -> int:
         """Returns the number of tokens that begin inside spans, which are in order and disjoint."""
+        return sum(self.inside_each(spans))
+
+    def inside_each(self, spans: Sequence[tuple[int, int]]) -> list[int]:
+        """Returns the number of tokens that begin inside each span; see `inside`."""
         places = self._places([border for span in spans for border in span])
         before: list[int] = np.searchsorted(self._ends - self._lengths, places).tolist()
-        return sum(before[1::2]) - sum(before[::2])
+        return [end - start for start, end in zip(before[::2], before[1::2], strict=True)]
 
     def count_before(self, offset: int) -> int:
         """Returns the number of tokens that end at or before a position (code points)."""

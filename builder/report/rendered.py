@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from builder.qwen3.tokenizer import Target
@@ -50,6 +50,8 @@ class Rendered:
 
     tokens  (index, id, span) of the tokens to show
     count   the number of all tokens; 0 if the text was not tokenised
+    parts   {part: tokens} (`builder.qwen3.parts`), {} if they are not known
+    trained  the number of tokens of the spans; 0 if it is not known
     """
 
     text: str
@@ -57,6 +59,8 @@ class Rendered:
     control: tuple[Span, ...] = ()
     tokens: tuple[tuple[int, int, Span], ...] = ()
     count: int = 0
+    parts: Mapping[str, int] = field(default_factory=dict)
+    trained: int = 0
 
 
 def encode(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.conversation import Json
+from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, content
 from builder.qwen3.parity import spans as trained_spans
+from builder.qwen3.parts import tokens_by_part
 from builder.qwen3.render import Rendering, render_sample
 from builder.qwen3.tokenizer import Target
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
@@ -97,7 +99,21 @@ def _render(
     control = [(offset, offset + len(token)) for offset, token in known.control]
     proven = count if same and known is ours and count else None
     spans = _spans(picked, known, sample, target)
-    return encode(rendering, spans, target, limits, control, proven), note
+    shown = encode(rendering, spans, target, limits, control, proven)
+    return _with_parts(shown, known, picked.row.meta, target, is_built=same), note
+
+
+def _with_parts(
+    shown: Rendered, known: Rendering, meta: SampleMeta, target: Target, *, is_built: bool
+) -> Rendered:
+    """Returns it with the tokens of its parts, those of meta/ if it is the text that was built."""
+    if is_built and meta.tokens_by_part:
+        return replace(shown, parts=meta.tokens_by_part, trained=meta.trained_tokens)
+    if not shown.count or not known.parts:
+        return shown
+    tokens = target.encode(shown.text)
+    trained = tokens.inside(shown.spans)
+    return replace(shown, parts=tokens_by_part(known, tokens), trained=trained)
 
 
 def _digest(rendering: str) -> str:
@@ -137,8 +153,8 @@ def _body(
         conversation = tag("section", tag("h3", text("Conversation")), turns)
         return join((*parts, tag("div", conversation, text_side, class_="sides")))
     tokens, estimated = turn_tokens(sample, rendered, picked.row.meta.tokens)
-    if tokens and rendered is not None:
-        parts.append(share_bar(sample, rendered, sum(tokens), picked.row.meta.trained_tokens))
+    if rendered is not None and rendered.parts:
+        parts.append(share_bar(rendered))
     outline = outline_html(sample, trained, limits, failures, tokens, estimated)
     side = reading.alongside
     if side is None and reading.rendered:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from builder.audit.result import AuditTable
-from builder.qwen3.dialect import ParseFault
-from builder.qwen3.parse import split_answer, split_responses
-from builder.qwen3.written import written_style
+from builder.qwen3.parts import PARTS
 from builder.report.charts import anchor, figure, rect, table_html
-from builder.report.html import EMPTY, Html, join, plain, tag, text
+from builder.report.html import Html, join, plain, tag, text
 from builder.report.rendered import Rendered
 from builder.sample import Sample
 from builder.text import number
-
-_NAMES = ("system", "tools", "user", "results", "thoughts", "answers and calls", "template")
-_NAME_OF_PART = {
-    "assistant": "answers and calls", "calls": "answers and calls", "responses": "results",
-}  # fmt: skip
-"""Parts of the audit that the bar shows under another name."""
 
 
 def turn_tokens(
@@ -50,40 +44,20 @@ def turn_tokens(
     return tuple(round((end - start) * per) for start, end in zip(begins, ends, strict=True)), True
 
 
-def share_bar(sample: Sample, rendered: Rendered, tokens: int, trained: int) -> Html:
-    """Returns a bar of the parts of a sample, and of its trained text, with their tokens.
-
-    They are estimated from characters. `tokens` is the number of tokens of the messages, `trained`
-    that of the trained tokens, 0 if it is not known.
-    """
-    sizes = _sizes(sample)
-    whole = max(len(rendered.text), sum(sizes.values()), 1)
-    sizes["template"] = whole - sum(sizes.values())
-    total = rendered.count or tokens
-    in_text = sum(end - start for start, end in rendered.spans) / whole
-    trained = trained or round(total * in_text)
-    drawn, names = [], []
-    left = 0.0
-    for name in _NAMES:
-        wide = 100 * sizes[name] / whole
-        kind = f"part-{_NAMES.index(name)}"
-        if sizes[name]:
-            count = number(round(total * sizes[name] / whole))
-            title = tag("title", plain(f"{name}: about {count} tokens"))
-            drawn.append(tag("g", title, rect(kind, left, 0, wide, 8)))
-            names.append(tag("span", _key(kind), text(f"{name} {count}")))
-        left += wide
+def share_bar(rendered: Rendered) -> Html:
+    """Returns a bar of the parts of a sample, and of its trained text, with their tokens."""
+    drawn, names = _parts(rendered.parts)
+    whole = max(len(rendered.text), 1)
     for start, end in rendered.spans:
         drawn.append(
             rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
         )
-    if trained:
-        share = f"{100 * trained / max(total, 1):.0f} %"
+    if trained := rendered.trained:
+        share = f"{100 * trained / max(sum(rendered.parts.values()), 1):.0f} %"
         caption = text(f"trained {number(trained)} ({share})")
         names.append(tag("span", _key("is-trained"), caption))
     label = "Tokens by part, and the places of the trained text in the sample"
-    bar = _bar(drawn, label)
-    return tag("div", bar, tag("p", join(names)), class_="shares") if drawn else EMPTY
+    return tag("div", _bar(drawn, label), tag("p", join(names)), class_="shares")
 
 
 def dataset_shares(table: AuditTable, trained: float | None) -> Html:
@@ -91,25 +65,12 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
 
     `trained` is the share of the text that is trained, drawn below; None if it is not known.
     """
-    counts = {str(row[0]): _number(row[1]) for row in table.rows}
-    sizes = dict.fromkeys(_NAMES, 0.0)
-    for part, count in counts.items():
-        name = _NAME_OF_PART.get(part, part)
-        if name in sizes:
-            sizes[name] += count
-    whole = sum(sizes.values())
+    counts = {str(row[0]): int(_number(row[1])) for row in table.rows}
+    parts = {name: count for name in PARTS if (count := counts.get(name, 0))}
     numbers = tag("details", tag("summary", text("The numbers")), table_html(table))
-    if not whole:
+    if not parts:
         return figure(anchor("table", table.key), table.title, table.note, table_html(table))
-    drawn, names, at = [], [], 0.0
-    for name, count in sizes.items():
-        if not count:
-            continue
-        kind, wide = f"part-{_NAMES.index(name)}", 100 * count / whole
-        caption = f"{name} {number(round(count))} ({wide:.0f} %)"
-        drawn.append(tag("g", tag("title", plain(caption)), rect(kind, at, 0, wide, 8)))
-        names.append(tag("span", _key(kind), text(caption)))
-        at += wide
+    drawn, names = _parts(parts)
     if trained:
         drawn.append(rect("is-trained", 0, 9, 100 * trained, 3))
         names.append(tag("span", _key("is-trained"), text(f"trained {100 * trained:.0f} %")))
@@ -117,6 +78,18 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
     bar = _bar(drawn, label)
     shown = tag("div", bar, tag("p", join(names)), class_="shares")
     return figure(anchor("table", table.key), table.title, table.note, shown, numbers)
+
+
+def _parts(parts: Mapping[str, int]) -> tuple[list[Html], list[Html]]:
+    """Returns the pieces of the bar, and their names with counts and shares."""
+    drawn, names, at = [], [], 0.0
+    for name, count in parts.items():
+        kind, wide = f"part-{PARTS.index(name)}", 100 * count / sum(parts.values())
+        caption = f"{name} {number(count)} ({wide:.0f} %)"
+        drawn.append(tag("g", tag("title", plain(caption)), rect(kind, at, 0, wide, 8)))
+        names.append(tag("span", _key(kind), text(caption)))
+        at += wide
+    return drawn, names
 
 
 def _number(value: str | float | None) -> float:
@@ -131,24 +104,3 @@ def _key(kind: str) -> Html:
 def _bar(drawn: list[Html], label: str) -> Html:
     return tag("svg", *drawn, viewBox="0 0 100 12", preserveAspectRatio="none", role="img",
                aria_label=label, class_="bar")  # fmt: skip
-
-
-def _sizes(sample: Sample) -> dict[str, int]:
-    """Returns {part: characters}."""
-    sizes = dict.fromkeys(_NAMES, 0)
-    sizes["tools"] = sum(map(len, sample.definitions))
-    style = written_style(sample)
-    for role, content in sample.messages:
-        if role == "assistant":
-            try:
-                thought = len(split_answer(content, style).thought)
-            except ParseFault:
-                thought = 0
-            sizes["thoughts"] += thought
-            sizes["answers and calls"] += len(content) - thought
-        elif role == "user" and split_responses(content, style) is not None:
-            sizes["results"] += len(content)
-        else:
-            sizes["system" if role == "system" else "user"] += len(content)
-    sizes["thoughts"] += sum(map(len, sample.thoughts or ()))
-    return sizes

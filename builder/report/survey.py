@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from builder.audit.lengths import doubling, token_histogram
 from builder.audit.origins import SEVERAL
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.dataset.files import dataset_files
@@ -23,7 +24,6 @@ from builder.ledger import ranked
 from builder.output.manifest import Manifest
 from builder.report.html import shorten
 from builder.report.samples import Picked
-from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS
 
 _NAMES = 400
 """Distinct values of a field that are counted separately."""
@@ -300,13 +300,14 @@ def _rows_of(dataset: str, numbers: set[int]) -> dict[int, DatasetRow]:
 def charts(surveyed: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, ...]]:
     """Returns histograms and tables; those that an audit also makes have the same keys."""
     histograms = []
-    unit = "tokens" if surveyed.has_tokens else "characters"
-    if surveyed.lengths:
-        marks = (*COMMON_LENGTHS, *sorted(DEFAULT_LENGTHS.items())) if surveyed.has_tokens else ()
-        histograms.append(doubling(unit, f"Length in {unit}", unit, surveyed.lengths, marks))
+    lengths = surveyed.lengths.elements()
+    if surveyed.lengths and surveyed.has_tokens:
+        histograms.append(token_histogram(lengths))
+    elif surveyed.lengths:
+        histograms.append(doubling("characters", "Characters of a sample", "characters", lengths))
     if surveyed.turn_counts:
         histograms.append(
-            doubling("turns", "Trained turns of a sample", "turns", surveyed.turn_counts)
+            doubling("turns", "Trained turns of a sample", "turns", surveyed.turn_counts.elements())
         )
     tables = []
     if surveyed.turns and surveyed.parity:
@@ -349,24 +350,3 @@ def charts(surveyed: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, .
         note = "Every alteration of logged text, by code."
         add("changes", "Changes to logged text", ("code", "places"), surveyed.changes, note)
     return tuple(histograms), tuple(tables)
-
-
-def doubling(
-    key: str, title: str, unit: str, counts: Counter[int], marks: tuple[tuple[str, int], ...] = ()
-) -> Histogram:
-    """Returns a histogram with two bins per doubling, or one per value below 24."""
-    longest = max(counts)
-    edges = list(range(longest + 2)) if longest < 24 else [0, 1]
-    while edges[-1] <= longest:
-        power = 1 << (edges[-1].bit_length() - 1)
-        edges.append(power + power // 2 if edges[-1] == power and power > 1 else 2 * power)
-    least = min(counts)
-    while len(edges) > 2 and edges[1] <= least:
-        edges.pop(0)
-    bins = [0] * (len(edges) - 1)
-    at = 0
-    for value in sorted(counts):
-        while at < len(bins) - 1 and value >= edges[at + 1]:
-            at += 1
-        bins[at] += counts[value]
-    return Histogram(key, title, unit, tuple(edges), tuple(bins), marks)

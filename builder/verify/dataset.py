@@ -306,6 +306,7 @@ def _differences(
         render_sha256=verdict.render_sha256,
         chars=len(verdict.text),
         tokens=verdict.tokens,
+        tokens_by_part=verdict.tokens_by_part,
         calls=verdict.calls,
         assistant_turns=len(verdict.spans),
         parity=counts(verdict.parity),

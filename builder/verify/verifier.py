@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from builder.qwen3.flatten import structured
 from builder.qwen3.json_calls import is_canonical
 from builder.qwen3.parity import MODES, Spans, in_parity, spans
 from builder.qwen3.parse import leading_thought, parse
+from builder.qwen3.parts import tokens_by_part
 from builder.qwen3.render import Rendering, render_sample, tools_block
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
@@ -44,7 +45,8 @@ class Verdict:
     token. `text` is the template's rendering ("" if it failed), `render_sha256` that of its UTF-8.
     `spans` and `parity` describe the target turns: [start, end) in code points, and the modes in
     which each is in parity with inference (`builder.qwen3.parity`). `trained_tokens` are those of
-    the spans. `recorded` compares the tokens with those in the log; None if it has none.
+    the spans, `tokens_by_part` those of each part (`builder.qwen3.parts`). `recorded` compares the
+    tokens with those in the log; None if it has none.
     """
 
     findings: tuple[CheckFinding, ...]
@@ -54,6 +56,7 @@ class Verdict:
     parity: tuple[frozenset[str], ...] = ()
     tokens: int = 0
     trained_tokens: int = 0
+    tokens_by_part: Mapping[str, int] = field(default_factory=dict)
     calls: int = 0
     render_sha256: str = ""
     recorded: TokenComparison | None = None
@@ -137,6 +140,9 @@ class Verifier:
             parity=tuple(modes[at] for at in chosen) if modes else (),
             tokens=len(tokens) if tokens is not None else 0,
             trained_tokens=tokens.inside(trained) if tokens is not None else 0,
+            tokens_by_part=tokens_by_part(rendering, tokens)
+            if tokens is not None and rendering.text == text
+            else {},
             calls=sum(len(turn.calls) for turn in meant.turns) if meant else 0,
             render_sha256=digest,
             recorded=self._recorded(dialogue, chosen, rendering, tokens)

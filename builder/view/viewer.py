@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
+from builder.audit.result import Audit, AuditFinding, GateAction
 from builder.conversation import Json
 from builder.dataset.rejects import REJECTS
 from builder.dataset.review import ACCEPT, DECISIONS, REJECT, Decision
@@ -37,6 +38,7 @@ from builder.view.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_
 from builder.view.sample_page import SamplePage
 from builder.view.sample_table import TableRow, progress, sample_table
 from builder.view.search import sample_texts
+from builder.view.tally import Tally
 
 KEYS = (
     ("j or →", "next sample, or next row of a list"),
@@ -240,7 +242,7 @@ class Viewer:
         stated = self.manifest.ledger
         ledger = ledger_counts(stated) if stated is not None else None
         overview = with_contexts(self._counted, self.manifest)
-        audit = _audit_in(self.manifest, overview.samples, self.index.tally.tables())
+        audit = _audit_in(self.manifest, overview.samples, self.index.tally)
         main = join(
             (
                 tag("h2", text("Overview")),
@@ -319,10 +321,11 @@ class Viewer:
         )
 
 
-def _audit_in(manifest: Manifest, samples: int, tables: tuple[AuditTable, ...]) -> Audit:
-    """Returns the findings that the manifest lists, with tables of the rows indexed so far."""
+def _audit_in(manifest: Manifest, samples: int, tally: Tally) -> Audit:
+    """Returns the findings that the manifest lists, with charts of the rows indexed so far."""
+    charts = Audit(samples, tables=tally.tables(), histograms=tally.histograms())
     if manifest.audit is None:
-        return Audit(samples, tables=tables)
+        return charts
     gates = {gate.value: gate for gate in GateAction}
     findings = tuple(
         AuditFinding(
@@ -335,7 +338,7 @@ def _audit_in(manifest: Manifest, samples: int, tables: tuple[AuditTable, ...]) 
         )
         for item in manifest.audit.findings
     )
-    return Audit(samples, findings, tables)
+    return replace(charts, findings=findings)
 
 
 def _query(params: Mapping[str, str]) -> Query:

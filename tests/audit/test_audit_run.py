@@ -273,7 +273,7 @@ def test_lengths_and_trainers(tmp_path):
     audited = run(write(tmp_path / "d.jsonl", rows))
     assert [line[2] for line in table(audited, "trainers").rows] == [1] * len(DEFAULT_LENGTHS)
     lengths = {line[0]: line[1] for line in table(audited, "lengths").rows}
-    assert lengths["user"] > lengths["assistant"] > lengths["calls"] > 0
+    assert lengths["user"] > lengths["answers"] > lengths["calls"] > 0
     assert lengths["tools"] > 0
     histogram = audited.histograms[0]
     assert len(histogram.edges) == len(histogram.counts) + 1

@@ -1,6 +1,7 @@
 """Every published template: known by its hash, found by probes, proven with typical turns."""
 
 import hashlib
+import re
 from functools import cache
 
 import pytest
@@ -10,9 +11,11 @@ from support.templates.targets import extended_folder, small_tokenizer_folder, w
 from builder.problem import UsageError
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
+from builder.qwen3.parts import PARTS
 from builder.qwen3.probe import style_of
 from builder.qwen3.reference import Reference, reference
 from builder.qwen3.reference import with_template as named
+from builder.qwen3.render import render_sample
 from builder.qwen3.style import Thoughts
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import load
@@ -119,6 +122,35 @@ def test_a_dialogue_is_proven(target, system, tools, thoughts):
     read = to_dialogue(sample, written_style(sample)).turns
     named_calls = [call.name for turn in read for call in turn.calls]
     assert named_calls == (["read", "now", "read"] if tools else [])
+
+
+@each
+def test_each_text_of_a_rendering_is_in_its_part(target):
+    found = (Turn("system", "Be brief."), *shown(target, turns(thoughts=True)))
+    sample = flatten(Dialogue(found, TOOLS), target.style)
+    made = render_sample(sample, target.style)
+    of_part = dict.fromkeys(PARTS, "")
+    at = 0
+    for name, start, end in made.parts:
+        assert at <= start < end <= len(made.text)
+        of_part["template"] += made.text[at:start]
+        of_part[name] += made.text[start:end]
+        at = end
+    of_part["template"] += made.text[at:]
+    assert of_part["system"].endswith("Be brief.")
+    assert "Reads." in of_part["tools"]
+    assert of_part["user"] == "Read it.Thanks"
+    assert "two" in of_part["results"]
+    assert "<b>3</b>" in of_part["results"]
+    assert "".join(of_part["answers"].split()) == "Iread.Done.Really.Welcome."
+    assert of_part["calls"].count("</tool_call>") == 3
+    thoughts = sum(bool(turn.reasoning) for turn in found)
+    assert of_part["thoughts"].count("First I look.") == thoughts
+    rest = of_part["template"].replace("<think>", "").replace("</think>", "")
+    words = re.sub(r"<\|\w+\|>|system|user|assistant", "", rest)
+    assert not words.strip() or target.style.tools_lead.strip() == words.strip()
+    verdict = Verifier(target).check(sample)
+    assert sum(verdict.tokens_by_part.values()) == verdict.tokens
 
 
 @each

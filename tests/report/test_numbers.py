@@ -1,5 +1,6 @@
 """A number has one value wherever it is shown, and it is the one that the files give."""
 
+import contextlib
 import json
 import re
 from collections import Counter
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.pages.reports import plain
+from support.pages.viewer import viewer_of
 from support.places import DATA
 from support.runs.builds import build, lines
 
@@ -14,6 +16,9 @@ import builder
 from builder import cli
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
+from builder.dataset.store import Address
+from builder.qwen3.tokenizer import target_for
+from builder.report.survey import charts, survey
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +58,111 @@ def test_trained_tokens_are_those_of_the_labels(built, tmp_path, capsys):
     (length,) = re.findall(r"\btrl +[\d,]+ .* (\d+)$", capsys.readouterr().out, re.MULTILINE)
     configured = (exported / "configs" / "trl.yaml").read_text()
     assert f"max_length: {length} " in configured
+
+
+TURN = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>", re.DOTALL)
+ANSWER = re.compile(
+    r"(?P<thoughts><think>\n(?!\n</think>).*?</think>\n\n)?(?:<think>\n\n</think>\n\n)?"
+    r"(?P<answers>.*?)(?P<calls><tool_call>.*)?", re.DOTALL
+)  # fmt: skip
+
+
+def parts_of(tokenizer, row):
+    """Counts the tokens of each part of a row in the text of the tokenizer's own template."""
+    text = tokenizer.apply_chat_template(row["messages"], tools=row["tools"], tokenize=False)
+    spans = []
+    for turn in TURN.finditer(text):
+        role, body, at = turn[1], turn[2], turn.start(2)
+        if role == "assistant":
+            answer = ANSWER.fullmatch(body)
+            spans += [
+                (name, at + answer.start(name), at + answer.end(name)) for name in ANSWER.groupindex
+            ]
+        elif role == "system":
+            system, tools = re.fullmatch(r"(.*?)(?:\n\n)?(# Tools\n\n.*)?", body, re.DOTALL).groups(
+                ""
+            )
+            end = at + len(body)
+            spans += [("system", at, at + len(system)), ("tools", end - len(tools), end)]
+        else:
+            name = "results" if body.startswith("<tool_response>") else role
+            spans.append((name, at, at + len(body)))
+    offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    begins = [start for start, _ in offsets["offset_mapping"]]
+    counts = Counter(
+        next((name for name, start, end in spans if start <= begin < end), "template")
+        for begin in begins
+    )
+    return dict(counts), len(begins)
+
+
+@pytest.mark.parametrize("reasoning", ["keep", "drop"])
+def test_the_tokens_of_the_parts_are_those_of_the_official_tokenizer(reasoning, tmp_path):
+    out = tmp_path / "out"
+    assert build(out, "--set", f"normalize.reasoning={reasoning}", "--workers", "1") == 0
+    tokenizer = target_for("qwen3").tokenizer
+    (data,), metas = (out / "data").iterdir(), meta_of(out)
+    seen = Counter()
+    for row, meta in zip(lines(data), metas, strict=True):
+        counts, tokens = parts_of(tokenizer, row)
+        assert meta["tokens_by_part"] == counts, meta["source"]
+        assert tokens == meta["tokens"] == sum(counts.values())
+        seen.update(counts)
+    assert len(seen) == 8 - (reasoning == "drop"), "each part occurs"
+
+
+def numbers_in(page, title):
+    """Returns {part: tokens} that a page states below its bar, after a heading."""
+    _, _, shown = page.partition(title)
+    return {
+        name: int(count.replace(",", ""))
+        for name, count in re.findall(
+            r"(system|tools|user|results|thoughts|answers|calls|template) ([\d,]+) \(", shown
+        )
+    }
+
+
+def test_the_tokens_by_part_are_the_same_everywhere(built, tmp_path, capsys):
+    metas = meta_of(built)
+    total = sum((Counter(row["tokens_by_part"]) for row in metas), Counter())
+    capsys.readouterr()
+    assert cli.main(["audit", str(built), "--json"]) == 0
+    tables_of = {item["key"]: item for item in json.loads(capsys.readouterr().out)["tables"]}
+    audited = {name: count for name, count, *_ in tables_of["lengths"]["rows"] if count}
+    assert audited.pop("sample") == total.total() == sum(row["tokens"] for row in metas)
+    assert audited == total
+    assert numbers_in(plain((built / "report.html").read_text()), "Tokens by part") == total
+    card = (built / "README.md").read_text()
+    for name, count in total.items():
+        assert f"| `{name}` | {count:,} |" in card, name
+    manifest = json.loads((built / "manifest.json").read_text())
+    with contextlib.closing(viewer_of(built, manifest, tmp_path)) as viewer:
+        shown = plain(viewer.overview().decode())
+        assert numbers_in(shown, "Tokens by part") == total
+        page = plain(viewer.sample(Address(0, 0), {}).decode())
+        assert numbers_in(page, "Origin and facts") == metas[0]["tokens_by_part"]
+        assert f"trained {metas[0]['trained_tokens']:,} (" in page
+    (data,) = (built / "data").iterdir()
+    (tmp_path / "rows.jsonl").write_bytes(data.read_bytes())
+    again = audit(str(tmp_path / "rows.jsonl"), AuditOptions())
+    lengths = next(item for item in again.tables if item.key == "lengths")
+    assert {name: count for name, count, *_ in lengths.rows[1:] if count} == total
+
+
+def test_a_histogram_counts_the_samples_in_report_and_viewer(built, tmp_path):
+    turns = Counter(
+        sum(message["role"] == "assistant" for message in row["messages"])
+        for path in (built / "data").iterdir()
+        for row in lines(path)
+    )
+    assert max(turns.values()) > 1
+    audited = audit(str(built), AuditOptions()).histograms
+    with contextlib.closing(viewer_of(built, {}, tmp_path)) as viewer:
+        shown = viewer.index.tally.histograms()
+    assert shown == audited
+    drawn = {item.key: item for item in charts(survey(str(built)))[0]}
+    assert sum(drawn["tokens"].counts) == turns.total()
+    assert drawn["tokens"] == audited[0]
 
 
 def test_the_price_of_a_sample_for_each_question_is_about_what_it_costs(built, tmp_path):

@@ -108,7 +108,7 @@ def test_the_overview_counts_calls_and_errors_by_tool(viewer):
     assert tools.rows == (("wc", 2, 1), ("grep", 1, 0))
     parts = {row[0]: row[1] for row in lengths.rows}
     assert parts["user"] == len("onetwothree")
-    assert parts["assistant"] == len("Sorry.1212")
+    assert parts["answers"] == len("Sorry.1212")
     assert "Calls by tool" in viewer.overview().decode()
 
 
