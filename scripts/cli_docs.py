@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from typer.models import ArgumentInfo, OptionInfo
 
 from builder.cli.app import app
+from builder.cli.examples import EXAMPLES
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 HEAD = """# Commands
@@ -39,10 +40,7 @@ def values(kind: Any, info: Any) -> str:
         return " \\| ".join(f"`{item}`" for item in get_args(kind))
     if kinds and get_origin(kinds[0]) is Literal:
         return " \\| ".join(f"`{item}`" for item in get_args(kinds[0]))
-    if info.metavar:
-        return str(info.metavar)
-    names = {bool: "", int: "number", float: "number", Path: "path"}
-    return names.get(kinds[0], "text")
+    return str(info.metavar or "").replace("|", "\\|")
 
 
 def row(name: str, kind: Any, info: Any, default: Any) -> str:
@@ -67,6 +65,8 @@ def section(command: Any) -> str:
     ]
     lines.append("\n| option | value | default | |\n|---|---|---|---|\n")
     lines += [row(*item) for item in options]
+    lines.append("\nExamples:\n\n")
+    lines += [f"    # {purpose}\n    {line}\n" for line, purpose in EXAMPLES[command.__name__]]
     return "".join(lines)
 
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from builder.cli import options
 from builder.cli.command import command
+from builder.cli.help import HelpGroup
 from builder.cli.output import Output
 from builder.problem import UsageError
 from builder.verify.options import VerifyOptions
 
 app = typer.Typer(
     name="builder",
+    cls=HelpGroup,
     help="Turn raw agent logs into fine-tuning data for Qwen models, verified byte for byte.",
     no_args_is_help=True,
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -87,7 +88,7 @@ def build(
     if not chosen.inputs:
         return list_stores(output)
     if not out:
-        raise UsageError("build: -o OUT is missing: where should the dataset go?")
+        raise UsageError("build: -o FOLDER is missing: where should the dataset go?")
     return run_build(
         chosen,
         out,
@@ -141,7 +142,7 @@ def verify(
 
 @command(app)
 def inspect(
-    file: Annotated[str, typer.Argument(help="A log file, a store or a folder of them.")],
+    file: options.LogFile,
     index: options.Index = None,
     full: options.Full = False,
     format: options.Format = None,  # noqa: A002 - the option's name
@@ -178,10 +179,10 @@ def inspect(
 
 @command(app)
 def export(
-    dataset: Annotated[str, typer.Argument(help="A built folder, a JSONL or Parquet file.")],
+    dataset: options.Dataset,
     to: options.ExportVariant,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The output folder.")],
-    tokenizer: options.Tokenizer = None,
+    out: options.ExportDestination,
+    tokenizer: options.DatasetTokenizer = None,
     chat_template: options.ChatTemplate = None,
     fresh: options.ReplacesExport = False,
     *,
@@ -203,8 +204,8 @@ def export(
 
 @command(app)
 def push(
-    dataset: Annotated[str, typer.Argument(help="A folder made by build.")],
-    repo: Annotated[str, typer.Argument(metavar="REPO_ID", help="OWNER/NAME on the Hub.")],
+    dataset: options.BuiltDataset,
+    repo: options.Repository,
     dry_run: options.DryPush = False,
     public: options.Public = False,
     revision: options.Branch = "main",
@@ -212,7 +213,7 @@ def push(
     tag: options.Tag = None,
     prune: options.Prune = False,
     allow: options.Allow = None,
-    tokenizer: options.Tokenizer = None,
+    tokenizer: options.DatasetTokenizer = None,
     *,
     output: Output,
 ) -> int:
@@ -235,9 +236,9 @@ def push(
 
 @command(app)
 def report(
-    dataset: Annotated[str, typer.Argument(help="A built folder, a file, hf://OWNER/NAME.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
-    tokenizer: options.Tokenizer = None,
+    dataset: options.Dataset,
+    out: options.ReportFile = Path("report.html"),
+    tokenizer: options.DatasetTokenizer = None,
     *,
     output: Output,
 ) -> int:
@@ -249,13 +250,13 @@ def report(
 
 @command(app)
 def view(
-    dataset: Annotated[str, typer.Argument(help="A built folder or a file.")],
+    dataset: options.LocalDataset,
     logs: options.Logs = None,
     review: options.ReviewFile = None,
     review_csv: options.ReviewCsv = None,
     port: options.Port = 0,
     opens: options.Opens = True,
-    tokenizer: options.Tokenizer = None,
+    tokenizer: options.DatasetTokenizer = None,
     *,
     output: Output,
 ) -> int:
@@ -316,7 +317,7 @@ def formats(
 
 @command(app)
 def collect(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that keeps the logs.")],
+    out: options.CollectDestination,
     inputs: options.Collected = None,
     dry_run: options.DryCollect = False,
     *,
@@ -355,8 +356,8 @@ def capture(
 
 @command(app, verbose=True)
 def merge(
-    datasets: Annotated[list[str], typer.Argument(metavar="DATASET…", help="Built folders.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="The output folder.")],
+    datasets: options.BuiltDatasets,
+    out: options.MergeDestination,
     config: options.MergeConfig = None,
     settings: options.MergeSettings = None,
     workers: options.Workers = None,
@@ -380,8 +381,8 @@ def merge(
 
 @command(app)
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A built folder, or any dataset.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="The dataset to compare with it.")],
+    before: options.Before,
+    after: options.After,
     *,
     output: Output,
 ) -> int:

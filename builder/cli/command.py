@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from builder.cli import options
+from builder.cli.help import HelpCommand
 from builder.cli.output import Output
 
 Command = Callable[..., int]
@@ -42,8 +43,7 @@ def command(
         declared = signature.replace(parameters=[*own, *added])
         setattr(run, "__signature__", declared)  # noqa: B010 - mypy knows no such attribute
         run.__annotations__ = {item.name: item.annotation for item in declared.parameters.values()}
-        # The whole docstring: the default is cut off at 45 columns.
-        app.command(short_help=function.__doc__, **settings)(run)
+        app.command(cls=HelpCommand, **settings)(run)
         return function
 
     return register

@@ -26,6 +26,21 @@ _OPTIONS = {
 }
 """{(command, parameter of the API): its option}, where they differ in more than the hyphens."""
 
+_SELECT = "`build` and `merge` do it, with keys of the configuration (docs/select.md)"
+_NO_COMMANDS = {
+    **dict.fromkeys(("select", "filter", "split", "sample"), _SELECT),
+    "review": "`builder view DATASET` takes decisions, and `build --review FILE` applies them",
+    "help": "`builder -h` and `builder COMMAND -h` print help",
+    "version": "`builder --version` prints it",
+    **dict.fromkeys(("convert", "read", "import"), "`builder build LOGS -o FOLDER` reads logs"),
+    **dict.fromkeys(
+        ("stats", "check", "lint"), "`builder audit DATASET` and `builder verify DATASET`"
+    ),
+    "train": "`builder export DATASET --to TRAINER -o FOLDER` writes its rows and configuration",
+    **dict.fromkeys(("publish", "upload"), "`builder push DATASET OWNER/NAME` publishes a dataset"),
+}
+"""{word that is no command: what does it}."""
+
 
 def run(arguments: list[str]) -> int:
     """Runs a command; returns its exit code.
@@ -122,6 +137,8 @@ def usage_message(error: Any) -> str:
         bound = {"greater": " of at least ", "less": " of at most "}.get(number[2] or "", "")
         return f"{number[1]}: must be a whole number{bound}{number[3] or ''}"
     if match := re.match(r"No such command '(.*?)'", text):
+        if match[1] in _NO_COMMANDS:
+            return f"no such command {match[1]!r}: {_NO_COMMANDS[match[1]]}"
         return f"no such command {match[1]!r}{nearest(match[1], COMMANDS)}"
     if match := re.fullmatch(
         r"Invalid value for (.*): (?:Value error, )?'(.*)' is not one of (.*)", text

@@ -158,7 +158,10 @@ def test_an_empty_name_is_not_the_current_folder(run, command, tmp_path, monkeyp
     assert code == 2
     assert err.endswith(" '': names nothing\n")
     code, _, err = run("build", "x.jsonl", "-o", "")
-    assert (code, err) == (2, "builder: build: -o OUT is missing: where should the dataset go?\n")
+    assert (code, err) == (
+        2,
+        "builder: build: -o FOLDER is missing: where should the dataset go?\n",
+    )
 
 
 # manifests of other programs

@@ -13,7 +13,10 @@ from support.places import DATA
 
 from builder import cli
 from builder.api import Progress
+from builder.cli.app import COMMANDS
+from builder.cli.examples import EXAMPLES
 from builder.cli.progress import BuildProgress, RecentRate, remaining
+from builder.cli.run import commands
 from builder.cli.terminal import aligned
 from builder.cli.version import others
 from builder.select.conditions import FIELDS, TOOLS
@@ -35,11 +38,11 @@ MISTAKES = {
     "build x.jsonl -o out --workers 0": "--workers: must be a whole number of at least 1",
     "build x.jsonl -o out --ray-address a:1": "--ray-address: only for the engine ray",
     "build x.jsonl -o": "'-o' requires an argument",
-    "build x.jsonl": "-o OUT is missing",
+    "build x.jsonl": "-o FOLDER is missing: where",
     "inspect x.jsonl --index -1": "--index: must be a whole number of at least 0",
     "inspect x.jsonl --index 7": "--index 7: there is 1 conversation, numbered from 0",
     "export x.jsonl --to mesages -o out": "no such variant or trainer, did you mean 'messages'",
-    "export x.jsonl --to verl": "export: -o OUT is missing: The ",
+    "export x.jsonl --to verl": "export: -o FOLDER is missing: Write the rows here",
     "view x.jsonl --port 99999": "--port: must be a whole number of at most 65535",
     "view x.jsonl --logs none": "--logs 'none': no such folder",
     "audit x.jsonl --fail-on secret": "is one code of the audit 'secrets'",
@@ -54,12 +57,15 @@ MISTAKES = {
     # commands
     "buidl x": "'buidl'.*did you mean 'build'|No such command 'buidl'. Did you mean 'build'",
     "verfy x": "verify",
+    "select out": "no such command 'select': `build` and `merge` do it, with keys of the conf",
+    "review out": "no such command 'review': `builder view DATASET` takes decisions",
+    "help": "no such command 'help': `builder -h`",
     # files and folders
     "build none.jsonl -o out": "none.jsonl",
     "build *.none -o out": "nothing matches the pattern",
     "build x.jsonl -o out --preset stf": "--preset 'stf': no such value, did you mean 'sft'",
     "build x.jsonl -o out --mapping none.yaml": "none.yaml: No such file or directory",
-    "collect": "collect: -o OUT is missing: The folder that keeps the logs",
+    "collect": "collect: -o FOLDER is missing: Keep the copies here",
     "collect -o out none": "input 'none': no such file or folder",
     "capture -o out": "name a command after `--`, or --serve PORT",
     "capture --definitions -- true": "--definitions needs -o FILE",
@@ -82,7 +88,7 @@ MISTAKES = {
     "verify other.jsonl": r"no known form of rows \(left, right\): see docs/formats.md",
     "merge x.jsonl x.jsonl -o out": "x.jsonl",
     "merge mine none -o out": "mine",
-    "merge x.jsonl": "merge: -o OUT is missing: The output folder",
+    "merge x.jsonl": "merge: -o FOLDER is missing: Write the dataset here",
     "diff x.jsonl none": "dataset 'none': no such file or folder",
     "diff x.jsonl": "Missing argument 'B'",
     "merge ready ready -o out": "merge: a dataset is named twice",
@@ -339,3 +345,27 @@ def test_a_field_of_select_is_a_key_of_meta(built):
         "tokens_difference",
     }
     assert keys | sometimes | {TOOLS} == FIELDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_one_style(capsys, monkeypatch, name):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/toolcall-builder", name, "-h"])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # as for a console script
+    assert cli.main([name, "-h"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"Usage: toolcall-builder {name} [OPTIONS]")
+    assert not re.search(r"[<{]\w", printed), "types are placeholders in capitals"
+    assert printed.count("\n  toolcall-builder ") == len(EXAMPLES[name]) > 0
+    assert all(line.endswith(".") for line in re.findall(r"^      (\S.*)$", printed, re.M)[-1:])
+    for option in commands().commands[name].params:
+        takes_value = not getattr(option, "is_flag", False)
+        assert option.metavar or not takes_value, option.name
+        assert option.help.endswith("."), option.name
+        if option.param_type_name == "option" and option.multiple:
+            assert printed.count(f"{option.opts[0]} {option.metavar}") >= 1
+
+
+def test_the_help_of_the_program_names_every_command(capsys):
+    assert cli.main(["-h"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n  {name} " in printed for name in COMMANDS)

@@ -27,6 +27,7 @@ from support.runs.builds import build
 from builder import cli
 from builder.cli.app import COMMANDS, app
 from builder.cli.each import run_each
+from builder.cli.examples import EXAMPLES
 from builder.testing import assert_proven
 
 README = ROOT / "README.md"
@@ -81,6 +82,7 @@ def sections():
     found = {title: of_builder(body) for title, body in titled}
     rest = README.read_text().replace(recipes, "")
     found["README.md"] = of_builder(rest)
+    found |= {f"builder {name} -h": [line for line, _ in EXAMPLES[name]] for name in COMMANDS}
     for page in PAGES[1:]:
         if page.name not in ELSEWHERE:
             found[page.name] = of_builder(page.read_text())
@@ -101,6 +103,7 @@ def shell(tmp_path_factory):
     for name in ("logs", "LOGS", "store/logs/agents"):
         shutil.copytree(DATA / "openai-chat", here / name)
     (here / "LOGS" / "rewound.jsonl").write_text(rewound())
+    (here / "own.jsonl").write_text('{"who": "user", "text": "a"}\n{"who": "bot", "text": "b"}\n')
     (here / "xlam.json").write_text(json.dumps([XLAM]))
     (here / "theirs.jsonl").write_text(json.dumps(SHAREGPT) + "\n")
     (here / "mine.jsonl").write_text(json.dumps(ROW) + "\n")
@@ -109,8 +112,8 @@ def shell(tmp_path_factory):
     for name, text in named_files(README.read_text()):
         (here / name).write_text(text)
     assert build(here / "out" / "mine", inputs=[DATA / "claude-code"]) == 0
-    for name in ("out/quickstart", "out/theirs"):
-        shutil.copytree(here / "out" / "mine", here / name)
+    shutil.copytree(here / "out" / "mine", here / "out" / "quickstart")
+    assert build(here / "out" / "theirs", inputs=[DATA / "codex"]) == 0
     (here / "out" / "mine.review.jsonl").write_text("")
     shutil.copytree(ROOT / "configs" / "mappings", here / "configs" / "mappings")
     agents.install(here / "bin")
@@ -131,7 +134,7 @@ def named_files(text):
 
 
 def test_there_are_five_recipes():
-    assert len([name for name in SECTIONS if not name.endswith(".md")]) == 5
+    assert len([name for name in SECTIONS if not name.endswith((".md", " -h"))]) == 5
 
 
 @pytest.mark.slow
