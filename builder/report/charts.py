@@ -25,6 +25,9 @@ NAME = 72
 
 Row = tuple[str | int | float | None, ...]
 
+_SHARED = 16
+"""Characters of a label of several marks, which must fit beside its line in a small chart."""
+
 _LETTER = 6.4
 """Approximate width of a letter in a chart's units."""
 
@@ -35,7 +38,7 @@ def is_wide(item: Histogram | AuditTable) -> bool:
         return False
     rows = (item.columns, *item.rows[:OPEN_ROWS])
     letters = [
-        max(min(len(_cell(row[at])), 40) for row in rows if at < len(row))
+        max(min(len(cell(row[at])), 40) for row in rows if at < len(row))
         for at in range(len(item.columns))
     ]
     return sum(letters) + (14 if item.bars else 0) > 80
@@ -80,11 +83,12 @@ def table_html(table: AuditTable) -> Html:
 
 
 def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
-    drawn = table.columns.index(table.bars) if table.bars in table.columns else None
-    bad = table.columns.index(table.bad) if table.bad in table.columns else None
     targets = dict(table.target)
+    compares = len(table.rows) > 1 or bool(targets)
+    drawn = table.columns.index(table.bars) if compares and table.bars in table.columns else None
+    bad = table.columns.index(table.bad) if table.bad in table.columns else None
     numeric = [_is_numeric(table, at) for at in range(len(table.columns))]
-    formats = [_percent if _is_share(table, at) else _cell for at in range(len(table.columns))]
+    formats = [_percent if _is_share(table, at) else cell for at in range(len(table.columns))]
     values = [_size(row[drawn]) for row in table.rows if drawn is not None and drawn < len(row)]
     most = max([*values, *targets.values(), 0.0]) or 1.0
     head: list[Html] = []
@@ -95,7 +99,7 @@ def _rows(table: AuditTable, rows: Sequence[Row]) -> Html:
             head.append(tag("td", class_="bar"))
     body = []
     for row in rows:
-        name = _cell(row[0]) if row else ""
+        name = cell(row[0]) if row else ""
         cells: list[Html] = []
         for at, value in enumerate(row[: len(table.columns)]):
             caption = text(shorten(formats[at](value), NAME))
@@ -160,14 +164,15 @@ def _size(value: str | float | None) -> float:
     return max(float(value), 0.0) if isinstance(value, int | float) else 0.0
 
 
-def _cell(value: str | float | None) -> str:
+def cell(value: str | float | None) -> str:
+    """Returns the text of a cell in a table."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else number(value)
 
 
 def _percent(value: str | float | None) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else _cell(value)
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else cell(value)
 
 
 def _is_share(table: AuditTable, column: int) -> bool:
@@ -186,24 +191,31 @@ def _is_numeric(table: AuditTable, column: int) -> bool:
 # -- histograms ---------------------------------------------------------------------------------
 
 
-def histogram_figure(histogram: Histogram) -> Html:
-    """Returns the histogram, wide and narrow, and a table of its numbers."""
+def histogram_figure(histogram: Histogram, *, is_small: bool = False) -> Html:
+    """Returns the histogram, wide and narrow, and a table of its numbers.
+
+    `is_small`: only narrow, with its notes among the numbers.
+    """
     edges, counts = _merged(histogram)
     key = anchor("chart", histogram.key)
     if not counts or len(edges) != len(counts) + 1:
         return figure(key, histogram.title, "nothing to count")
-    numbers = AuditTable("", "", (histogram.unit, "samples"), bin_counts(histogram))
+    numbers = _every_row((histogram.unit, "samples"), bin_counts(histogram))
     beyond = [f"{name} at {number(value)}" for name, value in histogram.marks if value > edges[-1]]
     notes = [histogram.note] if histogram.note else []
     notes += [f"Beyond the right edge: {', '.join(beyond)}."] if beyond else []
-    return figure(
-        key,
-        histogram.title,
-        " ".join(notes),
-        _drawing(histogram, f"{key}-wide", 600, "wide"),
-        _drawing(histogram, f"{key}-narrow", 340, "narrow"),
-        tag("details", tag("summary", text("The numbers")), _every_row(numbers)),
-    )
+    note = " ".join(notes)
+    narrow = _drawing(histogram, f"{key}-narrow", 310 if is_small else 340, "narrow")
+    if is_small:
+        return figure(key, histogram.title, "", narrow, folded_numbers(note, numbers))
+    wide = _drawing(histogram, f"{key}-wide", 600, "wide")
+    return figure(key, histogram.title, note, wide, narrow, folded_numbers("", numbers))
+
+
+def folded_numbers(note: str, numbers: Html) -> Html:
+    """Returns the numbers of a chart, which unfold, below a note about them."""
+    caption = tag("p", text(note), class_="note") if note else EMPTY
+    return tag("details", tag("summary", text("The numbers")), caption, numbers)
 
 
 def bin_counts(histogram: Histogram) -> tuple[Row, ...]:
@@ -238,12 +250,12 @@ def _bins(edges: list[int]) -> list[str]:
     return names
 
 
-def _every_row(table: AuditTable) -> Html:
+def _every_row(columns: Sequence[str], rows: Sequence[Row]) -> Html:
     body = [
-        tag("tr", tag("th", text(_cell(row[0])), scope="row"), tag("td", text(_cell(row[1]))))
-        for row in table.rows
+        tag("tr", tag("th", text(cell(row[0])), scope="row"), tag("td", text(cell(row[1]))))
+        for row in rows
     ]
-    head = tag("tr", *(tag("th", text(column), scope="col") for column in table.columns))
+    head = tag("tr", *(tag("th", text(column), scope="col") for column in columns))
     return tag("table", tag("thead", head), tag("tbody", *body), class_="numbers")
 
 
@@ -259,8 +271,8 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
     """Returns the contents of an `svg` element and its height; `key` is the prefix of its ids."""
     edges, counts = _merged(histogram)
     desc = description(histogram)
-    left, right, height = 8.0, width - 8.0, 150.0
-    marks = [(name, value) for name, value in histogram.marks if edges[0] <= value <= edges[-1]]
+    left, right, height = 8.0, width - 8.0, 150.0 if width > 400 else 105.0
+    marks = _marks(histogram, edges)
     placed = _labels(marks, edges, left, right)
     rows = 1 + max((row for *_, row in placed), default=-1)
     top = 22.0 + 15 * rows
@@ -294,6 +306,20 @@ def histogram_drawing(histogram: Histogram, key: str, width: int) -> tuple[list[
     return drawn, base + 40
 
 
+def _marks(histogram: Histogram, edges: list[int]) -> list[tuple[str, int]]:
+    """Returns the marks within the edges; short names of the same value share a label."""
+    marks: list[tuple[str, int]] = []
+    for name, value in sorted(histogram.marks, key=lambda mark: mark[1]):
+        if not edges[0] <= value <= edges[-1]:
+            continue
+        joined = f"{marks[-1][0]}, {name}" if marks and marks[-1][1] == value else ""
+        if joined and len(joined) <= _SHARED:
+            marks[-1] = (joined, value)
+        else:
+            marks.append((name, value))
+    return marks
+
+
 def _labels(
     marks: list[tuple[str, int]], edges: list[int], left: float, right: float
 ) -> list[tuple[str, float, float, bool, int]]:
@@ -306,7 +332,9 @@ def _labels(
     ends: list[float] = []
     spans: list[tuple[float, float, int]] = []
     for name, value in sorted(marks, key=lambda mark: mark[1]):
-        caption = f"{shorten(escape_invisible(name), 24)} {number(value)}"
+        caption = shorten(escape_invisible(name), 30)
+        if not name[:1].isdigit():  # "8k" is a number already
+            caption += f" {number(value)}"
         x = round(_position(value, edges, left, right), 2)
         long = len(caption) * _LETTER
         at_end = x + 4 + long > right

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from builder.audit.result import Audit, AuditTable, Histogram
+from builder.audit.result import Audit
 from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target
-from builder.report.charts import histogram_figure, is_wide, table_figure
-from builder.report.flow import ledger_figure
+from builder.report.chart_sections import other_charts
 from builder.report.html import EMPTY, Html, filter_form, join, plain, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import findings, how_made, proof
-from builder.report.page import fit, page
+from builder.report.page import page
 from builder.report.rejects import rejects_by_code, rejects_html
 from builder.report.rendered import legend
 from builder.report.samples import Picked, headline, sample_html
-from builder.report.shares import dataset_shares
-from builder.report.survey import Survey, charts, fetch, survey, with_contexts
-from builder.report.verdict import trained_share, verdict
+from builder.report.survey import Survey, fetch, survey, with_contexts
+from builder.report.verdict import first_screen
 from builder.text import number
 
 MAX_BYTES = 4_800_000
@@ -38,9 +36,6 @@ KEYS = (
 Render = Callable[[Sequence[Picked]], Iterable[Html]]
 """Samples → the body of each, in order."""
 _SAMPLE_BYTES = 60_000
-_CHART_BYTES = 1_000_000
-_FIRST = ("tokens", "tools", "turns", "lengths")
-"""Keys of the charts on the first screen: lengths, tools, turns, tokens by role."""
 
 _SUBTITLE = "Dataset report"
 _SECTIONS = (
@@ -77,27 +72,27 @@ def report_html(
         picks = [*(audit.picks if audit is not None else ()), *found.picks]
         samples = fetch(dataset, picks, MAX_SAMPLES)
     places = {picked.where: picked.number for picked in samples}
-    flow = ledger_figure(ledger) if ledger is not None else EMPTY
     sections = {
-        "overview": join(
-            (verdict(found, ledger, manifest, audit), first_charts(found, audit), flow)
-        ),
+        "overview": first_screen(found, ledger, manifest, audit),
         "findings": findings(audit, places),
-        "charts": _charts(found, audit),
+        "charts": other_charts(found, audit),
         "rejects": rejects_html(rejects_by_code(dataset)),
         "made": join((how_made(manifest), _proven_against(manifest))),
     }
     left = MAX_BYTES - sum(len(part.encode()) for part in sections.values())
     bodies = render(samples) if render else (sample_body(item, target) for item in samples)
     sections["samples"] = _samples(samples, bodies, found, target, left)
-    body = [
-        tag("section", tag("h2", text(title), id=f"{key}-title"), sections[key], id=key)
-        for key, title in _SECTIONS
-    ]
+    body = [tag("section", _heading(key, title), sections[key], id=key) for key, title in _SECTIONS]
     name = manifest.name or name
     links = [(f"#{key}", title) for key, title in _SECTIONS]
     subtitle = _SUBTITLE if name else ""
     return page(shorten(name or _SUBTITLE, 80), join(body), links, subtitle=subtitle, keys=KEYS)
+
+
+def _heading(key: str, title: str) -> Html:
+    """Returns the heading of a section; that of the first screen is for screen readers only."""
+    style = "unseen-title" if key == "overview" else None
+    return tag("h2", text(title), id=f"{key}-title", class_=style)
 
 
 def sample_body(picked: Picked, target: Target) -> Html:
@@ -105,61 +100,9 @@ def sample_body(picked: Picked, target: Target) -> Html:
     return sample_html(picked, target, _SAMPLE_BYTES)
 
 
-def _all_charts(surveyed: Survey, audit: Audit | None) -> list[Histogram | AuditTable]:
-    """Returns the charts of the audit, and those of the survey for everything else.
-
-    Charts that draw a comparison come first, tables of one row and histograms of one bin last.
-    """
-    histograms, tables = charts(surveyed)
-    if audit is not None:
-        drawn = {histogram.key for histogram in audit.histograms}
-        known = {table.key for table in audit.tables}
-        histograms = (*audit.histograms, *(item for item in histograms if item.key not in drawn))
-        tables = (*audit.tables, *(item for item in tables if item.key not in known))
-    filled = [table for table in tables if any(any(row[1:]) for row in table.rows)]
-    patterns = [table for table in filled if table.key == "patterns"]
-    others = [table for table in filled if table.key != "patterns"]
-    drawn_first = sorted(others, key=lambda table: table.bars is None)
-    counted_bins = [item for item in histograms if any(item.counts)]
-    return sorted([*patterns, *counted_bins, *drawn_first], key=_has_one_value)
-
-
-def _has_one_value(item: Histogram | AuditTable) -> bool:
-    if isinstance(item, Histogram):
-        return sum(map(bool, item.counts)) < 2
-    return len(item.rows) < 2
-
-
-def first_charts(surveyed: Survey, audit: Audit | None) -> Html:
-    """Returns the charts of the first screen."""
-    items = {item.key: item for item in _all_charts(surveyed, audit)}
-    chosen = [items[key] for key in _FIRST if key in items]
-    trained = trained_share(surveyed, audit)
-    figures = [
-        dataset_shares(item, trained)
-        if item.key == "lengths" and isinstance(item, AuditTable)
-        else _figure(item)
-        for item in chosen
-    ]
-    return tag("div", *figures, class_="charts") if chosen else EMPTY
-
-
-def _charts(surveyed: Survey, audit: Audit | None) -> Html:
-    """Returns all other charts."""
-    figures = [item for item in _all_charts(surveyed, audit) if item.key not in _FIRST]
-    narrow = [item for item in figures if not is_wide(item)]
-    wide = [item for item in figures if is_wide(item)]
-    columns = tag("div", fit(_figure, narrow, _CHART_BYTES, "charts"), class_="charts")
-    return join((columns, tag("div", fit(_figure, wide, _CHART_BYTES, "tables"))))
-
-
 def _proven_against(manifest: Manifest) -> Html:
     facts = proof(manifest)
     return join((tag("h3", text("Verified against")), facts)) if facts else EMPTY
-
-
-def _figure(item: Histogram | AuditTable) -> Html:
-    return histogram_figure(item) if isinstance(item, Histogram) else table_figure(item)
 
 
 def _samples(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from builder.audit.result import AuditTable
 from builder.qwen3.parts import PARTS
-from builder.report.charts import anchor, figure, rect, table_html
+from builder.report.charts import anchor, figure, folded_numbers, rect, table_html
 from builder.report.html import Html, join, plain, tag, text
 from builder.report.rendered import Rendered
 from builder.sample import Sample
@@ -67,7 +67,7 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
     """
     counts = {str(row[0]): int(_number(row[1])) for row in table.rows}
     parts = {name: count for name in PARTS if (count := counts.get(name, 0))}
-    numbers = tag("details", tag("summary", text("The numbers")), table_html(table))
+    numbers = folded_numbers(table.note, table_html(table))
     if not parts:
         return figure(anchor("table", table.key), table.title, table.note, table_html(table))
     drawn, names = _parts(parts)
@@ -77,7 +77,7 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
     label = "Tokens of the dataset by part, and the share of the trained text below"
     bar = _bar(drawn, label)
     shown = tag("div", bar, tag("p", join(names)), class_="shares")
-    return figure(anchor("table", table.key), table.title, table.note, shown, numbers)
+    return figure(anchor("table", table.key), table.title, "", shown, numbers)
 
 
 def _parts(parts: Mapping[str, int]) -> tuple[list[Html], list[Html]]:

@@ -1,4 +1,4 @@
-"""Renders the first screen of a report: is the dataset ready, and what should be done first?"""
+"""Renders the first screen of a report: is the dataset ready, what to do first, four charts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from builder.audit.result import Audit
 from builder.output.manifest import Manifest
 from builder.report.advice import Advice, Remedy, judge
+from builder.report.chart_sections import first_charts, trained_share
+from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, prose, statement, tag, text
 from builder.report.judgement import GRADES, Judgement, percent, verdict_on, worst
 from builder.report.ledger_stages import LedgerCounts
@@ -19,19 +21,23 @@ ADVICE = 3
 _STYLES = {"good": "verdict good", "fair": "verdict fair", "poor": "verdict open"}
 
 
-def verdict(
+def first_screen(
     surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
-    """Returns the verdict: what is verified, the main counts, what to do first, and the losses."""
+    """Returns the verdict and what to do first, beside the main counts and four charts.
+
+    Below it are the losses, and the accounting from records to samples.
+    """
     judged, advised = judge(surveyed, manifest, audit)
+    words = (_sentence(surveyed, manifest, audit, judged), _converted(audit))
     parts = (
-        _sentence(surveyed, manifest, audit, judged),
-        _converted(audit),
+        tag("div", *words, class_="in-words"),
         _shares(surveyed, ledger, manifest, audit),
         _advice(advised),
-        _lost(ledger),
+        first_charts(surveyed, audit),
     )
-    return join(parts)
+    flow = ledger_figure(ledger) if ledger is not None else EMPTY
+    return join((tag("div", *parts, class_="first-screen"), _lost(ledger), flow))
 
 
 def _samples(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> int:
@@ -97,14 +103,6 @@ def _converted(audit: Audit | None) -> Html:
     return statement("Converted from other forms: ", words)
 
 
-def trained_share(surveyed: Survey, audit: Audit | None) -> float | None:
-    """Returns the share of the tokens that is trained; None if no sample has meta/."""
-    trained = audit.facts.trained if audit is not None else None
-    if trained is None and surveyed.trained_tokens:
-        return surveyed.trained_tokens / surveyed.tokens
-    return trained
-
-
 def _shares(
     surveyed: Survey, ledger: LedgerCounts | None, manifest: Manifest, audit: Audit | None
 ) -> Html:
@@ -151,6 +149,7 @@ def _lost(ledger: LedgerCounts | None) -> Html:
 
 
 def _advice(advised: Sequence[Advice]) -> Html:
+    """Returns the first recommendations, and the others folded."""
     if not advised:
         return EMPTY
     first = tag("ol", *map(_item, advised[:ADVICE]), class_="advice")
@@ -159,13 +158,24 @@ def _advice(advised: Sequence[Advice]) -> Html:
         title = tag("summary", text(f"{number(len(advised) - ADVICE)} more"))
         more = tag("ol", *map(_item, advised[ADVICE:]), class_="advice", start=ADVICE + 1)
         others = tag("details", title, more)
-    return tag("section", tag("h3", text("What to do first")), first, others)
+    return tag("section", tag("h3", text("What to do first")), first, others, class_="to-do")
 
 
 def _item(item: Advice) -> Html:
-    detail = tag("p", text(item.detail), class_="note") if item.detail else EMPTY
-    remedies = tag("ul", *map(_remedy, item.remedies), class_="remedies")
-    return tag("li", tag("strong", text(item.finding)), detail, remedies)
+    """Returns a recommendation with its first remedy; the reason and other remedies unfold."""
+    first, others = item.remedies[:1], item.remedies[1:]
+    parts = [tag("strong", text(item.finding)), _remedies(first)]
+    ways = counted(len(others), "other way") if others else ""
+    if item.detail or others:
+        head = " and ".join(filter(None, ("Why" if item.detail else "", ways)))
+        detail = tag("p", text(item.detail), class_="note") if item.detail else EMPTY
+        more = tag("details", tag("summary", text(head)), detail, _remedies(others))
+        parts.append(more)
+    return tag("li", *parts)
+
+
+def _remedies(remedies: Sequence[Remedy]) -> Html:
+    return tag("ul", *map(_remedy, remedies), class_="remedies") if remedies else EMPTY
 
 
 def _remedy(item: Remedy) -> Html:

@@ -19,14 +19,12 @@ from builder.dataset.store import Address, Rows, as_stored, content
 from builder.jsonio import dumps
 from builder.output.manifest import Manifest
 from builder.qwen3.tokenizer import Target, target_for
-from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, marked, prose, shorten, tag, text
 from builder.report.ledger_stages import ledger_counts
 from builder.report.overview import how_made, proof
 from builder.report.page import page
-from builder.report.report import first_charts
 from builder.report.survey import Survey, survey, with_contexts
-from builder.report.verdict import verdict
+from builder.report.verdict import first_screen
 from builder.text import number
 from builder.view.columns import ColumnView, Mask
 from builder.view.index import RejectIndex, Result, SampleIndex
@@ -245,10 +243,8 @@ class Viewer:
         audit = _audit_in(self.manifest, overview.samples, self.index.tally)
         main = join(
             (
-                tag("h2", text("Overview")),
-                verdict(overview, ledger, self.manifest, audit),
-                first_charts(overview, audit),
-                ledger_figure(ledger) if ledger is not None else EMPTY,
+                tag("h2", text("Overview"), class_="unseen-title"),
+                first_screen(overview, ledger, self.manifest, audit),
                 tag("section", tag("h2", text("How it was made")), how_made(self.manifest)),
                 tag("section", tag("h2", text("Verified against")), proof(self.manifest)),
             )

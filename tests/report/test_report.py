@@ -117,6 +117,13 @@ def test_every_drawing_has_a_title_and_its_numbers_in_a_table(built, verifier):
     assert "target 2" in text
 
 
+def test_what_has_one_value_is_a_line_and_not_a_chart(built, verifier):
+    text = report_page(str(built), manifest(built), audit(), verifier.target).decode()
+    assert 'id="table-only"' not in text
+    single = text[text.index('id="single"') :]
+    assert "<dt>Kinds</dt><dd>one kind: samples 4</dd>" in single
+
+
 def test_findings_show_their_gates_and_link_to_the_samples_on_the_page(built, verifier):
     text = report_page(str(built), manifest(built), audit(), verifier.target).decode()
     assert '<span class="gate change">changed</span>' in text

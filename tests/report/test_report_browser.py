@@ -36,7 +36,7 @@ def test_every_chart_is_visible_and_nothing_overflows(opened, report, size):
     page = opened(report, size)
     for key in ("flow", "flow-calls", "chart-lengths", "chart-turns"):
         drawings = page.locator(f"#{key} > svg")
-        assert drawings.count() == 2
+        assert drawings.count() == (2 if key.startswith("flow") else 1)
         seen = [drawing for drawing in drawings.all() if drawing.is_visible()]
         assert len(seen) == 1
         assert seen[0].bounding_box()["height"] > 60

@@ -5,8 +5,8 @@ import re
 import pytest
 from support.pages.reports import plain
 
-from builder.audit.result import AuditTable
-from builder.report.charts import _labels, table_html
+from builder.audit.result import AuditTable, Histogram
+from builder.report.charts import _labels, _marks, table_html
 from builder.report.shares import dataset_shares
 
 PARTS = AuditTable(
@@ -16,15 +16,18 @@ PARTS = AuditTable(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("right", [592.0, 332.0])
+@pytest.mark.parametrize("right", [592.0, 332.0, 302.0])
 def test_no_line_crosses_a_label(right):
     marks = [("trl", 1024), ("verl", 1024), ("llama-factory", 2048), ("openrlhf", 2048)]
     marks += [("4k", 4096), ("8k", 8192), ("16k", 16384), ("32k", 32768)]
     edges = [256 << at for at in range(10)]
-    placed = _labels(marks, edges, 8.0, right)
+    drawn = Histogram("tokens", "", "tokens", tuple(edges), (1,) * 9, tuple(marks))
+    placed = _labels(_marks(drawn, edges), edges, 8.0, right)
+    assert [caption for caption, *_ in placed][:2] == ["trl, verl 1,024", "llama-factory 2,048"]
     for caption, _, place, at_end, row in placed:
         long = 6.4 * len(caption)
         begin, end = (place - long, place) if at_end else (place, place + long)
+        assert 0 <= begin < end <= right + 8
         lines = [x for _, x, _, _, first in placed if first <= row]
         assert not any(begin < x < end for x in lines), caption
 

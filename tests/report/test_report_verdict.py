@@ -14,7 +14,7 @@ from builder.qwen3.templates import TEMPLATES
 from builder.report.advice import advice
 from builder.report.judgement import judgements
 from builder.report.survey import Survey
-from builder.report.verdict import verdict
+from builder.report.verdict import first_screen
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from builder.report.verdict import verdict
 )  # fmt: skip
 def test_the_first_screen_shows_how_much_of_the_text_is_trained(trained, share, expected):
     counts = Survey(samples=1, tokens=10, trained_tokens=trained, has_tokens=True)
-    page = plain(verdict(counts, None, Manifest(), Audit(1, facts=AuditFacts(trained=share))))
+    page = plain(first_screen(counts, None, Manifest(), Audit(1, facts=AuditFacts(trained=share))))
     assert expected in page
     assert ("of the tokens are trained" in page) == (share is not None)
 
@@ -39,7 +39,7 @@ def test_the_first_screen_shows_how_much_of_the_text_is_trained(trained, share, 
 def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, code, expected):
     found = AuditFinding("secrets", code, "values", 3, 1)
     reported = {"config": {"audit": {"secrets": mode}}}
-    page = plain(verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, (found,))))
+    page = plain(first_screen(Survey(samples=4), None, Manifest.read(reported), Audit(4, (found,))))
     assert expected in page
     assert ("audit.secrets: redact" in page) != ("results of password generators" in page)
 
@@ -49,7 +49,7 @@ def test_secrets_come_first_but_not_those_left_by_design():
              AuditFinding("personal_data", "mail", "addresses", 2, 2))  # fmt: skip
     for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
         reported = {"config": {"audit": {"secrets": mode}}}
-        page = verdict(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
+        page = first_screen(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
         assert re.findall(r"<li><strong>(\w+),", page) == expected
 
 
@@ -80,7 +80,7 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     assert mode.price.startswith("no more tokens, but it will answer without thinking")
     assert model.price.startswith("no more tokens")
     assert unit.price == "about 26.0 times the tokens"
-    page = plain(verdict(surveyed, None, of_template("Qwen3"), None))
+    page = plain(first_screen(surveyed, None, of_template("Qwen3"), None))
     assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
     assert "25 % of the trained turns match non-thinking inference (thinking: 100 %)" in page
 
@@ -172,10 +172,10 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
     ledger.conversations_rejected["unanswered"] = 1
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
     assert (used.share, used.grade) == (0.9, "fair")
-    page = plain(verdict(Survey(samples=8), None, of_template("Qwen3"), None))
+    page = plain(first_screen(Survey(samples=8), None, of_template("Qwen3"), None))
     assert "Ready to train: 1 of 1 point is good." in page
     manifest = replace(of_template("Qwen3"), ledger=ledger)
-    page = plain(verdict(Survey(samples=8), None, manifest, None))
+    page = plain(first_screen(Survey(samples=8), None, manifest, None))
     assert "Usable, with gaps: 1 of 2 points is fair." in page
     assert page.index("90 % of the conversations") < page.index("verified byte for byte")
 
@@ -183,7 +183,7 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
 def test_each_command_of_an_advice_is_on_a_line_of_its_own():
     surveyed = Survey(samples=1, turns=1, by_field={"tools_source": Counter({"inferred": 1})},
                       inferred={"codex": Counter({"gpt-5": 1})})  # fmt: skip
-    page = verdict(surveyed, None, of_template("Qwen3"), None)
+    page = first_screen(surveyed, None, of_template("Qwen3"), None)
     (command,) = re.findall(r"<pre class=\"command\">([^<]*)</pre>", page)
     assert command.startswith("builder capture --definitions -o codex.json -- codex exec")
     assert command.endswith("-m gpt-5 hi")

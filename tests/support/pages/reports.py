@@ -76,8 +76,10 @@ def audit():
                 (("chain", 3), ("direct answer", 1)), "", "samples", (("chain", 2.0),),
             ),
             AuditTable(
-                "plain", "Trainers", ("trainer", "limit", "setting"), (("TRL", 1024, None),)
+                "plain", "Trainers", ("trainer", "limit", "setting"),
+                (("TRL", 1024, None), ("verl", 1024, None)),
             ),
+            AuditTable("only", "Kinds", ("kind", "samples"), (("one kind", 4),), "", "samples"),
         ),
         histograms=(
             Histogram("lengths", "Tokens", "tokens", (0, 512, 1024, 2048), (3, 0, 1),
