@@ -112,6 +112,12 @@ class CallAudit:
             if path in self._paths or len(self._paths) < MAX_TOOLS:
                 self._paths[path] += count
 
+    @property
+    def inferred(self) -> dict[str, int]:
+        """Returns {tool: samples} of the definitions that were inferred, most samples first."""
+        counts = {name: tool.counts["inferred"] for name, tool in self._tools.items()}
+        return {name: count for name, count in ranked(counts) if count}
+
     def _call(
         self, row: AuditRow, part: str, call: Call, failure: str | None, definitions: dict[str, str]
     ) -> None:

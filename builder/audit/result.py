@@ -119,6 +119,8 @@ class AuditFacts:
     languages  {language of the first query, or its script: samples}
     trained_tokens  of all samples
     query_tokens    about the number of tokens of one sample for each query (`unit: query`)
+    thinking_turns  trained turns with a thought
+    inferred_tools  {tool: samples} of the definitions that were inferred from calls
     trained    the share of the tokens that is trained; None if no sample has meta/
     """
 
@@ -128,6 +130,8 @@ class AuditFacts:
     trained: float | None = None
     trained_tokens: int = 0
     query_tokens: int = 0
+    thinking_turns: int = 0
+    inferred_tools: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

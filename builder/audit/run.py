@@ -181,6 +181,8 @@ class Audits:
                 self.turns.trained_share,
                 self.turns.trained_tokens,
                 self.turns.query_tokens,
+                self.turns.thinking_turns,
+                self.calls.inferred,
             ),
             self.rows,
             dict(sorted(self.forms.items())),

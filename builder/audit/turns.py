@@ -146,6 +146,7 @@ class TurnAudit:
             totals["tokens"] += row.meta.tokens
             totals["trained tokens"] += row.meta.trained_tokens
             totals["query tokens"] += _query_tokens(row)
+            totals["thinking turns"] += _thinking_turns(row)
 
     def merge(self, later: TurnAudit) -> None:
         """Adds the counts of the samples that follow."""
@@ -220,6 +221,11 @@ class TurnAudit:
         """Returns about the number of tokens of one sample for each query (`unit: query`)."""
         return self._counts["totals"]["query tokens"]
 
+    @property
+    def thinking_turns(self) -> int:
+        """Returns the number of trained turns with a thought."""
+        return self._counts["totals"]["thinking turns"]
+
     def with_edges(self, facts: Facts) -> Facts:
         """Returns the facts with the counts of the edge cases that matter to trainers."""
         edges = self._counts["edges"]
@@ -270,6 +276,14 @@ def _query_tokens(row: AuditRow) -> int:
         elif role == "user" and reached and not is_response(text.strip("\n")):
             total, reached = total + reached, 0
     return (total + reached) * row.meta.tokens // max(row.meta.chars, 1)
+
+
+def _thinking_turns(row: AuditRow) -> int:
+    """Returns the number of trained turns with a thought; 0 if the sample cannot be parsed."""
+    turns = row.dialogue.turns if row.dialogue is not None else ()
+    answers = [turn for turn in turns if turn.role == "assistant"]
+    trained = targets(row.sample, row.meta.unit, len(row.meta.spans))
+    return sum(bool(answers[at].reasoning) for at in trained) if answers else 0
 
 
 def _edges(row: AuditRow) -> Iterator[str]:

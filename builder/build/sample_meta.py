@@ -85,6 +85,7 @@ def sample_meta(
         tokens_by_part=verdict.tokens_by_part,
         render_sha256=verdict.render_sha256,
         spans=verdict.spans,
+        agent_version=scrubber.text(conversation.version or ""),
         cut=normalised.cut or "",
         failed_turns=_failed_turns(example, normalised),
         failed_calls=failed,

@@ -13,8 +13,8 @@ from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
-from builder.report.advice import Advice
 from builder.report.judgement import Judgement
+from builder.report.remedy import Advice
 from builder.verify.summary import LineReport
 from builder.verify.witnesses.count import Testimony
 

@@ -38,6 +38,7 @@ from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
 from builder.report.judgement import Judgement, verdict_on, worst
+from builder.report.remedy import Advice
 from builder.sources.store import is_url, local_path
 from builder.text import counted
 from builder.verify.witnesses.count import lines
@@ -139,66 +140,75 @@ def _print(
     if not ledger.samples:
         print_rejects(ledger, kept_by, verbose=True)
         return
-    head = painted(counted(ledger.samples, "sample"), BOLD)
-    print(f"{head}, {counted(built.tokens, 'token')}, in {escaped(out)}")
+    head = [painted(counted(ledger.samples, "sample"), BOLD), counted(built.tokens, "token")]
+    if built.context_levels:
+        head.append(counted(built.context_levels.total(), "trained turn"))
+    print(f"{', '.join(head)}, in {escaped(out)}")
     if built.judgements:
         _print_verdict(built.judgements)
-    _print_advice(built)
+    _print_advice(built.advice, verbose=output.verbose)
     print(painted("accounting", BOLD))
     print_ledger(ledger, verbose=output.verbose)
     print_rejects(ledger, kept_by, verbose=output.verbose)
     for line in facts(built, config, verbose=output.verbose):
-        print(f"  {line}")
+        print_wrapped("  ", line, "    ")
     folder = escaped(out.rstrip("/"))
     rejects = here / "rejects.jsonl"
     unused = f"{folder}/rejects.jsonl has what was not used, with reasons; "
     has_rejects = rejects.is_file() and rejects.stat().st_size
     print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
-    if not is_url(out):
-        print(f"{painted('next', BOLD)}: {escaped(_next(out.rstrip('/'), config))}")
+    for at, command in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
+        print(f"{painted('next:', BOLD) if at == 0 else '     '} {escaped(command)}")
 
 
-def _next(folder: str, config: Config) -> str:
+def _next(folder: str, config: Config) -> tuple[str, str]:
     """Returns the commands to look at a dataset, and to train on it."""
     tokenizer = config.verify.tokenizer.written
     is_default = tokenizer == Config().verify.tokenizer.written
     named = "" if is_default else f" --tokenizer {shlex.quote(tokenizer)}"
     place, rows = shlex.quote(folder), shlex.quote(f"{folder}-trl")
-    return f"builder view {place}{named}; builder export {place} --to trl -o {rows}{named}"
+    return f"builder view {place}{named}", f"builder export {place} --to trl -o {rows}{named}"
 
 
 def _print_verdict(judgements: Sequence[Judgement]) -> None:
-    """Prints the verdict and its reasons, in the colour of its grade; then what is good."""
+    """Prints the verdict with its reasons, in the colour of its grade; then what is good."""
     verdict, reasons = verdict_on(judgements)
     style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(judgements)]
-    why = f": {'; '.join(reasons)}" if reasons else ""
-    print_wrapped("", f"{verdict}{why}", "  ", style)
+    first, *others = reasons or [""]
+    why = [first, *(reason.replace(OF_TURNS, "") for reason in others)]
+    print_wrapped("", f"{verdict}: {'; '.join(why)}" if reasons else verdict, "  ", style)
     if good := [item.text for item in judgements if item.grade == "good"]:
-        print_wrapped("good: ", "; ".join(good), "  ", GOOD)
+        print_wrapped("  ", "; ".join(good), "  ", DIM)
 
 
-def _print_advice(built: BuildResult) -> None:
-    """Prints what to do before training: that of the largest effect, with remedies and prices."""
-    advice = [item for item in built.advice if item.training]
+def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
+    """Prints what to do before training, that of the largest effect first.
+
+    Unless `verbose`, that is three findings, each with its best remedy.
+    """
     if not advice:
         return
     print(painted("before you train", BOLD))
-    for item in advice[:SHOWN_ADVICE]:
-        print_wrapped("  - ", f"{item.finding} {item.detail}".rstrip(), "    ")
-        for remedy in item.remedies:
+    shown = advice if verbose else advice[:SHOWN_ADVICE]
+    for number, item in enumerate(shown, start=1):
+        text = f"{item.finding} {item.detail}".rstrip() if verbose else item.finding
+        print_wrapped(f"  {number} ", text, "    ", "" if verbose else BOLD)
+        for remedy in item.remedies if verbose else item.remedies[:1]:
             price = f" (price: {remedy.price})" if remedy.price else ""
-            print_wrapped("    → ", with_options(remedy.text) + price, "      ")
+            end = ":" if remedy.commands else ""
+            print_wrapped("    → ", f"{with_options(remedy.text)}{price}{end}", "      ")
             for command in remedy.commands:
                 print(f"      {escaped(command)}")  # unwrapped, to be pasted
-    for item in advice[SHOWN_ADVICE:]:
-        cheapest = item.remedies[0]
-        price = f" (price: {cheapest.price})" if cheapest.price else ""
-        text = with_options(cheapest.text) + price
-        print_wrapped("  - ", f"{item.finding} → {text}", "    ")
+    others = counted(len(advice) - len(shown), "more point") if len(advice) > len(shown) else ""
+    remedies = "other remedies" if any(len(item.remedies) > 1 for item in shown) else ""
+    if not verbose and (others or remedies):
+        more = " and ".join(filter(None, (others, remedies)))
+        print(painted(f"  {more}: report.html, or -v", DIM))
 
 
 LISTED = "builder build alone lists the logs of agents on this machine"
 SHOWN_ADVICE = 3
+OF_TURNS = " of the trained turns"
 
 
 def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]:

@@ -14,13 +14,17 @@ _SETTING = re.compile(
 
 
 def with_options(text: str) -> str:
-    """Returns advice for a command line: `key: value` becomes `--set key=value`."""
-    return _SETTING.sub(_option, text).replace("`", "")
+    """Returns advice for a command line: `key: value` becomes `--set key=value`.
+
+    Code stays between backticks, for `print_wrapped`.
+    """
+    return _SETTING.sub(lambda found: f"`{_option(found)}`", text)
 
 
 def option_for(setting: str) -> str:
     """Returns the option for what keeps a conversation: keys with their values, or an option."""
-    return with_options(JOINED.join(f"`{part}`" for part in setting.split(JOINED)))
+    marked = with_options(JOINED.join(f"`{part}`" for part in setting.split(JOINED)))
+    return marked.replace("`", "")
 
 
 def _option(found: re.Match[str]) -> str:

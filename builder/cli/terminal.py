@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from shutil import get_terminal_size
 from textwrap import wrap
 
 from builder.text import counted, escape_char
 
 WIDTH = 110
-"""Characters of a line of text."""
+"""Characters of a line of text, unless the terminal is narrower."""
+_CODE = re.compile("`([^`]*)`")
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C or SIGTERM."""
@@ -84,9 +87,20 @@ def conversion_lines(
         yield f"  the conversion altered: {listed}"
 
 
+def width() -> int:
+    """Returns the characters of a line: at most WIDTH, and those of the terminal."""
+    columns = get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    return min(max(columns, 40), WIDTH)
+
+
 def print_wrapped(begin: str, text: str, indent: str, style: str = "") -> None:
-    """Prints a text in lines that fit a terminal, each in the style."""
-    lines = wrap(escaped(text), WIDTH, initial_indent=begin, subsequent_indent=indent,
-                 break_on_hyphens=False)  # fmt: skip
+    """Prints a text in lines that fit the terminal, each in the style.
+
+    Code between backticks is printed without them and stays on one line, to be pasted.
+    """
+    whole = _CODE.sub(lambda code: code[1].replace(" ", "\0"), escaped(text))
+    lines = wrap(whole, width(), initial_indent=begin, subsequent_indent=indent,
+                 break_on_hyphens=False, break_long_words=False)  # fmt: skip
     for line in lines:
-        print(painted(line, style) if style else line)
+        shown = line.replace("\0", " ")
+        print(painted(shown, style) if style else shown)

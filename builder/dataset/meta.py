@@ -135,6 +135,9 @@ class SampleMeta:
     models: tuple[str | None, ...] = key(
         MODELS, "models of the trained turns, if several", optional=True
     )
+    agent_version: str = key(
+        TEXT, "version of the agent program; absent: not in the log", optional=True
+    )
     cut: str = key(
         TEXT, "the code for which later turns of the conversation are left out; absent: none are",
         optional=True,

@@ -10,36 +10,50 @@ from dataclasses import replace
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import AgentDefinitions
 
-_COMMANDS: Mapping[str, tuple[str, str, str]] = {
-    "claude-code": ("claude", "--model", "-p hi"),
-    "codex": ("codex exec --skip-git-repo-check", "-m", "hi"),
-    "gemini-cli": ("gemini -y", "-m", "-p hi"),
-    "opencode": ("opencode run", "", "hi"),
-    "pi": ("pi", "", "-p hi"),
-    "qwen-code": ("qwen -y", "-m", "-p hi"),
+_COMMANDS: Mapping[str, tuple[str, str, str, str]] = {
+    "claude-code": ("claude", "--model", "-p hi", "@anthropic-ai/claude-code"),
+    "codex": ("codex exec --skip-git-repo-check", "-m", "hi", "@openai/codex"),
+    "gemini-cli": ("gemini -y", "-m", "-p hi", "@google/gemini-cli"),
+    "opencode": ("opencode run", "", "hi", "opencode-ai"),
+    "pi": ("pi", "", "-p hi", "@mariozechner/pi-coding-agent"),
+    "qwen-code": ("qwen -y", "-m", "-p hi", "@qwen-code/qwen-code"),
 }
 """{reader of an agent's logs: the parts of a command that lets the agent send one request}.
 
-The parts stand before and after the model; the one between them is its option. It is "" where the
-agent demands the provider too, which its log may not name.
+They are what stands before the model, the option that names it ("" where the agent demands the
+provider too, which its log may not name), what stands after it, and the agent's package on npm.
 """
+
+_VERSION = re.compile(r"\d[\w.+-]{0,39}", re.ASCII)
+"""The version of an agent in a log that may stand in a command that the user runs."""
 
 _MODEL = re.compile(r"[a-z0-9][\w.:/@+\[\]-]{0,79}", re.ASCII | re.IGNORECASE)
 """The name of a model in a log that may stand in a command that the user runs."""
 
 
-def definitions_command(agent: str, model: str | None = None) -> str | None:
+def definitions_command(
+    agent: str, model: str | None = None, version: str | None = None
+) -> str | None:
     """Returns the command that captures an agent's definitions, or None if none is known.
 
     It names the model of the log if the agent has an option for it, because agents offer other
-    tools to other models.
+    tools to other models. With a version, it runs that version, by npx.
     """
     if agent not in _COMMANDS:
         return None
-    begin, option, end = _COMMANDS[agent]
+    begin, option, end, package = _COMMANDS[agent]
+    if version and _VERSION.fullmatch(version):
+        begin = f"npx -y {package}@{version} {begin.partition(' ')[2]}".rstrip()
     named = bool(option and model and _MODEL.fullmatch(model))
     chosen = f" {option} {shlex.quote(model or '')}" if named else ""
-    return f"builder capture --definitions -o {agent}.json -- {begin}{chosen} {end}"
+    file = definitions_file(agent, version)
+    return f"builder capture --definitions -o {file} -- {begin}{chosen} {end}"
+
+
+def definitions_file(agent: str, version: str | None = None) -> str:
+    """Returns the name of the file that the command writes."""
+    is_named = version is not None and _VERSION.fullmatch(version)
+    return f"{agent}-{version}.json" if is_named else f"{agent}.json"
 
 
 def for_log(options: NormalizeOptions, agent: str, version: str | None) -> NormalizeOptions:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from builder.ledger import Ledger
+from builder.codes import DUPLICATE, is_loss
+from builder.ledger import Ledger, ranked
+from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
-from builder.qwen3.parity import MODES
-from builder.report.survey import Survey
+from builder.report.html import shorten
+from builder.report.survey import SUPPLIABLE, Survey
 from builder.verify.options import mode_named
 
 GRADES = {"poor": "not ready yet", "fair": "usable, with gaps", "good": "ready to train"}
 """{grade: the verdict on a dataset whose worst judgement has it}, the worst first."""
 
+_MISSING = {
+    "system": "system prompt",
+    "tools": "tools",
+    "reminders": "reminders of the agent program",
+}
+"""Words for codes of what a context lacks; the others are words themselves."""
+_CHOSEN = {"near_duplicate": "near duplicates"}
 _SOME = 0.5
 """The share from which on a property is fair."""
 
@@ -54,7 +63,8 @@ def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
     )
     mode = mode_named(manifest.mode)
     if surveyed.turns and mode in surveyed.parity:
-        yield Judgement(_matching(surveyed, mode), surveyed.parity[mode] / surveyed.turns)
+        share = surveyed.parity[mode] / surveyed.turns
+        yield Judgement(f"{percent(share)} of the trained turns match {mode} inference", share)
     levels = surveyed.context
     if levels.total():
         yield _context(surveyed)
@@ -62,41 +72,56 @@ def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
         yield from _used(manifest.ledger)
 
 
-def _matching(surveyed: Survey, mode: str) -> str:
-    """States the share of `mode`, and that of the other mode if it differs."""
-    text = f"{percent(surveyed.parity[mode] / surveyed.turns)} of the trained turns match {mode}"
-    text += " inference"
-    for other in MODES:
-        if surveyed.parity[other] != surveyed.parity[mode]:
-            text += f" ({other}: {percent(surveyed.parity[other] / surveyed.turns)})"
-    return text
-
-
 def _context(surveyed: Survey) -> Judgement:
-    """Judges the context of the trained turns, with what the user supplied of it.
+    """Judges the context of the trained turns by what the user can still supply of it.
 
-    Where all that can be supplied is, what else the log lacks leaves a gap, and no more.
+    What no option can supply is a limit of the logs, which is stated: it leaves a gap, no more.
     """
     levels = surveyed.context
-    whole = levels.total()
-    supplied = min(surveyed.completed, levels["partial"])
-    share = 1 - (levels["partial"] - supplied) / whole
-    text = f"{percent(share)} of the trained turns have a complete context"
-    if supplied:
-        text += f", {percent(supplied / whole)} with what you supplied"
-    is_served = surveyed.served >= 0.9 * whole
-    if is_served and share < _SOME:
-        text += "; with what you supplied, as complete as these logs allow"
-    return Judgement(text, share, fair=0.0 if is_served else _SOME)
+    whole, partial = levels.total(), levels["partial"]
+    lacking = min(surveyed.lacking, partial)
+    if lacking:
+        names = [
+            missing_words(name)
+            for name in SUPPLIABLE[::-1]
+            if surveyed.missing[name] > surveyed.supplied[name]
+        ]
+        what = f"the {' or '.join(names)}" if names else "a part of what the model saw"
+        text = f"{percent(lacking / whole)} of the trained turns lack {what}"
+        return Judgement(text, 1 - lacking / whole)
+    supplied = min(surveyed.completed, partial)
+    share = 1 - (partial - supplied) / whole
+    added = f", {percent(supplied / whole)} with what you supplied" if supplied else ""
+    if partial == supplied:
+        return Judgement(f"all trained turns have a complete context{added}", share)
+    codes = ranked(surveyed.missing - surveyed.supplied)
+    never = ", ".join(f"{missing_words(code)} {percent(n / whole)}" for code, n in codes[:4])
+    text = f"context as complete as these logs allow{added} (not logged: {never} of the turns)"
+    return Judgement(text, share, fair=0.0)
+
+
+def missing_words(code: str) -> str:
+    """Returns a code of what a context lacks in words."""
+    return _MISSING.get(code) or shorten(code.replace("_", " "), 30)
 
 
 def _used(ledger: Ledger) -> Iterator[Judgement]:
-    lost = ledger.conversations_lost.total()
-    there = ledger.built + ledger.duplicates + lost
-    if there:
-        share = 1 - lost / there
-        text = f"{percent(share)} of the conversations with something to train are used"
-        yield Judgement(text, share, good=0.95, fair=0.75)
+    """Judges the losses; those that no option would keep leave a gap, no more."""
+    lost, found = ledger.conversations_lost, ledger.samples_left_out
+    chosen = {code: n for code, n in ranked(found) if n and code != DUPLICATE and not is_loss(code)}
+    left_out = sum(ledger.conversations_rejected[code] for code in chosen)
+    there = ledger.built + ledger.duplicates + lost.total() + left_out
+    if not there:
+        return
+    used = percent((ledger.built + ledger.duplicates) / there)
+    text = f"{used} of the conversations with something to train are used"
+    if chosen:
+        named = ", ".join(f"{_CHOSEN.get(code, code)} {n:,}" for code, n in chosen.items())
+        text += f"; samples left out on request: {named}"
+    kept = sum(recovery(ledger, code)[0] for code in lost)
+    yield Judgement(
+        text, 1 - lost.total() / there, good=0.95, fair=0.75 if 1 - kept / there < 0.75 else 0.0
+    )
 
 
 def percent(share: float) -> str:

@@ -24,6 +24,7 @@ from builder.ledger import ranked
 from builder.output.manifest import Manifest
 from builder.report.html import shorten
 from builder.report.samples import Picked
+from builder.trainers import LONG
 
 _NAMES = 400
 """Distinct values of a field that are counted separately."""
@@ -34,6 +35,8 @@ FIELDS = ("format", "model", "pattern", "tools_source", "reasoning", "unit", "li
 
 SUPPLIABLE = ("tools", "system")
 """What the user can supply of a context that the log lacks."""
+_ALWAYS = ("reminders", "reasoning")
+"""What logs of some agents never hold."""
 
 
 @dataclass(slots=True)
@@ -44,7 +47,10 @@ class Survey:
     missing     trained turns by what their context lacks
     supplied    trained turns by what the user supplied of that (`system`, `tools`)
     completed   trained turns that lack nothing but what the user supplied
-    served      trained turns for which the user supplied all that a user can
+    lacking     trained turns that lack what the user can supply, and did not
+    gaps        samples by what their context lacks and nobody can supply, unless it is only text
+                that the agent program inserted; `gap_samples`, `gap_turns`: samples with any such
+                gap, and their trained turns
     recorded    samples by the comparison with the tokens in the log
     lengths     samples by tokens, or by characters without meta/
     turn_counts samples by trained turns
@@ -52,7 +58,9 @@ class Survey:
     window_turns trained turns of these samples
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
     failed      trained turns by how a call of theirs failed: error, denied, interrupted
-    inferred    {format: models} of the samples whose tools are inferred; "": no model is named
+    models      {format: models} of the samples that lack what the user can supply; "": not named
+    versions    {format: versions} of the agent program of these samples
+    long_turns  trained turns of samples that are longer than trainers take (`LONG`)
     trained_tokens  tokens that are trained, of those samples whose meta/ counts them
     """
 
@@ -65,12 +73,17 @@ class Survey:
     missing: Counter[str] = field(default_factory=Counter)
     supplied: Counter[str] = field(default_factory=Counter)
     completed: int = 0
-    served: int = 0
+    lacking: int = 0
+    gaps: Counter[str] = field(default_factory=Counter)
+    gap_samples: int = 0
+    gap_turns: int = 0
     recorded: Counter[str] = field(default_factory=Counter)
     lengths: Counter[int] = field(default_factory=Counter)
     turn_counts: Counter[int] = field(default_factory=Counter)
     by_field: dict[str, Counter[str]] = field(default_factory=dict)
-    inferred: dict[str, Counter[str]] = field(default_factory=dict)
+    models: dict[str, Counter[str]] = field(default_factory=dict)
+    versions: dict[str, Counter[str]] = field(default_factory=dict)
+    long_turns: int = 0
     changes: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
@@ -79,12 +92,6 @@ class Survey:
     turn_tokens: int = 0
     trained_tokens: int = 0
     picks: tuple[Pick, ...] = ()
-
-    @property
-    def agents(self) -> str:
-        """The formats of `inferred`, each with its models."""
-        named = ((name, *filter(None, sorted(models))) for name, models in self.inferred.items())
-        return ", ".join(map(" ".join, named))
 
 
 def survey(dataset: str) -> Survey:
@@ -127,6 +134,7 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
     surveyed.calls += meta.calls
     turns = meta.assistant_turns
     surveyed.turns += turns
+    surveyed.long_turns += turns if meta.tokens > LONG else 0
     if turns:
         surveyed.turn_counts[turns] += 1
     if meta.spans and meta.chars:
@@ -135,7 +143,7 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.context, meta.context.level, turns)
         for code in meta.context.missing:
             _count(surveyed.missing, code, turns)
-        _add_supplied(surveyed, meta, meta.context.missing)
+        _add_missing(surveyed, meta, meta.context.missing)
     if meta.changes.get("history_left_out"):
         surveyed.windows += 1
         surveyed.window_turns += turns
@@ -145,11 +153,6 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.parity, mode, count)
     for code, count in meta.failed_turns.items():
         _count(surveyed.failed, code, count)
-    if meta.tools_source in ("inferred", "mixed") and meta.format:
-        name = shorten(meta.format, 80)
-        if name in surveyed.inferred or len(surveyed.inferred) < _NAMES:
-            for model in meta.every_model:
-                _count(surveyed.inferred.setdefault(name, Counter()), model or "", 1)
     for name in FIELDS:
         value = split if name == "split" else getattr(meta, name)
         if value is None and meta.id:
@@ -159,18 +162,30 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
             _count(surveyed.by_field.setdefault(name, Counter()), one, 1)
 
 
-def _add_supplied(surveyed: Survey, meta: SampleMeta, missing: Iterable[str]) -> None:
-    """Counts what the user supplied of the context of a sample."""
+def _add_missing(surveyed: Survey, meta: SampleMeta, missing: Iterable[str]) -> None:
+    """Counts what the context of a sample lacks: what the user supplied, can supply, or cannot."""
     turns = meta.assistant_turns
     supplied = {"tools"} if meta.tools_source in ("supplied", "captured") else set()
     if not {"system_supplied", "system_replaced"}.isdisjoint(meta.changes):
         supplied.add("system")
     for name in sorted(supplied):
         surveyed.supplied[name] += turns
+    gaps = {*missing} - {*SUPPLIABLE, *_ALWAYS}
+    for code in sorted(gaps):
+        _count(surveyed.gaps, code, 1)
+    surveyed.gap_samples += bool(gaps)
+    surveyed.gap_turns += turns if gaps else 0
     lacking = {*missing} - supplied
-    if supplied and lacking.isdisjoint(SUPPLIABLE):
-        surveyed.served += turns
-        surveyed.completed += 0 if lacking or not missing else turns
+    if not lacking.isdisjoint(SUPPLIABLE):
+        surveyed.lacking += turns
+        name = shorten(meta.format or "", 80)
+        if name and (name in surveyed.models or len(surveyed.models) < _NAMES):
+            for model in meta.every_model:
+                _count(surveyed.models.setdefault(name, Counter()), model or "", 1)
+            if meta.agent_version:
+                _count(surveyed.versions.setdefault(name, Counter()), meta.agent_version, 1)
+    elif missing and not lacking:
+        surveyed.completed += turns
 
 
 def with_contexts(surveyed: Survey, manifest: Manifest) -> Survey:

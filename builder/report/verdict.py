@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from builder.audit.result import Audit
 from builder.output.manifest import Manifest
-from builder.report.advice import Advice, Remedy, judge
+from builder.report.advice import judge
 from builder.report.chart_sections import first_charts, trained_share
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, prose, statement, tag, text
 from builder.report.judgement import GRADES, Judgement, percent, verdict_on, worst
 from builder.report.ledger_stages import LedgerCounts
+from builder.report.remedy import Advice, Remedy
 from builder.report.survey import Survey
 from builder.text import counted, number
 

@@ -71,7 +71,10 @@ def test_the_advised_option_works(tmp_path):
 
 def test_each_key_in_advice_becomes_an_option():
     text = "`--preset a` (`normalize.reasoning: keep` and `limits: {max_tokens: 9}`, `meta/`)"
-    shown = "--preset a (--set normalize.reasoning=keep and --set 'limits={max_tokens: 9}', meta/)"
+    shown = (
+        "`--preset a` (`--set normalize.reasoning=keep` and `--set 'limits={max_tokens: 9}'`,"
+        " `meta/`)"
+    )
     assert with_options(text) == shown
     assert option_for("normalize.a: b with train.c: d") == (
         "--set normalize.a=b with --set train.c=d"
@@ -100,5 +103,5 @@ def test_a_merge_says_where_its_advice_applies(tmp_path, capsys):
     capsys.readouterr()
     assert cli.main(["merge", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "In the builds that were merged: Write a sample for each turn" in shown
+    assert "In the builds that were merged: Capture, then build" in shown
     assert Manifest.of(Path(tmp_path / "b")).merged

@@ -1,6 +1,7 @@
 """What a build prints: what to do before training, with a remedy that works, and its price."""
 
 import json
+import re
 
 import pytest
 from support.logs.preference import DENIED, call, corrected
@@ -29,6 +30,8 @@ def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused
     printed = summary(refused, tmp_path / "out", capsys)
     (meta,) = lines(tmp_path / "out" / "meta" / "train-00000-of-00001.jsonl")
     assert meta["failed_turns"] == {"denied": 1}
+    assert "other remedies: report.html, or -v" in printed
+    printed = summary(refused, tmp_path / "all", capsys, "-v")
     assert "1 trained turn with calls that were not wanted (1 refused by the user" in printed
     assert "--preset agentic" in printed
     assert "1 turn fewer to train on" in printed
@@ -66,30 +69,39 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     tools.write_text(json.dumps([{"name": name, "input_schema": {}} for name in names]))
     system.write_text("You are an agent.")
     asked = summary(log, tmp_path / "out", capsys)
-    assert "Supply the tools with --tools FILE" in asked
-    assert "the system prompt with --system FILE" in asked
+    assert "100 % lack the system prompt or tools" in asked
+    assert "Capture, then build with --system claude-code.json --tools claude-code.json" in asked
     given = summary(log, tmp_path / "given", capsys, "--tools", str(tools), "--system", str(system))
-    assert "Supply" not in given
-    assert "lack a part of what the model saw: reminders of the agent program" in given
-    assert "You supplied the tools and the system prompt, which the log neither has nor" in given
-    assert "as complete as these logs allow" in given
-    assert "not ready yet: 0 % of the trained turns have a complete context" not in given
-    tools.write_text(json.dumps([{"name": "Read", "input_schema": {}}]))
-    partly = summary(log, tmp_path / "partly", capsys, "--tools", str(tools))
-    assert "that no file you supplied defines (claude-code claude-sonnet-4-5)" in partly
-    assert "Supply those tools, of the versions in the logs, with --tools FILE" in partly
+    assert "apture" not in given
+    assert "context as complete as these logs allow (not logged: reminders of the agent" in given
+    match = ("--set", "verify.mode=thinking")
+    given = summary(log, tmp_path / "match", capsys, "--tools", str(tools),
+                    "--system", str(system), *match)  # fmt: skip
+    assert "usable, with gaps: context as complete as these logs allow" in given
+    tools.write_text(json.dumps([{"name": "Read", "description": "x", "input_schema": {}}]))
+    partly = summary(log, tmp_path / "partly", capsys, "--tools", str(tools), "-v")
+    assert "2 called tools are in none of your files (samples: Bash 1, Glob 1)" in partly
+    assert "These logs are of claude-code 2.0.42." in partly
+    command = (
+        "-o claude-code-2.0.42.json -- npx -y @anthropic-ai/claude-code@2.0.42 --model claude-s"
+    )
+    assert command in partly
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
-    assert "Supply the tools with --tools FILE (inputs[].tools)." in half
+    assert "Capture, then build with --tools claude-code.json (price" in half
     assert "--system" not in half
 
 
-def test_each_advice_has_its_price(refused, tmp_path, capsys):
-    """Five findings, of which the last ones are on a line each."""
-    printed = summary(refused, tmp_path / "out", capsys)
-    begin, end = printed.index("before you train"), printed.index("accounting")
-    items = printed[begin:end].split(" - ")[1:]
-    assert len(items) > 3 or "refused" in items[-1]
-    assert "(price: 1 turn fewer to train on" in printed[begin:end]
+def test_three_findings_are_printed_each_with_its_best_remedy(tmp_path, capsys):
+    log = DATA / "claude-code"
+    for options, findings in (((), 3), (("-v",), 4)):
+        printed = summary(log, tmp_path / f"out{findings}", capsys, *options)
+        shown = printed[printed.index("before you train") : printed.index("accounting")]
+        points = re.split(r" \d (?=[A-Z\d])", shown)[1:]
+        remedies = [point.count("→") for point in points]
+        assert len(points) == findings
+        assert (remedies == [1, 1, 1]) is (findings == 3)
+        assert ("1 more point and other remedies: report.html, or -v" in shown) is (findings == 3)
+        assert ("(price: about 3.1 times the tokens)" in shown) is (findings > 3)
 
 
 def test_what_publish_replaced_and_what_it_could_not_draw_is_named(tmp_path, capsys):

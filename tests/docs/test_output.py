@@ -23,7 +23,8 @@ OWN = {
     "cli/verify.py": "its own result",
     "output/manifest.py": "the manifest itself", "dataset/review.py": "the keys of a review",
     "push/gates.py": "the card's front matter",
-    "report/advice.py": "counts by name", "view/review_file.py": "numbers of the viewer",
+    "report/context_advice.py": "counts by name", "report/model_advice.py": "counts by name",
+    "view/review_file.py": "numbers of the viewer",
     "view/viewer.py": "numbers of the viewer", "view/tally.py": "parts of a sample",
 }  # fmt: skip
 """Files that use a word that is also a key, and for what."""

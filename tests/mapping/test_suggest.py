@@ -319,7 +319,7 @@ def test_the_summary_names_what_a_mapping_leaves_out(tmp_path, monkeypatch):
     config = {"inputs": [{"path": "log.jsonl", "mapping": "m.yaml"}]}
     built = build_dataset([], "out", config=config, workers=1)
     (advice,) = [item for item in built.advice if "mapping" in item.finding]
-    assert advice.training
+    assert advice.effect == 1
     assert "unmapped_call (1), unmapped_key:action (1), unmapped_key:toolbox (1)" in advice.finding
 
 

@@ -77,12 +77,12 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     (found,) = advice(surveyed, of_template("Qwen3"), None)
     mode, model, unit = found.remedies
     assert "thinking mode, where all match" in mode.text
-    assert mode.price.startswith("no more tokens, but it will answer without thinking")
+    assert mode.price.startswith("no more tokens, but it answers without thinking")
     assert model.price.startswith("no more tokens")
     assert unit.price == "about 26.0 times the tokens"
     page = plain(first_screen(surveyed, None, of_template("Qwen3"), None))
     assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
-    assert "25 % of the trained turns match non-thinking inference (thinking: 100 %)" in page
+    assert "25 % of the trained turns match non-thinking inference" in page
 
 
 @pytest.mark.parametrize(
@@ -149,15 +149,18 @@ def test_turns_that_xml_cannot_hold_are_named():
 
 
 @pytest.mark.parametrize(
-    ("completed", "served", "grade", "words"),
-    [(0, 0, "poor", "0 % of the trained turns have a complete context"),
-     (10, 10, "good", "100 % of the trained turns have a complete context, 100 % with what you"),
-     (0, 10, "fair", "as complete as these logs allow")],
+    ("completed", "lacking", "grade", "words"),
+    [(0, 10, "poor", "100 % of the trained turns lack the system prompt"),
+     (0, 5, "fair", "50 % of the trained turns lack the system prompt"),
+     (10, 0, "good", "all trained turns have a complete context, 100 % with what you supplied"),
+     (0, 0, "fair", "as complete as these logs allow (not logged: system prompt 100 % of the tur")],
 )  # fmt: skip
-def test_the_verdict_on_the_context_counts_what_the_user_supplied(completed, served, grade, words):
-    surveyed = Survey(samples=1, turns=10, context=Counter({"partial": 10}),
-                      completed=completed, served=served)  # fmt: skip
-    (found,) = [item for item in judgements(surveyed, Manifest()) if "context" in item.text]
+def test_the_verdict_on_the_context_counts_what_the_user_can_supply(
+    completed, lacking, grade, words
+):
+    surveyed = Survey(samples=1, turns=10, context=Counter({"partial": 10}), lacking=lacking,
+                      missing=Counter({"system": 10}), completed=completed)  # fmt: skip
+    *_, found = judgements(surveyed, Manifest())
     assert found.grade == grade
     assert words in found.text
 
@@ -181,8 +184,9 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
 
 
 def test_each_command_of_an_advice_is_on_a_line_of_its_own():
-    surveyed = Survey(samples=1, turns=1, by_field={"tools_source": Counter({"inferred": 1})},
-                      inferred={"codex": Counter({"gpt-5": 1})})  # fmt: skip
+    surveyed = Survey(samples=1, turns=1, context=Counter({"partial": 1}), lacking=1,
+                      missing=Counter({"tools": 1}),
+                      models={"codex": Counter({"gpt-5": 1})})  # fmt: skip
     page = first_screen(surveyed, None, of_template("Qwen3"), None)
     (command,) = re.findall(r"<pre class=\"command\">([^<]*)</pre>", page)
     assert command.startswith("builder capture --definitions -o codex.json -- codex exec")

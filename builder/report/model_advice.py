@@ -1,0 +1,172 @@
+"""Advises on the model and its template: match with inference, thoughts, calls in XML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from builder.audit.result import AuditFacts
+from builder.normalize.targets import LOST, UNTRAINED
+from builder.output.manifest import Manifest
+from builder.qwen3.parity import MODES
+from builder.qwen3.style import SPECIFIED, Thoughts
+from builder.qwen3.templates import TEMPLATES
+from builder.report.remedy import Advice, Remedy
+from builder.report.survey import Survey
+from builder.text import counted, number
+from builder.verify.options import mode_named
+
+_THINKING = 0.1
+"""The share of turns with thoughts from which on training them is advised."""
+
+
+def of_model(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterator[Advice]:
+    """Yields what depends on the model that is trained."""
+    yield from _matching(surveyed, manifest, facts.query_tokens)
+    yield from _thoughts(surveyed, manifest, facts.query_tokens)
+    yield from _without_thoughts(surveyed, facts)
+    yield from _unwritable(surveyed, manifest)
+
+
+def _matching(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
+    mode = mode_named(manifest.mode)
+    if not surveyed.turns or mode not in surveyed.parity or surveyed.parity[mode] >= surveyed.turns:
+        return
+    differing = surveyed.turns - surveyed.parity[mode]
+    model = manifest.tokenizer.template_name or manifest.tokenizer.name or "the model"
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    detail = f"At inference, {model} sees other bytes before these turns."
+    is_hybrid = known is not None and known.style.thoughts is Thoughts.hybrid
+    if is_hybrid and mode == "non-thinking":
+        detail = (
+            "At inference, the template writes an empty think block before every answer; in a"
+            " sample, only before the last one."
+        )
+    remedies = tuple(_matching_more(surveyed, manifest, mode, queries))
+    if remedies:
+        yield Advice(
+            differing / surveyed.turns,
+            f"{number(differing)} of {number(surveyed.turns)} trained turns do not match {mode}"
+            " inference: in use, the model may act otherwise.",
+            remedies,
+            detail,
+        )
+
+
+def _matching_more(
+    surveyed: Survey, manifest: Manifest, mode: str, queries: int
+) -> Iterator[Remedy]:
+    """Yields what makes more turns match inference, that with the fewest tokens first.
+
+    `queries` are the tokens of a sample for each question.
+    """
+    for other in MODES:
+        count = surveyed.parity[other]
+        if count > surveyed.parity[mode]:
+            matching = "all" if count == surveyed.turns else number(count)
+            answers = surveyed.by_field.get("reasoning", Counter[str]())["kept"]
+            silent = other == "thinking" and not answers
+            yield Remedy(
+                f"Run the model in {other} mode, where {matching} match: `verify.mode: {other}`",
+                "no more tokens" + (", but it answers without thinking" if silent else ""),
+            )
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    if known is not None and known.style == SPECIFIED:  # the other writes all else as this one
+        yield Remedy(
+            "Train a model whose template has no thoughts"
+            " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
+            "no more tokens, another model",
+        )
+    by_query = known is not None and known.style.thoughts is Thoughts.current
+    if manifest.unit == "conversation" and by_query:
+        yield Remedy(
+            "Write a sample for each question (`normalize.unit: query`)",
+            _times(queries, surveyed),
+        )
+    if manifest.unit != "turn":
+        price = _times(surveyed.turn_tokens, surveyed)
+        yield Remedy("Write a sample for each turn (`normalize.unit: turn`)", price)
+
+
+def _times(tokens: int, surveyed: Survey) -> str:
+    """Returns the price of a dataset of so many tokens; "" if it is no larger than this one."""
+    times = tokens / surveyed.tokens if surveyed.tokens else 0
+    return f"about {times:.1f} times the tokens" if times > 1 else ""
+
+
+def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
+    dropped = surveyed.changes["reasoning_dropped"]
+    remedy = _with_thoughts(manifest, _times(queries, surveyed))
+    share = min(dropped / max(surveyed.turns, 1), 1.0)
+    if share >= _THINKING and remedy is not None:
+        yield Advice(
+            share,
+            f"{counted(dropped, 'thought')} left out: the model learns to answer without thinking.",
+            (remedy,),
+            severity=0.6,
+        )
+
+
+def _with_thoughts(manifest: Manifest, times: str) -> Remedy | None:
+    """Returns what keeps thoughts that were left out; None if the template shows none of them.
+
+    `times` is the price of a sample for each question.
+    """
+    known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    shows = known.style.thoughts if known is not None else Thoughts.hybrid
+    if not shows.has_blocks:
+        return None
+    if shows is Thoughts.every or manifest.unit in ("query", "turn"):
+        is_set = manifest.reasoning == "keep"
+        price = "the tokens of the thoughts"
+        return None if is_set else Remedy("`normalize.reasoning: keep`", price)
+    price = f"{times}, and those of the thoughts" if times else "the tokens of the thoughts"
+    return Remedy(
+        "Write a sample for each question with its thoughts: `normalize.reasoning: keep` and"
+        " `normalize.unit: query`",
+        price,
+    )
+
+
+def _without_thoughts(surveyed: Survey, facts: AuditFacts) -> Iterator[Advice]:
+    """Yields the trained turns without a thought, where others have one."""
+    with_one, trained = facts.thinking_turns, surveyed.turns
+    if not 0 < with_one < trained:
+        return
+    reasoning = surveyed.by_field.get("reasoning", Counter[str]())
+    others = surveyed.samples - reasoning["kept"]
+    leave = Remedy(
+        "`select.where: {reasoning: {in: [kept]}}` leaves out the samples without any thought",
+        f"{counted(others, 'sample')} fewer",
+    )
+    yield Advice(
+        (trained - with_one) / trained,
+        f"{number(with_one)} of {counted(trained, 'trained turn')} have a thought; the others teach"
+        " to answer without one.",
+        (leave,) if 0 < others < surveyed.samples else (),
+        severity=0.5,
+    )
+
+
+def _unwritable(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
+    """Yields the turns that a target with XML calls cannot hold as they were made."""
+    counts = [(code, surveyed.changes[f"{UNTRAINED}{code}"]) for code in LOST]
+    turns = sum(count for _, count in counts)
+    if not turns:
+        return
+    named = manifest.tokenizer.template_name or "the target"
+    listed = ", ".join(f"{code} {number(count)}" for code, count in counts if count)
+    typed = Remedy("Supply typed definitions (`--tools FILE`), for `xml_types`")
+    yield Advice(
+        turns / max(turns + surveyed.turns, 1),
+        f"{counted(turns, 'turn')} not trained: a server would read their calls, as {named} writes"
+        f" them, otherwise ({listed}).",
+        (
+            *([typed] if surveyed.changes[f"{UNTRAINED}xml_types"] else []),
+            Remedy(
+                "Train a model whose calls are JSON (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
+                "no more tokens, another model",
+            ),
+        ),
+        "docs/templates.md has the values that XML cannot hold.",
+    )
