@@ -17,11 +17,11 @@ UNMAPPED = "unmapped_text"
 
 _PREFIXES = {
     UNREAD: ("unknown_key:", "unknown_column:"),
-    UNMAPPED: ("unmapped_key:", "unmapped_call"),
+    UNMAPPED: ("unmapped_key:", "unmapped_call", "unmapped_skip"),
 }
 _MESSAGES = {
     UNREAD: "text of the log that no reader knows",
-    UNMAPPED: "the log has keys, or results without a call, that the mapping does not name",
+    UNMAPPED: "the log has text, or results without a call, that the mapping does not read",
 }
 MAX_NAMES = 1_000
 NAMED = 5

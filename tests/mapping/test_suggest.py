@@ -309,6 +309,27 @@ def test_what_a_mapping_leaves_out_is_counted(unread, message, more, expected):
     assert unread(message, **more) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "after", "expected"),
+    [
+        ("the light is on now", "answer", {"mapped_skip": 1, "unmapped_skip": 1}),
+        ("the light is on now", "tool", {"mapped_skip": 1}),
+        ("4711", "answer", {"mapped_skip": 1}),
+    ],
+)
+def test_text_that_is_skipped_after_a_call_is_counted(tmp_path, text, after, expected):
+    rows = [{"id": 1, "kind": kind, "text": words} for kind, words in (
+        ("user", ASKED), ("assistant", "I look."), ("status", text), (after, FOUND))]  # fmt: skip
+    rows[1] |= {"call": {"name": "search", "arguments": ARGUMENTS}}
+    roles = {"status": "skip", "answer": "assistant"}
+    path = tmp_path / "mapping.yaml"
+    path.write_text(yaml.safe_dump({
+        "conversation": {"id": "id"},
+        "message": {"role": "kind", "roles": roles, "text": "text", "calls": "call"}}))  # fmt: skip
+    (event,) = read_counted(mapped_reader(load_mapping(path)), written(tmp_path, rows))
+    assert dict(event.changes) == expected
+
+
 def test_the_summary_names_what_a_mapping_leaves_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows, _ = SHAPES["setup, human, bot, observation"]

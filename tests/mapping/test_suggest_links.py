@@ -78,13 +78,17 @@ def test_what_follows_a_call_is_not_skipped_in_silence(tmp_path, name):
     assert [conversation[2] for conversation in read] == [("tool", "ok"), ("tool", "lost")]
 
 
-def test_one_role_for_all_messages_is_a_decision(tmp_path):
-    log = [{"rolle": "Mensch", "inhalt": "Send the parcel to Bob"},
-           {"rolle": "KI", "tool_calls": [{"name": "send", "arguments": {"q": "Bob"}}]},
-           {"rolle": "Werkzeug", "inhalt": "The parcel is sent"},
-           {"rolle": "KI", "inhalt": "I have sent the parcel."}]  # fmt: skip
+def test_roles_of_unknown_names_are_told_from_structure(tmp_path):
+    log = [{"szerep": "ember", "szoveg": "Send the parcel to Bob"},
+           {"szerep": "gep", "tool_calls": [{"name": "send", "arguments": {"q": "Bob"}}]},
+           {"szerep": "eszkoz", "szoveg": "The parcel is sent"},
+           {"szerep": "gep", "szoveg": "I have sent the parcel."}]  # fmt: skip
     text = suggest(written(tmp_path, [{"id": 1, "log": log}, {"id": 2, "log": log}]))
-    assert "# Decide: message.role: is it 'rolle' ('Mensch', 'KI', 'Werkzeug')?" in text
+    roles = yaml.safe_load(text)["message"]["roles"]
+    assert roles == {"ember": "user", "gep": "assistant", "eszkoz": "tool"}
+    assert (
+        "# Decide: message.roles: is 'ember' user and 'gep' assistant? Only the structure" in text
+    )
 
 
 def test_a_log_that_a_reader_reads_needs_no_mapping(tmp_path):

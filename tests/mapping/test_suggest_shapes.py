@@ -1,6 +1,7 @@
 """Proposals for logs as strangers write them (shapes.yaml): events, columns, definitions."""
 
 import csv
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def logged(folder, shape, stem="log"):
     if kind is None:
         return written(folder, rows, f"{stem}.jsonl")
     path = folder / f"{stem}.{kind}"
-    if kind == "csv":
+    if kind == "json":
+        path.write_text(json.dumps(rows))
+    elif kind == "csv":
         with path.open("w", newline="") as stream:
             csv.writer(stream).writerows(rows)
     else:
@@ -119,6 +122,10 @@ def test_the_proposals_give_samples(tmp_path):
         inputs.append({"path": tmp_path / source.name, "mapping": yaml.safe_load(suggest(source))})
     built = build_dataset([], tmp_path / "out", config={"inputs": inputs})
     ledger = built.ledger
-    assert not ledger.conversations_rejected
-    expected = sum(len(shape["expected"]) for shape in SHAPES.values())
+    rejected = sum(shape.get("rejected", 0) for shape in SHAPES.values())
+    assert (
+        ledger.conversations_rejected.total() - ledger.conversations_rejected["duplicate"]
+        == rejected
+    )
+    expected = sum(len(shape["expected"]) for shape in SHAPES.values()) - rejected
     assert ledger.samples + ledger.duplicates == expected

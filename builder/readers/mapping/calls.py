@@ -14,7 +14,7 @@ from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.tool_forms import is_type_name, name_of
 from builder.readers.toolkit.unknown_keys import has_words
 
-_TOOL = re.compile(r"[A-Za-z_][\w.:/-]{0,63}", re.ASCII)
+_TOOL = re.compile(r"[^\W\d][\w.:/-]{0,63}")
 """A name of a tool: an identifier, or several that are joined."""
 _KINDS = ("type", "kind", "role", "status", "state", "id", "model", "level", "source", "from")
 """Keys whose values are identifiers, but name no tool."""
@@ -90,7 +90,7 @@ def definitions(value: Json) -> list[Json]:
     """Returns the definitions of tools that a value is, in a list or by name; else []."""
     items: list[Json] = value if isinstance(value, list) else []
     if isinstance(value, dict) and not any(
-        as_dict(one).keys().isdisjoint(_SCHEMAS) for one in value.values()
+        as_dict(one).keys().isdisjoint((*_SCHEMAS, *_PARAMETERS)) for one in value.values()
     ):
         items = [{"name": name, **as_dict(item)} for name, item in value.items()]
     return items if all(_defined(item) and _has_schema(item) for item in items) else []
@@ -174,10 +174,21 @@ def find_calls(
     )
 
 
+def makes_call(shape: CallShape, message: Json) -> bool:
+    """Returns whether a message has a call of a shape."""
+    found = message if shape.path is None else decoded(value_at(shape.path, message), "")[0]
+    return any(
+        value_at(shape.name, one) is not None
+        and (shape.arguments is None or value_at(shape.arguments, one) is not None)
+        for one in (found if isinstance(found, list) else [found])
+    )
+
+
 def _top_shape(messages: Sequence[Json], tools: Collection[str], role: str) -> CallShape | None:
     """Returns the shape of messages that have the parts of a call beside their own."""
-    for name in sorted(("tool", "tool_name", "toolName", "function", "function_name", "fn", "func",
-                        "action", "name"), key=lambda key: rank("call_name", key)):  # fmt: skip
+    keys = dict.fromkeys(part(key) for one in messages for key in as_dict(one))
+    usual = [key for key in keys if is_usual("call_name", key) and key not in ("method", "api")]
+    for name in sorted(usual, key=lambda key: rank("call_name", key)):
         having = [one for one in messages if isinstance(one, dict) and _is_tool(one.get(name))]
         if not having or name == role:
             continue
@@ -331,7 +342,8 @@ def _linked(
             is_id = is_usual("call_id", own) or is_usual("result_id", theirs)
             is_id = is_id or (own == theirs and own.lower().endswith("id"))
             # Two equal numbers mean something only under one key, and if each is there once.
-            is_id = is_id or (own == theirs and bool(places) and len({*values}) == len(values))
+            is_once = len({*values}) == len(values)
+            is_id = is_id or (own == theirs and is_once and (bool(places) or len(values) > 1))
             is_id = is_id or not any(value.isdigit() for _, value in values)
             if is_id and theirs not in apart and values and {*values} <= {*ids}:
                 best.append((rank("call_id", own) + rank("result_id", theirs), own, theirs))

@@ -7,6 +7,7 @@ from itertools import islice
 
 from builder.conversation import Json
 from builder.problem import Problem, UsageError, nearest
+from builder.readers.mapping.calls import part
 from builder.readers.mapping.read import listed, mapped_records
 from builder.readers.mapping.spec import MappingSpec, value_at
 from builder.sources.copies import local_copy
@@ -72,7 +73,7 @@ def key_paths(value: Json, prefix: str = "", depth: int = 0) -> Iterator[str]:
     """Yields the paths of keys, at most `MAX_DEPTH` deep; of a list, those of its first item."""
     if isinstance(value, dict):
         for key, item in islice(value.items(), 100):
-            path = f"{prefix}{key}" if key.isidentifier() else f'{prefix}"{key}"'
+            path = f"{prefix}{part(key)}"
             yield path
             if depth < MAX_DEPTH:
                 yield from key_paths(item, f"{path}.", depth + 1)

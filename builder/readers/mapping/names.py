@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from unicodedata import combining, normalize
+
+from builder.readers.mapping.words import KEY_WORDS, ROLE_WORDS
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SUFFIXES = {
@@ -13,9 +17,12 @@ _SUFFIXES = {
 """Endings and beginnings of names that say nothing of what they name."""
 
 
+@lru_cache(4096)
 def snake(name: str) -> str:
-    """Returns a name in snake case: `toolCallId` as `tool_call_id`, `System Result` likewise."""
-    return re.sub(r"[^a-z0-9]+", "_", _HUMP.sub("_", name.strip()).lower()).strip("_")
+    """Returns a name in snake case, without accents: `toolCallId` as `tool_call_id`."""
+    if not name.isascii():
+        name = "".join(one for one in normalize("NFKD", name) if not combining(one))
+    return re.sub(r"[\W_]+", "_", _HUMP.sub("_", name.strip()).lower()).strip("_")
 
 
 _ROLES = {
@@ -28,7 +35,7 @@ _ROLES = {
     "system": ("system", "sys", "instructions", "instruction", "system_prompt", "developer",
                "sys_prompt", "preamble"),
     "tool": ("tool", "function", "observation", "result", "environment", "env", "returned",
-             "return", "returns", "observed", "api", "tool_response", "function_response"),
+             "return", "returns", "ret", "observed", "api", "tool_response", "function_response"),
     "call": ("action", "call", "invoke", "invoked", "invocation", "act"),
     "thought": ("thought", "thoughts", "thinking", "reasoning", "think", "reflection", "rationale",
                 "scratchpad"),
@@ -36,7 +43,9 @@ _ROLES = {
              "session_start", "session_end", "score", "reward", "rating", "eval", "evaluation",
              "grade", "feedback"),
 }  # fmt: skip
-_MEANING = {name: role for role, names in _ROLES.items() for name in names}
+_MEANING = {snake(name): role for role, names in ROLE_WORDS.items() for name in names.split()} | {
+    name: role for role, names in _ROLES.items() for name in names
+}
 
 _TOOLS = frozenset({
     "tool", "tools", "function", "func", "fn", "plugin", "mcp", "command", "cmd", "shell",
@@ -50,7 +59,8 @@ _ENDS = frozenset({
     "out", "outcome", "stdout",
     "result", "results", "output", "outputs", "response", "responses", "end", "ended", "finish",
     "finished", "done", "complete", "completed", "return", "returned", "returns", "observation",
-    "error", "failed", "failure", "reply", "answer",
+    "error", "failed", "failure", "fail", "exception", "ok", "success", "succeeded", "ack", "ret",
+    "reply", "answer",
 })  # fmt: skip
 _SPOKEN = frozenset({
     "said", "says", "asked", "wrote", "sent",
@@ -92,17 +102,17 @@ NAMES: Mapping[str, Sequence[str]] = {
     "result_text": ("output", "result", "content", "text", "observation", "value", "response",
                     "body", "data", "stdout", "out", "returned", "return", "message"),
     "result_name": ("name", "tool", "tool_name", "function", "toolName", "function_name"),
-    "error": ("is_error", "error", "isError", "failed"),
+    "error": ("is_error", "error", "isError", "failed", "exception"),
     "id": ("conversation_id", "session_id", "thread_id", "chat_id", "trace_id", "run_id",
            "dialog_id", "dialogue_id", "session", "conversation", "thread", "chat", "trace", "run",
            "dialog", "dialogue", "conv", "convo", "sess", "sid", "episode", "rollout", "trajectory",
            "ticket", "case", "group", "correlation", "request", "interaction", "id", "uuid"),
     "order": ("seq", "sequence", "index", "idx", "step", "position", "pos", "order", "turn", "n",
               "i", "no", "num", "number", "line", "offset", "timestamp", "ts", "created_at",
-              "time", "date", "at"),
+              "time", "date", "at", "t", "created", "when"),
     "system": ("system", "system_prompt", "instructions", "system_message", "sys", "sys_prompt"),
-    "prompt": ("prompt", "question", "query", "instruction", "task", "input", "goal", "problem",
-               "user_prompt", "user", "request"),
+    "prompt": ("prompt", "question", "query", "instruction", "task", "input", "goal",
+               "problem", "user_prompt", "user", "request"),
     "answer": ("completion", "answer", "reply", "final_answer", "response", "assistant", "ai",
                "final", "assistant_response", "model_output", "generation", "output", "target"),
     "model": ("model", "model_name", "model_id", "modelName", "engine", "llm"),
@@ -112,8 +122,11 @@ NAMES: Mapping[str, Sequence[str]] = {
 
 _RANKS: Mapping[str, Mapping[str, int]] = {
     key: {snake(name): at for at, name in reversed([*enumerate(names)])}
-    for key, names in NAMES.items()
+    for key, own in NAMES.items()
+    for names in [[*own, *KEY_WORDS.get(key, "").split()]]
 }
+
+_UNKNOWN = 999
 
 OUTCOMES = {
     name: name
@@ -157,14 +170,14 @@ def meaning(value: str) -> str:
 
 
 def rank(key: str, path: str) -> int:
-    """Returns the position of a path's last name among the usual names; their number if none."""
+    """Returns the position of a path's last name among the usual names; 999 if it is none."""
     names = _RANKS[key]
     name = snake(path.rpartition(".")[2].strip('"[])'))
     if key in _SUFFIXES and name not in names:
         name = _SUFFIXES[key].sub("", name) or name
-    return names.get(name, len(NAMES[key]))
+    return names.get(name, _UNKNOWN)
 
 
 def is_usual(key: str, path: str) -> bool:
     """Returns whether a path's last name is a usual name for the key."""
-    return rank(key, path) < len(NAMES[key])
+    return rank(key, path) < _UNKNOWN

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal
 
 from builder.conversation import Json
-from builder.jsonio import dumps
 from builder.readers.mapping.calls import (
     CallShape,
     find_calls,
     find_tools,
+    makes_call,
     perhaps_roles,
     scalar_paths,
 )
 from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import is_usual, meaning, rank
-from builder.readers.mapping.proposal import Proposal, prose_paths, short_texts, usual_path
+from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
 from builder.readers.mapping.results import propose_results
 from builder.readers.mapping.spec import ROLES, value_at
+from builder.readers.mapping.structure import (
+    alternating_path,
+    answers_of_calls,
+    assign_speakers,
+    find_fragments,
+    following,
+    has_text,
+    plain,
+)
 from builder.readers.toolkit.narrow import as_list
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
+
+Sure = Literal["sure", "likely", "structure"]
+"""How sure it is that a key is the role."""
 
 _THOUGHTS = THOUGHT_KEYS | {"why", "rationale", "reason", "scratchpad", "plan"}
 _MAX_ROLES = 24
@@ -33,16 +46,17 @@ _CLEAR = ("role", "sender", "author", "speaker", "who")
 """Names that only a role has, whatever its values are."""
 
 
-def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | None:
+def role_path(messages: Sequence[Json], sure: Sure = "sure") -> str | None:
     """Returns the path of the role in messages; None: there is none.
 
-    A role has few values. `is_certain`: they include names for the user and for the assistant.
+    A role has few values. `sure`: they include names for the user and for the assistant; `likely`:
+    the key or a value is a usual name; `structure`: or they alternate.
     """
     rows = [item for item in messages[:_MESSAGES] if isinstance(item, dict)]
-    paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 2)
+    paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 3)
     for path in sorted(paths, key=lambda path: (rank("role", path), path.count("."))):
         values = [value_at(path, row) for row in rows]
-        if {_plain(value) for value in values} <= {*_YES, *_NO}:
+        if {plain(value) for value in values} <= {*_YES, *_NO}:
             if any(is_usual(key, path) for key in _SWITCHES):
                 return path
             continue
@@ -54,9 +68,9 @@ def role_path(messages: Sequence[Json], *, is_certain: bool = True) -> str | Non
             return path
         is_role = is_usual("role", path) and all(isinstance(value, str) for value in values)
         is_known = not meanings.isdisjoint(ROLES[:6]) or path in _CLEAR
-        if not is_certain and is_role and is_known and len(names) > 1:
+        if sure != "sure" and is_role and is_known and len(names) > 1:
             return path
-    return None
+    return alternating_path(rows) if sure == "structure" else None
 
 
 def _whole_role(messages: Sequence[Json], role: str) -> str:
@@ -104,7 +118,7 @@ def _role_rank(path: str) -> int:
 
 def has_user(messages: Sequence[Json]) -> bool:
     """Returns whether messages have a role that means the user."""
-    role = role_path(messages, is_certain=False)
+    role = role_path(messages, "likely")
     if role is None:
         return False
     return any(_named(role, value) == "user" for value in {_value(role, one) for one in messages})
@@ -119,7 +133,7 @@ def propose(
     """
     found = Proposal(taken=[*apart], apart=apart, conversations=conversations)
     messages = [one for conversation in conversations for one in conversation]
-    role = role_path(messages) or role_path(messages, is_certain=False)
+    role = role_path(messages) or role_path(messages, "structure")
     if role is not None:
         role = _with_phase(messages, _whole_role(messages, role), tools)
     own = [one.rpartition(" && ")[2] for one in (role.split(" || ") if role is not None else ())]
@@ -150,6 +164,12 @@ def propose(
             found.taken.append(path)
     if (text := _texts(by_role, found)) is not None:
         found.section["text"] = text
+    if role is not None:
+        answering = [*dict.fromkeys(_value(role, one) for one in answers)]
+        pieces = dict(find_fragments(conversations, role, answering, found))
+        found.section.setdefault("roles", {}).update(pieces)
+        if not found.section["roles"]:
+            del found.section["roles"]
     order = ("role", "roles", "text", "reasoning", "calls", "call", "results", "result")
     found.section = {key: found.section[key] for key in order if key in found.section} | {
         key: value for key, value in found.section.items() if key not in order
@@ -177,11 +197,19 @@ def _roles(
     if role is None:
         return {"assistant": by_value.get("", [])}
     meanings = {value: _named(role, value) for value in by_value}
+    messages = [one for items in by_value.values() for one in items]
+    shape = find_calls(messages, tools, role=role, followed=True)
+    calls = {id(one) for one in messages if shape is not None and makes_call(shape, one)}
+    calls |= {id(one) for value, items in by_value.items() for one in items
+              if meanings[value] == "call"}  # fmt: skip
+    after = following(conversations, role, calls, meanings)
     for value, items in by_value.items():
         if not meanings[value] and _calling({"": items}, tools, role):
             meanings[value] = "call" if " && " in role else ""
         if not meanings[value]:
-            meanings[value] = _structure(items, before[value], meanings, tools, found, role)
+            meanings[value] = _structure(
+                items, before[value], meanings, tools, found, role, is_after_calls=value in after
+            )
     calling = _calling(by_value, tools, role)
     if calling and {meanings[value] for value in calling} == {"tool"}:
         # One record for a call and its result.
@@ -192,11 +220,12 @@ def _roles(
         for value, name in meanings.items():
             if name == "system" and before[value] & asking:
                 meanings[value] = "assistant"
-    _after_calls(meanings, before, by_value, {*calling}, found)
-    for missing in _CERTAIN:
-        rest = [value for value in meanings if not meanings[value]]
-        if len(rest) == 1 and missing not in meanings.values():
-            meanings[rest[0]] = missing
+    callers = {*calling, *(value for value, name in meanings.items() if name == "call")}
+    for value in answers_of_calls(meanings, conversations, role, callers):
+        if has_text(by_value[value], found):
+            meanings[value] = "tool"
+            found.decisions.append(f"message.roles: {value!r} follows calls: is it tool or skip?")
+    assign_speakers(meanings, before, found)
     unusual = {value: name for value, name in meanings.items() if name and value != name}
     if unusual:
         found.section["roles"] = unusual
@@ -208,23 +237,6 @@ def _roles(
     for value, items in by_value.items():
         by_role.setdefault(meanings[value], []).extend(items)
     return by_role
-
-
-def _after_calls(
-    meanings: dict[str, str],
-    before: Mapping[str, Collection[str | None]],
-    by_value: Mapping[str, Sequence[Json]],
-    calling: Collection[str],
-    found: Proposal,
-) -> None:
-    """Proposes what only follows calls as their results, where the log has no others."""
-    callers = {*calling, *(value for value, name in meanings.items() if name == "call")}
-    likely = [value for value, name in meanings.items() if name == "skip"]
-    for value in likely if "tool" not in meanings.values() else ():
-        has_text = [path for path in short_texts(by_value[value]) if not found.is_taken(path)]
-        if has_text and before[value] and {*before[value]} <= callers:
-            meanings[value] = "tool"
-            found.decisions.append(f"message.roles: {value!r} follows calls: is it tool or skip?")
 
 
 def _calling(
@@ -240,7 +252,7 @@ def _calling(
 
 
 def _value(role: str | None, item: Json) -> str:
-    return _plain(value_at(role, item))
+    return plain(value_at(role, item))
 
 
 def _named(role: str, value: str) -> str:
@@ -250,13 +262,6 @@ def _named(role: str, value: str) -> str:
     return meaning(value)
 
 
-def _plain(value: Json) -> str:
-    """Returns a value of a role as `roles` names it."""
-    if isinstance(value, str):
-        return value
-    return dumps(value) if isinstance(value, bool | int) else ""
-
-
 def _structure(
     items: Sequence[Json],
     before: Collection[str | None],
@@ -264,12 +269,16 @@ def _structure(
     tools: Collection[str],
     found: Proposal,
     role: str,
+    *,
+    is_after_calls: bool,
 ) -> str:
     """Returns what a value means by the messages that have it and those before them, or ""."""
     if _calling({"": items}, tools, role):
         return "assistant"
-    callers = {value for value, name in meanings.items() if name in ("call", "assistant", "tool")}
-    if before and {*before} <= callers and any(_result_text(items, role)):
+    if is_after_calls and has_text(items, found):
+        if not any(_result_text(items, role)) or "assistant" not in meanings.values():
+            value = plain(value_at(role, items[0]))
+            found.decisions.append(f"message.roles: {value!r} follows calls: is it tool?")
         return "tool"
     prose = [path for path in prose_paths(items) if not found.is_taken(path)]
     if not prose:

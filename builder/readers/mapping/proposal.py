@@ -49,7 +49,7 @@ def usual_path(
     objects = [row for row in rows if isinstance(row, dict)]
     paths = dict.fromkeys(path for row in objects for path in key_paths(row) if "[" not in path)
     taken = Proposal(taken=[one for one in inside if one])
-    usual = [path for path in paths if is_usual(key, path) and path.count(".") < 2]
+    usual = [path for path in paths if is_usual(key, path) and path.count(".") < 3]
     usual = [path for path in usual if not taken.is_taken(path)]
     for path in sorted(usual, key=lambda path: (rank(key, path), path.count("."))):
         values = [value for row in objects if (value := value_at(path, row)) is not None]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from builder.conversation import (
     Conversation,
@@ -15,6 +14,7 @@ from builder.conversation import (
     Message,
     Part,
     Reasoning,
+    Text,
     ToolCall,
     ToolResult,
     Unparsed,
@@ -23,6 +23,7 @@ from builder.jsonio import dumps, loads_text
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.mapping.calls import find_calls
+from builder.readers.mapping.order import places_of
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
 from builder.readers.toolkit.known_keys import KnownKeys, counted_names
@@ -39,11 +40,10 @@ NAME = "mapping"
 
 UNMAPPED = "unmapped_key:"
 """The beginning of the code of a key that no path reads; the rest is its name."""
+UNMAPPED_SKIP = "unmapped_skip"
+"""The code of skipped records with text between a call without a result and what follows it."""
 UNMAPPED_CALL = "unmapped_call"
 """The code of results without a call."""
-
-_NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
-"""A number in a text: a table in CSV has nothing else."""
 
 _ROLES = {
     "human": "user", "customer": "user", "ai": "assistant", "bot": "assistant",
@@ -66,10 +66,15 @@ def mapped_reader(spec: MappingSpec) -> Reader:
 
 def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
     """Yields the conversations of a source, and a Problem or Ignored for each other record."""
+    yield from conversations(spec, mapped_records(spec, source))
+
+
+def conversations(spec: MappingSpec, records: Iterable[Record | Problem]) -> Iterator[Event]:
+    """Yields the conversations of records, as `read_mapped` does."""
     names: Counter[str] = Counter()
     groups: dict[str, list[Record]] = {}
     keys = spec.known_keys()
-    for record in mapped_records(spec, source):
+    for record in records:
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
@@ -81,8 +86,8 @@ def read_mapped(spec: MappingSpec, source: Source) -> Iterator[Event]:
             yield Problem("no_id", record.where, f"conversation.{key} finds nothing in the record")
         else:
             groups.setdefault(dumps(name), []).append(record)
-    for records in groups.values():
-        yield from _group(spec, records, names, keys)
+    for group in groups.values():
+        yield from _group(spec, group, names, keys)
 
 
 def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
@@ -129,23 +134,13 @@ def _group(
     if spec.conversation.order is not None:
         places = places_of([value_at(spec.conversation.order, one.value) for one in records])
         if places is None:
-            detail = "conversation.order finds no number or text in each record"
+            detail = "conversation.order finds no number, time or text that orders the records"
             yield Problem("no_order", records[0].where, detail, records=len(records))
             return
         records = [records[at] for at in sorted(range(len(records)), key=places.__getitem__)]
     first, last = records[0].where, records[-1].where
     where = first if first == last else f"{first} to {last}"
     yield _conversation(spec, records, where, names, keys)
-
-
-def places_of(values: Sequence[Json]) -> list[Any] | None:
-    """Returns keys by which values are sorted: numbers, also in texts, or texts; else None."""
-    if all(isinstance(value, int | float) for value in values):
-        return [*values]
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):
-        return None
-    return [*map(float, texts)] if all(map(_NUMBER.fullmatch, texts)) else texts
 
 
 def _conversation(
@@ -168,12 +163,24 @@ def _conversation(
         unread += unmapped(keys, value)
     if system := _first(paths.system, values):
         messages.append(Message("system", content(system)))
+    skipped = 0
+    was_fragment = False
     for item in items:
-        if role_of(spec.message, item) == "skip":
+        role = role_of(spec.message, item)
+        if role == "skip":
             changes["mapped_skip"] += 1
-        else:
-            messages += _messages(spec.message, item, changes)
-            unread += unmapped(keys, item)
+            skipped += _is_open(messages) and has_words(item)
+            continue
+        found = [*_messages(spec.message, item, changes)]
+        if skipped and found and found[0].role != "tool":
+            changes[UNMAPPED_SKIP] += skipped
+        skipped = 0
+        is_fragment = role == "fragment"
+        if was_fragment and is_fragment:
+            messages[-1] = _continued(messages[-1], found.pop(0))
+        messages += found
+        was_fragment = is_fragment
+        unread += unmapped(keys, item)
     changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
     changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
@@ -219,6 +226,25 @@ def _is_call(key: str, value: Json) -> bool:
     return shape is not None and shape.evidence > 0
 
 
+def _is_open(messages: Sequence[Message]) -> bool:
+    """Returns whether the last message has calls, whose results may follow."""
+    return bool(messages) and any(isinstance(part, ToolCall) for part in messages[-1].parts)
+
+
+def _continued(message: Message, fragment: Message) -> Message:
+    """Returns an answer with its next fragment: a text continues the text that it follows."""
+    parts = [*message.parts]
+    for part in fragment.parts:
+        last = parts[-1] if parts else None
+        if isinstance(last, Text) and isinstance(part, Text):
+            parts[-1] = Text(last.text + part.text)
+        elif isinstance(last, Reasoning) and isinstance(part, Reasoning):
+            parts[-1] = Reasoning(last.text + part.text)
+        else:
+            parts.append(part)
+    return replace(message, parts=tuple(parts))
+
+
 def _without_calls(messages: Sequence[Message]) -> int:
     """Returns the number of results that follow no call."""
     count = 0
@@ -242,7 +268,7 @@ def _messages(paths: MessagePaths, item: Json, changes: Counter[str]) -> Iterato
     if paths.results is not None:
         items = listed(value_at(paths.results, item))
     results = [Message("tool", tuple(_result(paths, one) for one in items))] if items else []
-    if role in ("assistant", "call", "thought"):
+    if role in ("assistant", "call", "thought", "fragment"):
         yield _answer(paths, item, changes, role)
         yield from results
         return
@@ -261,7 +287,7 @@ def _answer(paths: MessagePaths, item: Json, changes: Counter[str], role: str) -
         thought = thought or value_at(paths.text, item)
     if thought:
         answer.append(Reasoning(thought if isinstance(thought, str) else dumps(thought)))
-    if role == "assistant":
+    if role in ("assistant", "fragment"):
         answer += content(value_at(paths.text, item))
     calls = listed(value_at(paths.calls, item)) if paths.calls is not None else []
     answer += [_call(paths, one) for one in ([item] if role == "call" and not calls else calls)]

@@ -80,7 +80,9 @@ def _column(
         values = [value for row in rows if (value := value_at(path, row)) not in (None, "")]
         if not values or not all(isinstance(value, str) for value in values):
             continue
-        is_named = is_usual(key, path)
+        if is_usual("arguments", path.rpartition(".")[0]) and not path.startswith("input"):
+            continue
+        is_named = is_usual(key, path) or (key == "prompt" and path == "q")
         is_role = meaning(name) == role and any(map(has_words, values))
         if is_named or (is_role and not is_usual("model", path)):
             likely.append((not is_named, rank(key, path), path.count("."), path))

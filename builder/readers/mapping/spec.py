@@ -15,10 +15,10 @@ from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.known_keys import KnownKeys
 
-ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "skip")
+ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "fragment", "skip")
 """What a value of `message.role` may mean: a role; `call`, `thought`: a message that is itself a
-call, or a thought, of the assistant; `skip`: a record for the interface, which the model did not
-see."""
+call, or a thought, of the assistant; `fragment`: a piece of an answer, which those that follow it
+continue; `skip`: a record for the interface, which the model did not see."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,11 +25,13 @@ from builder.readers.mapping.calls import (
     scalar_paths,
 )
 from builder.readers.mapping.check import contexts, key_paths
+from builder.readers.mapping.doubts import doubts
 from builder.readers.mapping.encoded import decoded_rows, with_json
 from builder.readers.mapping.names import NAMES, OUTCOMES, is_usual, meaning, rank
-from builder.readers.mapping.parts import has_user, propose, role_path
+from builder.readers.mapping.order import places_of
+from builder.readers.mapping.parts import Sure, has_user, propose, role_path
 from builder.readers.mapping.proposal import Proposal, usual_path
-from builder.readers.mapping.read import listed, mapped_records, places_of, role_of, unmapped
+from builder.readers.mapping.read import listed, mapped_records, role_of, unmapped
 from builder.readers.mapping.results import result_beside
 from builder.readers.mapping.rows import propose_rows
 from builder.readers.mapping.spec import (
@@ -39,6 +42,7 @@ from builder.readers.mapping.spec import (
     ResultPaths,
     value_at,
 )
+from builder.readers.mapping.structure import plain
 from builder.readers.toolkit.known_keys import counted_names
 from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.readers.toolkit.unknown_keys import has_words
@@ -70,8 +74,9 @@ def suggest(source: Source) -> str | None:
     head |= {"conversation": conversation, "message": message.section}
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"# Proposed for {source.name}: check it (docs/mapping.md)."]
-    lines += [f"# Decide: {line}" for line in message.decisions]
     spec = _spec(conversation, message.section)
+    open_lines = [*message.decisions, *doubts(replace(spec, query=None, records=None), rows)]
+    lines += [f"# Decide: {line}" for line in open_lines]
     if unread := _unread(spec, rows):
         lines.append(f"# Not read, name it if the model saw it: {', '.join(unread)}")
     if other := _other_keys(spec, rows, unread):
@@ -120,12 +125,14 @@ def _other_keys(
 def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
     """Returns the sections of the mapping: the likeliest shape of the records."""
     return (
-        _in_records(rows, is_certain=True)
-        or _as_records(rows, is_certain=True)
+        _in_records(rows, "sure")
+        or _as_records(rows, "sure")
         or _in_turns(rows)
-        or _in_records(rows, is_certain=False)
-        or _as_records(rows, is_certain=False)
+        or _in_records(rows, "likely")
+        or _as_records(rows, "likely")
         or _in_columns(rows)
+        or _in_records(rows, "structure")
+        or _as_records(rows, "structure")
     )
 
 
@@ -156,7 +163,7 @@ def _by_name(document: dict[str, Json]) -> str | None:
         lists = [*value.values()] if isinstance(value, dict) else []
         if len(lists) < 2 or not (has_ids(as_dict(value)) or is_usual("id", key.removesuffix("s"))):
             continue
-        if all(isinstance(one, list) and _is_messages(one, is_certain=True) for one in lists):
+        if all(isinstance(one, list) and _is_messages(one, "sure") for one in lists):
             return f"values({part(key) if key else '@'})[*].{{messages: @}}"
     return None
 
@@ -171,11 +178,11 @@ def _likeness(columns: Iterable[str]) -> int:
 
 
 def _lists(
-    record: Json, depth: int = 2, *, is_certain: bool = True, names: Collection[str] = ()
+    record: Json, depth: int = 2, *, sure: Sure = "sure", names: Collection[str] = ()
 ) -> dict[str, list[Json]]:
     """Returns {path: items} of the lists of messages in a record.
 
-    `is_certain`: the messages have roles for the user and for the assistant. Else they may be steps
+    `sure`: the messages have roles for the user and for the assistant. Else they may be steps
     without a role that have calls; `names` are those of defined tools.
     """
     found: dict[str, list[Json]] = {}
@@ -183,20 +190,20 @@ def _lists(
         return found
     for key, value in record.items():
         items, path = decoded(value, part(key))
-        if isinstance(items, list) and _is_messages(items, names, is_certain=is_certain):
+        if isinstance(items, list) and _is_messages(items, sure, names):
             found[path] = items
         elif isinstance(items, dict) and depth:
-            inner = _lists(items, depth - 1, is_certain=is_certain, names=names)
+            inner = _lists(items, depth - 1, sure=sure, names=names)
             found |= {f"{path}.{rest}": value for rest, value in inner.items()}
     return found
 
 
-def _is_messages(items: Sequence[Json], names: Collection[str] = (), *, is_certain: bool) -> bool:
+def _is_messages(items: Sequence[Json], sure: Sure, names: Collection[str] = ()) -> bool:
     if not items or not all(isinstance(item, dict) for item in items) or definitions([*items]):
         return False
-    if role_path(items, is_certain=is_certain) is not None:
+    if role_path(items, sure) is not None:
         return True
-    if is_certain:
+    if sure == "sure":
         return False
     shape = find_calls(items, names, role="", followed=False)
     if shape is None or shape.evidence < 2:
@@ -206,13 +213,13 @@ def _is_messages(items: Sequence[Json], names: Collection[str] = (), *, is_certa
 
 
 def _in_records(
-    rows: Sequence[dict[str, Json]], *, is_certain: bool
+    rows: Sequence[dict[str, Json]], sure: Sure
 ) -> tuple[dict[str, Any], Proposal] | None:
     """Returns the mapping of records with a list of messages each."""
     counts: Counter[str] = Counter()
     tools, names = find_tools(rows)
     for row in rows:
-        for name, items in _lists(row, is_certain=is_certain, names=names).items():
+        for name, items in _lists(row, sure=sure, names=names).items():
             counts[name] += len(items)
     if not counts:
         return None
@@ -271,7 +278,9 @@ def _reply(
         are_messages = all(isinstance(value, dict) for value in values)
         are_texts = is_usual("answer", one) and all(isinstance(value, str) for value in values)
         logged = [message for items in lists for message in items]
-        role = role_path([*logged, *values] if are_messages else logged, is_certain=are_messages)
+        role = role_path(
+            [*logged, *values] if are_messages else logged, "sure" if are_messages else "likely"
+        )
         last = (
             {meaning(str(value_at(role, items[-1]))) for items in lists if items} if role else set()
         )
@@ -288,16 +297,16 @@ def _either(path: str, other: str) -> str:
 
 
 def _as_records(
-    rows: Sequence[dict[str, Json]], *, is_certain: bool
+    rows: Sequence[dict[str, Json]], sure: Sure
 ) -> tuple[dict[str, Any], Proposal] | None:
     """Returns the mapping of records that are messages, grouped by a key."""
-    if role_path(rows, is_certain=is_certain) is None:
+    if role_path(rows, sure) is None:
         return None
     name = usual_path(rows, "id", shared=True, whole=True)
     is_by_values = name is None
-    if name is None and is_certain:
-        name = _group_by_values(rows, role_path(rows) or "")
-    if name is None and not is_certain:
+    if name is None and sure != "likely":
+        name = _group_by_values(rows, role_path(rows, sure) or "")
+    if name is None and sure == "likely":
         return None
     conversation: dict[str, Any] = {"id": name if name is not None else "'conversation'"}
     order = usual_path(rows, "order")
@@ -325,20 +334,24 @@ def _as_records(
 def _group_by_values(rows: Sequence[dict[str, Json]], role: str) -> str | None:
     """Returns a path whose values group the records into several conversations, or None.
 
-    Each has a message of the user, and an answer that follows it.
+    Each has a message of the user, and an answer that follows it; if the names of the roles are
+    unknown, each has the two that are most frequent.
     """
+    roles = [plain(value_at(role, row)) for row in rows]
+    usual = [value for value, _ in Counter(roles).most_common(2)]
+    known = {*map(meaning, roles)} >= {"user", "assistant"}
     for path in scalar_paths(rows):
         groups: dict[str, list[str]] = {}
-        for row in rows:
+        for row, value in zip(rows, roles, strict=True):
             groups.setdefault(str(value_at(path, row)), []).append(
-                meaning(str(value_at(role, row)))
+                meaning(value) if known else value
             )
         whole = all(value_at(path, row) not in (None, "") for row in rows)
         if path == role or not whole or not 1 < len(groups) < len(rows):
             continue
-        if all(
-            "user" in one and "assistant" in one[one.index("user") :] for one in groups.values()
-        ):
+        first, second = ("user", "assistant") if known else usual
+        if all(first in one and second in one[known * one.index(first) :]
+               for one in groups.values()):  # fmt: skip
             return path
     return None
 

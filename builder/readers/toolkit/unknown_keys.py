@@ -30,6 +30,8 @@ UNKNOWN_COLUMN = "unknown_column:"
 
 LONG = 20
 """A text without a space that is no longer is an id, a name or a state."""
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]{4}")
+"""Words of scripts that put no spaces between words."""
 MAX_DEPTH = 8
 """Maximum depth at which text is looked for in the value of an unknown key."""
 _NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
@@ -263,7 +265,8 @@ def has_words(item: Json, depth: int = 0) -> bool:
     """Returns whether a value contains text in a language, not only ids, names and numbers."""
     if isinstance(item, str):
         text = item.strip()
-        return (len(text) > LONG or " " in text) and _NAME.fullmatch(text) is None
+        is_long = len(text) > LONG or " " in text or _UNSPACED.search(text) is not None
+        return is_long and _NAME.fullmatch(text) is None
     if not isinstance(item, list | dict) or depth > MAX_DEPTH:
         return False
     inner: Sequence[Json] = item if isinstance(item, list) else [*item.values()]

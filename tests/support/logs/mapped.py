@@ -14,11 +14,11 @@ def written(folder, rows, name="log.jsonl"):
 
 
 def plain(part):
-    """Returns a part of a message: text, (name, value of the argument q) of a call."""
+    """Returns a part of a message: text, (name, the argument q, or all arguments) of a call."""
     match part:
         case ToolCall(name=name, arguments=arguments):
             values = json.loads(arguments) if isinstance(arguments, str) else arguments
-            return name, as_dict(values)["q"]
+            return name, as_dict(values).get("q", values)
         case ToolResult(content=[Data(value=value)]):
             return value
         case ToolResult(content=content):

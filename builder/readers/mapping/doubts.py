@@ -1,0 +1,76 @@
+"""Looks at what a proposed mapping reads, and says what is not certain about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from builder.conversation import Conversation, Data, Json, Message
+from builder.readers.mapping.calls import scalar_paths
+from builder.readers.mapping.order import is_time
+from builder.readers.mapping.read import conversations, listed, role_of
+from builder.readers.mapping.spec import ROLES, MappingSpec, value_at
+from builder.readers.mapping.structure import plain
+from builder.readers.toolkit.unknown_keys import has_words
+from builder.sources.source import Record
+from builder.text import counted
+
+_SHOWN = 40
+"""Characters of a text that a doubt quotes."""
+
+
+def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a line for each thing that the user of a proposal has to decide."""
+    yield from _skipped(spec, rows)
+    yield from _unordered(spec, rows)
+    records = [Record(f"record {at}", row) for at, row in enumerate(rows, 1)]
+    found = [one for one in conversations(spec, records) if isinstance(one, Conversation)]
+    is_known = all(one.role in ROLES for event in found for one in event.messages)
+    for role in ("user", "assistant") if is_known else ():
+        without = sum(all(one.role != role for one in event.messages) for event in found)
+        if without:
+            yield (
+                f"conversation: {without} of {counted(len(found), 'conversation')} have no message"
+                f" of the {role}: are they parts of others, or is the role another?"
+            )
+    objects = {one.role for event in found for one in event.messages if _is_object(one)}
+    for role in sorted(objects & {"user", "assistant"}):
+        yield f"message.text: it finds objects in messages of the {role}: where is their text?"
+
+
+def _skipped(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a doubt for each value of the role that is skipped and has text."""
+    once = {spec.conversation.system, spec.conversation.tools}
+    texts: dict[str, str] = {}
+    for row in rows:
+        items = [row] if spec.are_messages else listed(value_at(spec.conversation.messages, row))
+        for item in items:
+            if role_of(spec.message, item) != "skip":
+                continue
+            value = plain(value_at(spec.message.role, item))
+            paths = [path for path in scalar_paths([item]) if path not in once]
+            words = (text for path in paths if has_words(text := value_at(path, item)))
+            text = next((one for one in words if one != value and not is_time(one)), None)
+            if text is not None:
+                texts.setdefault(value, str(text))
+    for value, text in texts.items():
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        yield f"message.roles: did the model see {value!r}, which is skipped ({shown!r})?"
+
+
+def _unordered(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a doubt about times that the records of a conversation are not ordered by."""
+    if spec.group is None or spec.conversation.order is not None:
+        return
+    groups: dict[str, list[Json]] = {}
+    for row in rows:
+        groups.setdefault(str(value_at(spec.group, row)), []).append(row)
+    for path in scalar_paths(rows):
+        times = [[value_at(path, row) for row in group] for group in groups.values()]
+        if not all(is_time(one) for group in times for one in group):
+            continue
+        if any([*map(str, group)] != sorted(map(str, group)) for group in times):
+            yield f"conversation.order: the records are not in the order of {path!r}: is it that?"
+
+
+def _is_object(message: Message) -> bool:
+    return any(isinstance(part, Data) and isinstance(part.value, dict) for part in message.parts)
