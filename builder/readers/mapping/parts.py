@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
 
 from builder.conversation import Json
 from builder.readers.mapping.calls import (
@@ -12,15 +11,14 @@ from builder.readers.mapping.calls import (
     find_tools,
     makes_call,
     perhaps_roles,
-    scalar_paths,
 )
 from builder.readers.mapping.check import key_paths
-from builder.readers.mapping.names import is_usual, meaning, rank
+from builder.readers.mapping.names import is_usual, meaning
 from builder.readers.mapping.proposal import Proposal, prose_paths, usual_path
 from builder.readers.mapping.results import propose_results
+from builder.readers.mapping.roles import named, role_path, value_of, whole_role, with_phase
 from builder.readers.mapping.spec import ROLES, value_at
 from builder.readers.mapping.structure import (
-    alternating_path,
     answers_of_calls,
     assign_speakers,
     find_fragments,
@@ -31,97 +29,7 @@ from builder.readers.mapping.structure import (
 from builder.readers.toolkit.narrow import as_list
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 
-Sure = Literal["sure", "likely", "structure"]
-"""How sure it is that a key is the role."""
-
 _THOUGHTS = THOUGHT_KEYS | {"why", "rationale", "reason", "scratchpad", "plan"}
-_MAX_ROLES = 24
-_MESSAGES = 200
-"""Messages among which a role is looked for."""
-_CERTAIN = ("user", "assistant")
-_SWITCHES = ("is_user", "is_assistant")
-_YES, _NO = ("true", "1"), ("false", "0")
-"""Values of such a switch; a table in CSV has them as text, in any case."""
-_CLEAR = ("role", "sender", "author", "speaker", "who")
-"""Names that only a role has, whatever its values are."""
-
-
-def role_path(messages: Sequence[Json], sure: Sure = "sure") -> str | None:
-    """Returns the path of the role in messages; None: there is none.
-
-    A role has few values. `sure`: they include names for the user and for the assistant; `likely`:
-    the key or a value is a usual name; `structure`: or they alternate.
-    """
-    rows = [item for item in messages[:_MESSAGES] if isinstance(item, dict)]
-    paths = dict.fromkeys(path for row in rows for path in key_paths(row) if path.count(".") < 3)
-    for path in sorted(paths, key=lambda path: (rank("role", path), path.count("."))):
-        values = [value_at(path, row) for row in rows]
-        if {plain(value) for value in values} <= {*_YES, *_NO}:
-            if any(is_usual(key, path) for key in _SWITCHES):
-                return path
-            continue
-        names = {value for value in values if isinstance(value, str)}
-        if not 0 < len(names) <= _MAX_ROLES:
-            continue
-        meanings = {*map(meaning, names)}
-        if meanings.issuperset(_CERTAIN):
-            return path
-        is_role = is_usual("role", path) and all(isinstance(value, str) for value in values)
-        is_known = not meanings.isdisjoint(ROLES[:6]) or path in _CLEAR
-        if sure != "sure" and is_role and is_known and len(names) > 1:
-            return path
-    return alternating_path(rows) if sure == "structure" else None
-
-
-def _whole_role(messages: Sequence[Json], role: str) -> str:
-    """Returns the path of the role; where some messages have none, with the one that they have.
-
-    Items of the Responses API have `role` if they are messages, and `type` in any case.
-    """
-    rest = [one for one in messages if value_at(role, one) is None and isinstance(one, dict)]
-    paths = dict.fromkeys(path for row in rest for path in key_paths(row) if path.count(".") < 2)
-    usual = sorted((path for path in paths if is_usual("role", path)), key=_role_rank)
-    for path in usual:
-        names = {value for row in rest if isinstance(value := value_at(path, row), str)}
-        if names and len(names) <= _MAX_ROLES and any(map(meaning, names)):
-            return f"{role} || {path}"
-    return role
-
-
-def _with_phase(messages: Sequence[Json], role: str, tools: Collection[str]) -> str:
-    """Returns the path of the role, where one value is for calls and results alike.
-
-    For {"type": "tool", "phase": "start"} it is `type == 'tool' && phase || type`.
-    """
-    for value in dict.fromkeys(_value(role, one) for one in messages):
-        items = [one for one in messages if _value(role, one) == value]
-        shape = find_calls(items, tools, role=role, followed=False)
-        if shape is None or shape.evidence < 2 or "'" in value:
-            continue
-        calls = [one for one in items if value_at(shape.name, one) and shape.path is not None]
-        rest = [one for one in items if one not in calls]
-        if meaning(value) not in ("tool", "call") or not calls or not rest:
-            continue
-        for path in scalar_paths(items):
-            starts = {_value(path, one) for one in calls}
-            ends = {_value(path, one) for one in rest}
-            if path == role or len(starts) != 1 or len(ends) != 1:
-                continue
-            if [meaning(f"tool_{one}") for one in (*starts, *ends)] == ["call", "tool"]:
-                return f"{role} == '{value}' && {path} || {role}"
-    return role
-
-
-def _role_rank(path: str) -> int:
-    return rank("role", path)
-
-
-def has_user(messages: Sequence[Json]) -> bool:
-    """Returns whether messages have a role that means the user."""
-    role = role_path(messages, "likely")
-    if role is None:
-        return False
-    return any(_named(role, value) == "user" for value in {_value(role, one) for one in messages})
 
 
 def propose(
@@ -135,7 +43,7 @@ def propose(
     messages = [one for conversation in conversations for one in conversation]
     role = role_path(messages) or role_path(messages, "structure")
     if role is not None:
-        role = _with_phase(messages, _whole_role(messages, role), tools)
+        role = with_phase(messages, whole_role(messages, role), tools)
     own = [one.rpartition(" && ")[2] for one in (role.split(" || ") if role is not None else ())]
     own += filter(None, [find_tools(messages)[0]])
     found.taken += own
@@ -165,7 +73,7 @@ def propose(
     if (text := _texts(by_role, found)) is not None:
         found.section["text"] = text
     if role is not None:
-        answering = [*dict.fromkeys(_value(role, one) for one in answers)]
+        answering = [*dict.fromkeys(value_of(role, one) for one in answers)]
         pieces = dict(find_fragments(conversations, role, answering, found))
         found.section.setdefault("roles", {}).update(pieces)
         if not found.section["roles"]:
@@ -189,14 +97,14 @@ def _roles(
     for conversation in conversations:
         last: str | None = None
         for item in conversation:
-            value = _value(role, item)
+            value = value_of(role, item)
             by_value.setdefault(value, []).append(item)
             if value != last:
                 before.setdefault(value, set()).add(last)
                 last = value
     if role is None:
         return {"assistant": by_value.get("", [])}
-    meanings = {value: _named(role, value) for value in by_value}
+    meanings = {value: named(role, value) for value in by_value}
     messages = [one for items in by_value.values() for one in items]
     shape = find_calls(messages, tools, role=role, followed=True)
     calls = {id(one) for one in messages if shape is not None and makes_call(shape, one)}
@@ -249,17 +157,6 @@ def _calling(
         if shape is not None and shape.evidence > 1 and len(shape.items) >= len(items):
             calling.append(value)
     return calling
-
-
-def _value(role: str | None, item: Json) -> str:
-    return plain(value_at(role, item))
-
-
-def _named(role: str, value: str) -> str:
-    """Returns what a value means by its name."""
-    if value.lower() in (*_YES, *_NO) and any(is_usual(key, role) for key in _SWITCHES):
-        return "user" if (value.lower() in _YES) == is_usual("is_user", role) else "assistant"
-    return meaning(value)
 
 
 def _structure(
