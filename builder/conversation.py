@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
+from builder.brief import brief
 from builder.problem import Problem
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -277,6 +278,13 @@ class Conversation:
     recorded: bool = False
     outcome: Mapping[str, Json] | None = None
     padded: bool = False
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        parts = [f"{len(self.messages)} messages"]
+        if self.tools is not None:
+            parts.append(f"{len(self.tools)} tools")
+        return brief(self, *parts, id=self.id, record=self.record, model=self.model)
 
 
 @dataclass(frozen=True, slots=True)

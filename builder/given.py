@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from builder.options import Preset, is_key
+from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -30,6 +32,15 @@ InputsLike = str | Path | Iterable[str | Path] | Iterable[Row]
 MappingLike = str | Path | Mapping[str, Any] | tuple[str, str]
 """A mapping: the path of its file, a dict of its keys, or what `suggest_mapping` returns."""
 
+ToolsLike = str | Path | Row | Iterable[str | Path] | Iterable[Row] | None
+"""Definitions of tools: files; or a list of them, a request, or what `capture_definitions` returns.
+
+A `str` is the name of a file, here and below.
+"""
+
+SystemLike = str | Path | Row | Iterable[str | Path] | None
+"""A system prompt: files; or its message (`role`, `content`), or as for tools."""
+
 ROWS = "rows.jsonl"
 """The name under which rows in memory are listed."""
 
@@ -37,53 +48,81 @@ Options = TypeVar("Options")
 
 
 @contextlib.contextmanager
-def given_dataset(dataset: DatasetLike, name: str = "dataset") -> Iterator[str]:
+def given_dataset(
+    dataset: DatasetLike, name: str = "dataset", *, mapped: bool = False
+) -> Iterator[str]:
     """Yields the path or address of a dataset, or of logs; rows are in a temporary file meanwhile.
 
-    Raises UsageError for anything else; `name` is the parameter.
+    Raises UsageError for anything else; `name` is the parameter. `mapped`: rows may be messages.
     """
     if isinstance(dataset, str | os.PathLike):
         yield os.fspath(dataset)
         return
-    rows = given_rows(dataset, name)
-    with _written(rows) as path:
-        yield str(path)
+    rows = given_rows(dataset, name, mapped=mapped)
+    with scratch() as folder:
+        yield str(_written(rows, folder))
 
 
 @contextlib.contextmanager
-def given_inputs(inputs: InputsLike, config: Config) -> Iterator[Config]:
+def given_inputs(inputs: InputsLike, config: Config, *, mapped: bool = False) -> Iterator[Config]:
     """Yields the configuration with these inputs; records are in a temporary file meanwhile.
 
-    Raises UsageError for anything else.
+    `mapped`: a mapping or a format says how they are read. Raises UsageError for anything else.
     """
     from builder.config import override  # noqa: PLC0415 - heavy
 
+    items: list[object] | None
     items = [inputs] if isinstance(inputs, str | os.PathLike) else _listed(inputs)
     if items is not None and all(isinstance(item, str | os.PathLike) for item in items):
         yield override(config, inputs=[os.fspath(cast("str | Path", item)) for item in items])
         return
-    if items is None or not all(isinstance(row, Mapping) for row in items):
-        expected = "a path, a list of paths or a list of records (dicts)"
-        raise UsageError(f"inputs: must be {expected}, found {_kind_of(inputs, items)}")
-    with _written(cast("list[Row]", items)) as path:
-        yield _with_records(config, path)
+    expected = "a path, a list of paths or a list of records (dicts)"
+    mapped = mapped or any(item.mapping is not None for item in config.inputs)
+    rows = _rows(inputs, items, "inputs", expected, mapped=mapped)
+    with scratch() as folder:
+        yield _with_records(config, _written(rows, folder))
 
 
 def _with_records(config: Config, path: Path) -> Config:
     from builder.config.sections import InputSection  # noqa: PLC0415 - heavy
-    from builder.paths import UserPath  # noqa: PLC0415 - as above
 
     first = config.inputs[0] if len(config.inputs) == 1 else InputSection(UserPath(""))
     return replace(config, inputs=(replace(first, path=UserPath(path.name, path.parent)),))
 
 
-def given_rows(values: object, name: str) -> list[Row]:
+def given_rows(values: object, name: str, *, mapped: bool = False) -> list[Row]:
     """Returns the rows that a caller passed. Raises UsageError if it is no list of them."""
-    rows = _listed(values)
-    if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        found = _kind_of(values, rows)
-        raise UsageError(f"{name}: must be a path or a list of rows (dicts), found {found}")
-    return cast("list[Row]", rows)
+    expected = "a path or a list of rows (dicts)"
+    return _rows(values, _listed(values), name, expected, mapped=mapped)
+
+
+def _rows(
+    values: object, items: list[object] | None, name: str, expected: str, *, mapped: bool
+) -> list[Row]:
+    """Returns the items as rows. Raises UsageError if they are others, or bare messages."""
+    if items is None or not all(isinstance(row, Mapping) for row in items):
+        raise UsageError(f"{name}: must be {expected}, found {_kind_of(values, items)}")
+    rows = cast("list[Row]", items)
+    if not mapped and _are_messages(rows):
+        whole = "[{'messages': messages}]"
+        raise UsageError(f"{name}: is the messages of one conversation: pass {whole}")
+    return rows
+
+
+def _are_messages(rows: Sequence[Row]) -> bool:
+    """Returns whether rows are messages of chat, which no reader reads one by one."""
+    if not rows or not all(
+        isinstance(row.get("role"), str) and not row.keys().isdisjoint(_SAYS) for row in rows
+    ):
+        return False
+    from builder.readers import recognise  # noqa: PLC0415 - heavy
+    from builder.sources.source import Source  # noqa: PLC0415 - as above
+
+    return not recognise(Source(ROWS, data=b"".join(_lines(rows))))
+
+
+_SAYS = ("content", "tool_calls")
+"""The keys of a chat message, of which each has one."""
 
 
 def _listed(values: Any) -> list[object] | None:
@@ -112,26 +151,109 @@ def _kind_of(values: object, items: Sequence[object] | None) -> str:
     if isinstance(values, Mapping):
         return f"{kind} (one row: put it into a list)"
     kinds = sorted({type(item).__name__ for item in items or ()})
-    return f"{kind} of {', '.join(kinds)}" if kinds else kind
+    hint = " (conversations: [{'messages': one} for one in …])" if kinds == ["list"] else ""
+    return f"{kind} of {', '.join(kinds)}{hint}" if kinds else kind
 
 
 @contextlib.contextmanager
-def _written(rows: Sequence[Row]) -> Iterator[Path]:
-    """Writes rows to a temporary file. Raises UsageError for a value that JSON does not have."""
-    import tempfile  # noqa: PLC0415 - only for rows in memory
-
-    from builder.jsonio import dumps  # noqa: PLC0415 - orjson
+def scratch() -> Iterator[Path]:
+    """Yields a temporary folder for values in memory, which mistakes do not name."""
+    import tempfile  # noqa: PLC0415 - only for values in memory
 
     with tempfile.TemporaryDirectory(prefix="builder-rows-") as folder:
-        path = Path(folder, ROWS)
-        with path.open("wb") as stream:
-            for number, row in enumerate(rows):
-                try:
-                    line = dumps(dict(row))
-                except (TypeError, ValueError) as error:
-                    raise UsageError(f"row {number}: is not JSON: {error}") from None
-                stream.write(line.encode("utf-8", "surrogatepass") + b"\n")
-        yield path
+        try:
+            yield Path(folder)
+        except UsageError as error:
+            error.args = tuple(str(part).replace(f"{folder}{os.sep}", "") for part in error.args)
+            raise
+
+
+def _written(rows: Sequence[Row], folder: Path) -> Path:
+    """Writes rows to a file. Raises UsageError for a value that JSON does not have."""
+    path = folder / ROWS
+    with path.open("wb") as stream:
+        stream.writelines(_lines(rows))
+    return path
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[bytes]:
+    from builder.jsonio import dumps  # noqa: PLC0415 - orjson
+
+    for number, row in enumerate(rows):
+        try:
+            line = dumps(dict(row))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"row {number}: is not JSON: {error}") from None
+        yield line.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def given_tools(tools: ToolsLike, folder: Path) -> list[UserPath]:
+    """Returns the paths of files with definitions; values in memory are written to the folder.
+
+    Raises UsageError for anything else, and for a value that defines no tool.
+    """
+    from builder.build.supplied import definitions  # noqa: PLC0415 - heavy
+
+    expected = "files, a list of definitions (dicts) or a result of capture_definitions"
+    files, sent, others = _supplied(tools, "tools", expected)
+    if others:  # one value, such as a request, or the definitions
+        sent.append(others[0] if isinstance(tools, Mapping) else others)
+    for value in sent:
+        if not definitions(value, "tools"):
+            raise UsageError("tools: defines no tool")
+    return files + _kept(sent, folder, "tools")
+
+
+def given_system(system: SystemLike, folder: Path) -> list[UserPath]:
+    """Returns the paths of files with the system prompt; a message is written to the folder.
+
+    Raises UsageError for anything else.
+    """
+    message = "{'role': 'system', 'content': prompt}"
+    expected = f"a file, a message ({message}) or a result of capture_definitions"
+    files, sent, others = _supplied(system, "system", expected)
+    for one in others:
+        if not isinstance(text := one.get("content"), str):
+            raise UsageError(f"system: must be {expected}, found a dict without text as content")
+        sent.append({"agent": "", "system": text, "tools": []})  # keeps the end of the text
+    return files + _kept(sent, folder, "system")
+
+
+def _supplied(
+    given: object, name: str, expected: str
+) -> tuple[list[UserPath], list[Any], list[Row]]:
+    """Returns (paths, what `capture_definitions` returned, other dicts) of what a caller passed.
+
+    Raises UsageError for anything else, and for one `str` that names no file.
+    """
+    if isinstance(given, str) and not os.path.isfile(expand_home(given)):  # noqa: PTH113 - never raises
+        shown = repr(given[:60]) + "…" * (len(given) > 60)
+        raise UsageError(f"{name} {shown}: no such file; {name} must be {expected}")
+    is_one = isinstance(given, str | os.PathLike | Mapping) or hasattr(given, "to_json")
+    items = [given] if is_one else [] if given is None else _listed(given)
+    files: list[UserPath] = []
+    sent: list[Any] = []
+    others: list[Row] = []
+    for item in items if items is not None else [given]:
+        if isinstance(item, str | os.PathLike):
+            files.append(UserPath(os.fspath(item)))
+        elif isinstance(item, Mapping):
+            (sent if {"agent", "tools"} <= item.keys() else others).append(item)
+        elif hasattr(item, "to_json"):
+            sent.append(json.loads(item.to_json()))
+        else:
+            raise UsageError(f"{name}: must be {expected}, found {_kind_of(given, items)}")
+    return files, sent, others
+
+
+def _kept(values: Sequence[Any], folder: Path, name: str) -> list[UserPath]:
+    """Writes values to files in the folder; returns their paths."""
+    from builder.jsonio import dumps  # noqa: PLC0415 - orjson
+
+    names = [f"{name}-{number}.json" for number, _ in enumerate(values, 1)]
+    for file, value in zip(names, values, strict=True):
+        (folder / file).write_bytes(dumps(value).encode("utf-8", "surrogatepass"))
+    return [UserPath(file, folder) for file in names]
 
 
 def given_options(kind: type[Options], options: Options | Mapping[str, Any] | None) -> Options:
@@ -150,10 +272,7 @@ def given_options(kind: type[Options], options: Options | Mapping[str, Any] | No
     for name in options:
         if name not in known:
             raise UsageError(f"options: {name!r}: no such key{nearest(str(name), known)}")
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
-    }
-    return kind(**values)
+    return kind(**options)
 
 
 def given_config(

@@ -8,13 +8,26 @@ from it. Field metadata expresses what a type cannot.
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from functools import cache, wraps
 from inspect import signature
-from typing import Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NewType,
+    TypeGuard,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+from builder.brief import brief
 from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
@@ -78,7 +91,8 @@ def is_key(item: Field[Any]) -> bool:
 def refusing_unknown(kind: type[Kind]) -> type[Kind]:
     """Decorates an option type: an unknown name raises UsageError, with the nearest key.
 
-    The constructor of a dataclass would raise a TypeError without it.
+    The constructor of a dataclass would raise a TypeError without it. The repr has the keys whose
+    values are not the defaults.
     """
     made: Any = kind.__init__
     known = [item.name for item in fields(cast("Any", kind)) if is_key(item)]
@@ -89,6 +103,13 @@ def refusing_unknown(kind: type[Kind]) -> type[Kind]:
             raise UsageError(f"{kind.__name__}: {name!r}: no such key{nearest(name, known)}")
         made(self, *args, **values)
 
+    def changed(self: Any) -> str:
+        default = kind()
+        return brief(
+            self, **{n: v for n in known if (v := getattr(self, n)) != getattr(default, n)}
+        )
+
+    setattr(kind, "__repr__", changed)  # noqa: B010 - as below
     setattr(kind, "__init__", init)  # noqa: B010 - mypy refuses the assignment to a constructor
     return kind
 
@@ -99,41 +120,68 @@ def check_values(options: Any) -> None:
     Option types call it when they are made, so that a caller's mistake is reported where it is.
     """
     kind: Any = type(options)
-    for name, hint in _checked(kind):
+    for name, hint, minimum in _checked(kind):
         value = getattr(options, name)
-        if not _is_valid(hint, value):
-            kind = f"{type(options).__name__}.{name}"
-            raise UsageError(
-                f"{kind}: must be {_expected(hint)}, found {value!r}{_hint(hint, value)}"
-            )
+        if get_origin(hint) is tuple:
+            value = _items(get_args(hint)[0], value)
+            object.__setattr__(options, name, value)
+        if not _is_valid(hint, value, minimum):
+            place = f"{kind.__name__}.{name}"
+            expected = _expected(hint, minimum)
+            raise UsageError(f"{place}: must be {expected}, found {value!r}{_hint(hint, value)}")
 
 
 @cache
-def _checked(kind: Any) -> tuple[tuple[str, Any], ...]:
+def _checked(kind: Any) -> tuple[tuple[str, Any, int], ...]:
     hints = get_type_hints(kind)
-    return tuple((item.name, hints[item.name]) for item in fields(kind) if is_key(item))
+    keys = (item for item in fields(kind) if is_key(item) and not is_inline(item))
+    return tuple((item.name, hints[item.name], minimum_of(item)) for item in keys)
 
 
-def _is_valid(hint: Any, value: object) -> bool:
+def _items(kind: Any, value: Any) -> Any:
+    """Returns the items of a list as a tuple, paths as their type; one path is a list of it."""
+    if is_dataclass(kind):
+        paths = [value] if isinstance(value, str | os.PathLike) else value
+        if isinstance(paths, list | tuple):
+            make = cast("Any", kind)
+            return tuple(make(os.fspath(one)) if _is_path(one) else one for one in paths)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+
+
+def _is_valid(hint: Any, value: object, minimum: int = 1) -> bool:
+    if get_origin(hint) is tuple:
+        is_list = isinstance(value, tuple)
+        return is_list and all(_is_valid(get_args(hint)[0], one) for one in cast("Any", value))
     if get_origin(hint) is Literal:
         return isinstance(value, str) and value in get_args(hint)
     if get_origin(hint) in (Union, types.UnionType):
-        return any(_is_valid(item, value) for item in get_args(hint))
-    if hint is bool or hint is types.NoneType:
-        return isinstance(value, hint)
+        return any(_is_valid(item, value, minimum) for item in get_args(hint))
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if hint is str:
-        return isinstance(value, str)
-    return True
+        return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+    if hint is float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and 0 <= cast("float", value) <= 1
+    return isinstance(value, hint) if isinstance(hint, type) else True
 
 
-def _expected(hint: Any) -> str:
+def _expected(hint: Any, minimum: int = 1) -> str:
     if get_origin(hint) is Literal:
         return f"one of {', '.join(get_args(hint))}"
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(map(_expected, get_args(hint)))
-    names = {bool: "True or False", int: "a whole number", str: "text", types.NoneType: "None"}
+        return " or ".join(_expected(item, minimum) for item in get_args(hint))
+    if get_origin(hint) is tuple:
+        return "a list of " + ("paths" if is_dataclass(get_args(hint)[0]) else "texts")
+    names = {
+        bool: "True or False",
+        int: f"a whole number of at least {minimum}",
+        float: "a share from 0 to 1",
+        str: "text",
+        types.NoneType: "None",
+    }
     return names.get(hint, str(hint))
 
 

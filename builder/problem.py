@@ -7,7 +7,7 @@ continues. Exceptions are for bugs and for the user's own mistakes (:class:`Usag
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -34,8 +34,24 @@ class BuilderError(Exception):
 class UsageError(BuilderError):
     """A mistake of the user: a bad option, configuration or path. Ends a command with exit code 2.
 
-    The message is one line that names the file, the key and the nearest valid name, if any.
+    The message has one line for each fault, which names the file, the key and the nearest valid
+    name, if any. `{name}` in it, of a keyword argument here, stands for an option: callers read
+    it as an argument (`fresh=True`), users of the command line as `--fresh`.
     """
+
+    def __init__(self, *parts: str, **options: object) -> None:
+        super().__init__(*parts)
+        self.options = options
+
+    def __str__(self) -> str:
+        return self.written(lambda name, value: f"{name}={value!r}")
+
+    def written(self, form: Callable[[str, object], str]) -> str:
+        """Returns the message with each option in the form that `form` gives it."""
+        text = "".join(self.args)
+        for name, value in self.options.items():
+            text = text.replace(f"{{{name}}}", form(name, value))
+        return text
 
 
 class OptionError(UsageError):
@@ -46,11 +62,16 @@ class OptionError(UsageError):
 
     def __init__(self, option: str, text: str) -> None:
         super().__init__(option, text)
-        self.option = option
-        self.text = text
 
-    def __str__(self) -> str:
-        return f"{self.option}{self.text}"
+    @property
+    def option(self) -> str:
+        """Returns the name of the parameter."""
+        return str(self.args[0])
+
+    @property
+    def text(self) -> str:
+        """Returns the message after the name."""
+        return str(self.args[1])
 
 
 def known_names(names: Iterable[str], known: Iterable[str], option: str, kind: str) -> list[str]:

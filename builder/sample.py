@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from builder.brief import brief
 from builder.conversation import Json, TokenIds
 from builder.jsonio import dumps, quoted
 
@@ -76,6 +77,10 @@ class Dialogue:
     turns: tuple[Turn, ...]
     tools: tuple[Json, ...] = ()
 
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        return brief(self, f"{len(self.turns)} turns", f"{len(self.tools)} tools")
+
 
 Weights: TypeAlias = "tuple[int | None, ...]"
 
@@ -96,6 +101,10 @@ class Sample:
     tools: tuple[Json, ...] = ()
     weights: Weights = ()
     thoughts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        return brief(self, f"{len(self.messages)} messages", f"{len(self.tools)} tools")
 
     @classmethod
     def written(

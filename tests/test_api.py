@@ -141,7 +141,7 @@ def test_what_reads_a_log_reads_rows():
 
 
 def test_a_result_of_a_build_is_a_dataset(tmp_path):
-    made = builder.build_dataset([ROW], tmp_path / "out", preset="agentic", workers="1")
+    made = builder.build_dataset([ROW], tmp_path / "out", preset="agentic", workers=1)
     (row,) = made.samples
     assert row["messages"] == ROW["messages"]
     assert [*made.samples] == [row]
@@ -203,6 +203,24 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.build_dataset([ROW], "o", workers="x"), "workers: must be a whole number"),
         (lambda: builder.build_dataset([ROW], "o", workers=1.5), "workers: must be a whole number"),
         (lambda: builder.build_dataset([ROW], "o", workers=0), "number of at least 1, found 0"),
+        (lambda: builder.build_dataset([ROW], "o", workers="2"), "of at least 1, found '2'"),
+        (lambda: builder.build_dataset(ROW["messages"], "o"), "messages of one conversation: pass"),
+        (lambda: builder.verify_dataset(ROW["messages"]), "messages of one conversation: pass"),
+        (lambda: builder.build_dataset([ROW["messages"]], "o"), r"conversations: \[\{'messages'"),
+        (lambda: builder.build_dataset([ROW], "o", unit="turn"), "config={'normalize': {'unit'"),
+        (lambda: builder.push_dataset("o", "a/b", dry_run=True), "options={'dry_run'"),
+        (lambda: builder.build_dataset([ROW], "o", tools=[print]), "tools: must be files, a list"),
+        (lambda: builder.build_dataset([ROW], "o", tools=[{"a": 1}]), "^tools: is no tool defini"),
+        (lambda: builder.build_dataset([ROW], "o", tools={"tools": []}), "^tools: defines no tool"),
+        (lambda: builder.build_dataset([ROW], "o", system="Be brief."), "no such file; system mus"),
+        (lambda: builder.build_dataset([ROW], "o", system="Be brief. " * 99), "Be…?.* no such fi"),
+        (lambda: builder.build_dataset([ROW], "o", system={"role": "system"}), "system: must be a"),
+        (lambda: builder.build_dataset([ROW], "o", system=3), "system: must be a file.*found int"),
+        (lambda: builder.AuditOptions(contamination=3), "contamination: must be a list of paths"),
+        (lambda: builder.AuditOptions(contamination=[3]), "contamination: must be a list of paths"),
+        (lambda: builder.PushOptions(allow="secrets"), "PushOptions.allow: must be a list of text"),
+        (lambda: builder.serve_capture(99999), "port: must be a whole number from 0 to 65535"),
+        (lambda: builder.inspect_log([{"a": 1}]), "^rows.jsonl: no reader recognises it"),
         (lambda: builder.build_dataset([ROW], "o", worker=2), "did you mean 'workers'"),
         (lambda: builder.build_dataset([ROW]), "missing a required argument: 'out'"),
         (lambda: builder.build_dataset([ROW], "o", preset=DATA), "preset: must be a name"),

@@ -55,6 +55,121 @@ def test_a_build_takes_the_options_of_the_command(tmp_path):
         builder.build_dataset([ROW], tmp_path / "o", chat_template="no.jinja")
 
 
+CALL = {
+    "messages": [
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "get", "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "sunny"},
+        {"role": "assistant", "content": "Sunny."},
+    ]
+}
+TOOL = {
+    "type": "function",
+    "function": {"name": "get", "description": "Weather", "parameters": {"type": "object"}},
+}
+
+
+def test_tools_and_the_system_prompt_are_files_or_values(tmp_path):
+    """The result does not depend on which; paths of temporary files are in no output."""
+    from builder.capture.definitions import SentDefinitions
+
+    prompt = "{Be brief.}\n"
+    sent = SentDefinitions("mine", "1", prompt, (TOOL,))
+    (tmp_path / "tools.json").write_text(json.dumps([TOOL]))
+    (tmp_path / "sent.json").write_bytes(sent.to_json())
+    system = {"role": "system", "content": prompt}
+    given = [
+        ([TOOL], system),
+        ((item for item in [TOOL]), [system]),
+        (TOOL, sent),
+        ({"model": "m", "tools": [TOOL]}, json.loads(sent.to_json())),
+        (sent, sent),
+        (str(tmp_path / "tools.json"), str(tmp_path / "sent.json")),
+        ([tmp_path / "tools.json"], tmp_path / "sent.json"),
+    ]
+    for number, (tools, prompted) in enumerate(given):
+        out = tmp_path / f"out{number}"
+        built = builder.build_dataset([CALL], out, tools=tools, system=prompted)
+        (row,) = built.samples
+        assert row["tools"] == [TOOL]
+        assert row["messages"][0] == {"role": "system", "content": prompt}
+        inputs = json.loads((out / "manifest.json").read_text())["config"]["inputs"]
+        assert "builder-rows" not in json.dumps(inputs)
+    with pytest.raises(builder.UsageError, match=r"^tools 'tools-1.json': a second file for all"):
+        builder.build_dataset([CALL], tmp_path / "o", tools=[tmp_path / "tools.json", TOOL])
+    assert builder.build_dataset([CALL], tmp_path / "n", tools=None, system=None).samples
+
+
+def test_messages_are_rows_where_a_mapping_or_a_format_reads_them(tmp_path):
+    messages = ROW["messages"]
+    mapping = builder.suggest_mapping(messages)
+    assert builder.inspect_log(messages, mapping=mapping).conversation.samples == 1
+    assert builder.build_dataset(messages, tmp_path / "out", mapping=mapping).ledger.samples == 1
+    assert builder.recognise(messages) == {}
+
+
+def test_results_are_shown_in_one_line(tmp_path):
+    built = builder.build_dataset(DATA / "claude-code", tmp_path / "out")
+    log = DATA / "claude-code" / "parallel.jsonl"
+    source = next(builder.find_sources(log))
+    conversation = next(e for e in builder.read(source) if isinstance(e, builder.Conversation))
+    normalised = builder.normalise(conversation)
+    sample = builder.flatten(normalised)
+    inspected = builder.inspect_log(log)
+    results = [
+        *(built, built.ledger, built.audit, *built.audit.findings),
+        *(source, conversation, normalised, normalised.dialogue, sample),
+        builder.verify_sample(sample, normalised),
+        *(inspected, inspected.conversation, builder.suggest_mapping(LOG)),
+        *(builder.Config(), builder.NormalizeOptions(), builder.available_formats()["codex"]),
+        builder.diff_datasets(built, [ROW]),
+        builder.push_dataset(built, "you/name", options={"dry_run": True}),
+        builder.verify_dataset(built),
+    ]
+    for result in results:
+        shown = repr(result)
+        assert "\n" not in shown
+        assert len(shown) < 420, shown
+        assert shown.startswith(f"{type(result).__name__}(")
+    assert repr(builder.NormalizeOptions(unit="turn")) == "NormalizeOptions(unit='turn')"
+    assert repr(builder.Config(name="x", inputs=[])) == "Config(name='x')"
+
+
+def test_options_are_of_their_types_when_they_are_made():
+    assert builder.AuditOptions(contamination="a.jsonl").sets == ("a.jsonl",)
+    assert builder.AuditOptions(contamination=[ROOT / "a", "b"]).sets == (str(ROOT / "a"), "b")
+    assert builder.PushOptions(allow=["secrets"]).allow == ("secrets",)
+
+
+def test_a_mistake_names_the_argument_and_on_the_command_line_the_option(tmp_path, capsys):
+    builder.build_dataset([ROW], tmp_path / "built")
+    builder.export_dataset(tmp_path / "built", "openai", tmp_path / "exported")
+    with pytest.raises(builder.UsageError, match=r"; fresh=True replaces this export$"):
+        builder.export_dataset(tmp_path / "built", "openai", tmp_path / "exported")
+    with pytest.raises(builder.UsageError, match=r"replace its content with fresh=True$"):
+        builder.build_dataset(DATA / "codex", tmp_path / "built")
+    (tmp_path / "x.jsonl").write_text(json.dumps(ROW) + "\n")
+    config = {"normalize": {"system": "replace"}}
+    with pytest.raises(builder.UsageError, match=r"system='FILE'$"):
+        builder.build_dataset(tmp_path / "x.jsonl", tmp_path / "o", config=config)
+    arguments = ["build", tmp_path / "x.jsonl", "-o", tmp_path / "o"]
+    arguments += ["--set", "normalize.system=replace"]
+    assert cli.main([str(one) for one in arguments]) == 2
+    assert capsys.readouterr().err.endswith("or --system FILE\n")
+
+
+def test_a_mistyped_key_is_not_missing_too():
+    with pytest.raises(builder.UsageError) as caught:
+        builder.inspect_log([ROW], mapping={"mesage": {}})
+    assert str(caught.value) == "mapping: mesage: unknown key, did you mean 'message'?"
+
+
 def test_a_mapping_is_a_file_a_dict_or_the_proposal(tmp_path):
     proposed = builder.suggest_mapping(LOG)
     (tmp_path / "m.yaml").write_text(proposed.text)

@@ -12,7 +12,7 @@ import pytest
 from support.places import ROOT
 
 ORDER = (
-    "secrets", "distribution", "problem", "codes", "options", "credentials", "finding",
+    "secrets", "distribution", "brief", "problem", "codes", "options", "credentials", "finding",
     "conversation", "jsonio", "keys", "sample", "ledger", "paths", "text", "parallel", "sources",
     "readers", "collect", "capture", "qwen3",
     "normalize", "scrub", "dataset", "output", "verify", "trainers", "audit", "export", "report",

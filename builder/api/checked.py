@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from builder.problem import UsageError, nearest
+
+if TYPE_CHECKING:
+    from builder.sample import Dialogue
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Check = Callable[[str, Any], Any]
 
-_LEAST = {"workers": 1}
-"""The smallest values of whole numbers; that of the others is 0."""
+_RANGES: Mapping[str, tuple[int, int | None]] = {"workers": (1, None), "port": (0, 65535)}
+"""{whole number: its smallest and largest value}; the others begin at 0."""
 
 _MADE_BY = {
     "Conversation": "`read` yields them",
     "Sample": "`flatten` makes one; rows are for `verify_dataset`",
-    "Dialogue": "`normalise` makes one",
 }
 """Types of values that callers get from another function."""
 
@@ -28,8 +30,8 @@ _MADE_BY = {
 def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
     """Returns the function with its arguments checked; a wrong one raises UsageError.
 
-    A whole number may be a text of digits, and one name a list of it. A missing argument raises it
-    too, and one that the function does not have.
+    One name may stand for a list of it. A missing argument raises it too, and one that the function
+    does not have.
     """
     signature = inspect.signature(function)
     checks = {
@@ -41,7 +43,7 @@ def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
     @wraps(function)
     def with_checks(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         for name in kwargs.keys() - signature.parameters.keys():
-            hint = nearest(name, signature.parameters)
+            hint = _hint(name, signature.parameters)
             raise UsageError(f"{function.__name__}: {name!r}: no such parameter{hint}")
         try:
             bound = signature.bind(*args, **kwargs)
@@ -53,6 +55,33 @@ def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
         return function(*bound.args, **bound.kwargs)
 
     return with_checks
+
+
+def _hint(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Returns the end of a message about an unknown parameter; it may be a key of another one."""
+    for other in ("options", "config"):
+        if other not in parameters:
+            continue
+        kind = str(parameters[other].annotation).partition(" ")[0]
+        place = _key_places(kind).get(name)
+        if place is not None:
+            value = "…"
+            for key in reversed(place):
+                value = f"{{{key!r}: {value}}}"
+            return f"; it is a key of {other}: {other}={value}"
+    return nearest(name, parameters)
+
+
+def _key_places(kind: str) -> Mapping[str, Sequence[str]]:
+    """Returns {key: where it is} of the options of that name."""
+    from importlib import import_module
+
+    from builder.config.fields import keys_of, places_of_keys
+
+    options = getattr(import_module("builder"), kind)
+    places = places_of_keys(options) if kind == "Config" else {}
+    own = {name: [name] for name in keys_of(options)}
+    return {name: path.split(".") for name, path in places.items()} | own
 
 
 def _check_for(annotation: str) -> Check | None:
@@ -82,13 +111,12 @@ def _text(name: str, value: Any) -> Any:
 
 
 def _whole(name: str, value: Any) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    least = _LEAST.get(name, 0)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        of = f" of at least {least}" if least else ""
-        raise UsageError(f"{name}: must be a whole number{of}, found {_shown(value)}")
-    return value
+    least, most = _RANGES.get(name, (0, None))
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or value < least or (most is not None and value > most):
+        of = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise UsageError(f"{name}: must be a whole number {of}, found {_shown(value)}")
+    return int(value)
 
 
 def _share(name: str, value: Any) -> float:
@@ -132,6 +160,20 @@ def _callable(name: str, value: Any) -> Any:
     return value
 
 
+def _dialogue(name: str, value: Any) -> Dialogue:
+    """Returns the dialogue, which may be passed as the result that contains it."""
+    from builder.normalize.normalise import Normalised
+    from builder.sample import Dialogue
+
+    if isinstance(value, Normalised) and value.problem is not None:
+        raise UsageError(f"{name}: was rejected: {value.problem.code}: {value.problem.detail}")
+    chosen = value.dialogue if isinstance(value, Normalised) else value
+    if not isinstance(chosen, Dialogue):
+        found = type(chosen).__name__
+        raise UsageError(f"{name}: must be a Dialogue (`normalise` makes one), found {found}")
+    return chosen
+
+
 def _is_a(kind: str) -> Check:
     def check(name: str, value: Any) -> Any:
         if type(value).__name__ != kind:
@@ -156,4 +198,5 @@ _CHECKS: Mapping[str, Check] = {
     "Sequence[str | Path]": _paths,
     "str | Path | Sequence[str | Path]": _path_or_paths,
     "EngineName": _engine,
+    "Dialogue | Normalised": _dialogue,
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from builder.audit.options import AuditOptions
     from builder.audit.result import Audit
     from builder.export.outcome import Exported
+    from builder.normalize.normalise import Normalised
     from builder.output.manifest import Manifest
     from builder.push.job import PushOptions, PushReport
     from builder.push.retry import Retries
@@ -36,20 +37,22 @@ _REPOSITORY = re.compile(r"(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
 @checked
 def verify_sample(
     sample: Sample,
-    dialogue: Dialogue | None = None,
+    dialogue: Dialogue | Normalised | None = None,
     *,
     tokenizer: str | Path = "qwen3",
     options: VerifyOptions | Mapping[str, Any] | None = None,
 ) -> Verdict:
     """Returns the verdict of all checks on a sample, which is proven if there are no findings.
 
-    `dialogue` is the structured form that it was flattened from; None: it is parsed from the text.
+    `dialogue` is what it was flattened from; None: it is parsed from the text.
     Raises UsageError if the tokenizer (qwen3, a folder or a Hub id) cannot be loaded.
     """
+    from builder.sample import Dialogue
     from builder.verify.options import VerifyOptions
     from builder.verify.verifier import verifier_for
 
     chosen = given_options(VerifyOptions, options)
+    assert dialogue is None or isinstance(dialogue, Dialogue)
     return verifier_for(os.fspath(tokenizer), chosen).check(sample, dialogue)
 
 

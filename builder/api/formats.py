@@ -36,7 +36,7 @@ def recognise_all(path: DatasetLike) -> Iterator[tuple[str, dict[str, str]] | Pr
     from builder.sources.copies import local_copy
     from builder.sources.source import Source
 
-    with given_dataset(path, "path") as place:
+    with given_dataset(path, "path", mapped=True) as place:
         for source in find_sources(place):
             if isinstance(source, Source):
                 with local_copy(source) as copy:
@@ -78,7 +78,7 @@ def inspect_log(
 
     chosen = given_config(config)
     name = os.fspath(tokenizer) if tokenizer is not None else chosen.verify.target
-    with given_dataset(path, "path") as place:
+    with given_dataset(path, "path", mapped=bool(format or mapping)) as place:
         return inspected(
             place,
             chosen,
@@ -99,5 +99,5 @@ def suggest_mapping(
     """
     from builder.build.inspection import suggest_mapping as suggested
 
-    with given_dataset(path, "path") as place:
+    with given_dataset(path, "path", mapped=True) as place:
         return suggested(place, given_config(config))

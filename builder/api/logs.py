@@ -22,12 +22,17 @@ from builder.given import (
     InputsLike,
     MappingLike,
     Row,
+    SystemLike,
+    ToolsLike,
     given_config,
     given_dataset,
     given_inputs,
     given_mapping,
     given_options,
     given_rows,
+    given_system,
+    given_tools,
+    scratch,
 )
 from builder.problem import OptionError, Problem, UsageError, nearest
 
@@ -69,7 +74,7 @@ def recognise(source: Source | str | Path | Sequence[Row]) -> dict[str, str]:
 
     if isinstance(source, Source):
         return claims_of(source)
-    with given_dataset(source, "source") as place:
+    with given_dataset(source, "source", mapped=True) as place:
         sources = list(islice(find_sources(place), 2))
         if len(sources) > 1:
             raise UsageError(f"{place!r}: several sources: take each from find_sources")
@@ -115,22 +120,15 @@ def flatten(dialogue: Dialogue | Normalised, *, tokenizer: str | Path = "qwen3")
 
         sample = flatten(normalise(conversation))
     """
-    from builder.normalize.normalise import Normalised
     from builder.qwen3.flatten import flatten as flattened
     from builder.qwen3.reference import EMBEDDED
     from builder.qwen3.style import SPECIFIED
     from builder.qwen3.tokenizer import target_for
     from builder.sample import Dialogue
 
-    if isinstance(dialogue, Normalised) and dialogue.problem is not None:
-        problem = dialogue.problem
-        raise UsageError(f"dialogue: was rejected: {problem.code}: {problem.detail}")
-    chosen = dialogue.dialogue if isinstance(dialogue, Normalised) else dialogue
-    if not isinstance(chosen, Dialogue):
-        found = type(chosen).__name__
-        raise UsageError(f"dialogue: must be a Dialogue (`normalise` makes one), found {found}")
+    assert isinstance(dialogue, Dialogue)
     name = os.fspath(tokenizer)
-    return flattened(chosen, SPECIFIED if name == EMBEDDED else target_for(name).style)
+    return flattened(dialogue, SPECIFIED if name == EMBEDDED else target_for(name).style)
 
 
 @checked
@@ -151,7 +149,7 @@ def read(
         return _read(source, format)
     if isinstance(source, str | os.PathLike):
         return _read_all(list(find_sources(source)), format)
-    rows = given_rows(source, "source")
+    rows = given_rows(source, "source", mapped=format is not None)
     lines = "".join(f"{dumps(dict(row))}\n" for row in rows)
     return _read(Source("records", data=lines.encode("utf-8", "surrogatepass")), format)
 
@@ -176,7 +174,9 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
         claims = recognise(source)
         if len(claims) != 1:
             claimed = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
-            raise UsageError(f"source {source.name!r}: {claimed}; name a format")
+            raise UsageError(
+                f"source {source.name!r}: {claimed}; name a format: {{format}}", format="NAME"
+            )
         name = next(iter(claims))
     elif name not in known:
         raise UsageError(f"format {name!r}: no such reader{nearest(name, known)}")
@@ -194,8 +194,8 @@ def build_dataset(
     chat_template: str | Path | None = None,
     format: str | None = None,  # noqa: A002 - as the option
     mapping: MappingLike | None = None,
-    tools: str | Path | Sequence[str | Path] = (),
-    system: str | Path | Sequence[str | Path] = (),
+    tools: ToolsLike = None,
+    system: SystemLike = None,
     workers: int | None = 1,
     engine: EngineName = "local",
     ray_address: str | None = None,
@@ -209,8 +209,9 @@ def build_dataset(
     paths. `config` overrides the keys of `preset`. `tokenizer` (qwen3, a folder or a Hub id) and
     `chat_template` (a file or its sha256) override `config`, and for all inputs so do `format` (the
     name of a reader), `mapping` (a file, a dict or what `suggest_mapping` returns), `tools` (files
-    with definitions) and `system` (files with the system prompt). `out` may be an address in a
-    store. `workers` None: one for each CPU, or those of
+    with definitions; or a list of them, or what `capture_definitions` returns) and `system` (files
+    with the system prompt; or its message, a dict, or as for tools): a `str` is always the name of
+    a file. `out` may be an address in a store. `workers` None: one for each CPU, or those of
     Ray. More than one starts processes; only on Windows a script then needs its
     `if __name__ == "__main__":`. An interrupted run is resumed, unless `fresh`. `on_progress` gets
     a `Progress`, `on_message` the texts of warnings before the work begins. Without a sample,
@@ -233,15 +234,16 @@ def build_dataset(
         chat_template,
     )
     with (
-        given_inputs(inputs, changed) as named,
+        given_inputs(inputs, changed, mapped=bool(format or mapping)) as named,
+        scratch() as folder,
         _engine(engine, workers, ray_address) as running,
     ):
         chosen = override(
             named,
             format=format,
             mapping=None if mapping is None else given_mapping(mapping),
-            tools=_names(tools),
-            system=_names(system),
+            tools=given_tools(tools, folder),
+            system=given_system(system, folder),
         )
         if remote is not None:
             remote = replace(remote, shares=running.name == "ray")
@@ -258,11 +260,6 @@ def build_dataset(
         )
     built.folder = place
     return built
-
-
-def _names(paths: str | Path | Sequence[str | Path]) -> list[str]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [os.fspath(item) for item in given]
 
 
 def _overridden(config: Config, tokenizer: str | None, chat_template: str | Path | None) -> Config:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from builder.brief import brief
 from builder.trainers.record import Facts
 
 
@@ -57,6 +58,11 @@ class AuditFinding:
     samples: int
     gate: GateAction = GateAction.report
     examples: tuple[FindingExample, ...] = ()
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        gate = self.gate.value
+        return brief(self, code=self.code, count=self.count, samples=self.samples, gate=gate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,11 @@ class Audit:
     rows: int = 0
     read_as: Mapping[str, int] = field(default_factory=dict)
     conversion: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        found = {item.code: item.count for item in self.findings}
+        return brief(self, samples=self.samples, rows=self.rows, findings=found)
 
     def as_json(self) -> dict[str, Any]:
         """Returns the audit as a JSON object."""

@@ -159,7 +159,7 @@ def _reader(task: Task, writer: ResultWriter) -> Reader | None:
         return reader
     names = _reader_names(task)
     if names:
-        detail = f"claimed by {', '.join(names)}: name one with --format"
+        detail = f"claimed by {', '.join(names)}: name one with `inputs[].format`"
         writer.reject(Problem("ambiguous", "file", detail))
     else:
         problem = source.peek.problem

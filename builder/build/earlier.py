@@ -30,7 +30,8 @@ def refuse_other_inputs(config: Config, out: Path) -> None:
     if missing:
         raise UsageError(
             f"output {str(out)!r}: was made from other inputs ({', '.join(missing[:3])}):"
-            " name another folder, or replace its content with --fresh"
+            " name another folder, or replace its content with {fresh}",
+            fresh=True,
         )
 
 

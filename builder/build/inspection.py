@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from builder.brief import brief
 from builder.build.prove import prepare, prove
 from builder.config import Config, load_mapping
 from builder.conversation import Conversation, Ignored, Json, Used
@@ -70,6 +71,11 @@ class InspectedConversation:
     definitions_command: str | None = None
     verdict: Verdict | None = None
 
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        code = self.problem and self.problem.code
+        return brief(self, index=self.index, id=self.id, samples=self.samples, problem=code)
+
     def to_json(self) -> dict[str, Json]:
         """Returns the conversation as `builder inspect --json` prints it."""
         result: dict[str, Json] = {
@@ -127,6 +133,11 @@ class Inspection:
     conversation: InspectedConversation | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        counts = {"conversations": self.conversations, "problems": len(self.problems)}
+        return brief(self, source=self.source, format=self.format, **counts)
+
     def to_json(self) -> dict[str, Json]:
         """Returns the inspection as `builder inspect --json` prints it."""
         result: dict[str, Json] = {
@@ -154,6 +165,11 @@ class SuggestedMapping(NamedTuple):
 
     source: str
     text: str
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        lines, questions = self.text.count("\n"), self.text.count("# Decide")
+        return brief(self, f"{lines} lines", f"{questions} to decide", source=self.source)
 
 
 def inspect_log(
@@ -204,7 +220,7 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
         for name in claims if len(claims) == 1 else ():
             if _worth(source, readers()[name], config) == USABLE:
                 why = f"the reader {name!r} reads it, so it needs no mapping"
-                raise UsageError(f"{source.name}: {why}; leave out --suggest-mapping")
+                raise UsageError(f"{source.name}: {why}")
         text = suggest(source)
         if text is None:
             how = "docs/mapping.md shows how to write a mapping"
@@ -290,7 +306,7 @@ def _format(source: Source, forced: str | None, path: str) -> tuple[str, str]:
     if forced is not None:
         if forced not in readers():
             raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
-        return forced, "named with --format"
+        return forced, "named by the caller"
     claims = recognise(source)
     problem = source.peek.problem
     if not claims and source.peek.kind == "empty":
@@ -304,7 +320,8 @@ def _format(source: Source, forced: str | None, path: str) -> tuple[str, str]:
         if not claims:
             raise UsageError(f"{source.name}: {unrecognised(source, path)}")
         raise UsageError(
-            f"{source.name}: claimed by {', '.join(claims)}; name a format with --format"
+            f"{source.name}: claimed by {', '.join(claims)}; name one with {{format}}",
+            format="NAME",
         )
     return next(iter(claims.items()))
 

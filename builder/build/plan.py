@@ -70,7 +70,8 @@ def plan(
 def _options(config: Config, item: InputSection, target: Target) -> NormalizeOptions:
     """Returns the options for one input. Raises UsageError."""
     if config.normalize.system == "replace" and not item.system:
-        raise UsageError("normalize.system: replace needs inputs[].system or --system")
+        text = "normalize.system: replace needs inputs[].system or {system}"
+        raise UsageError(text, system="FILE")
     tools, with_tools = supplied_tools(item.tools)
     system, with_system = supplied_system(item.system)
     return replace(

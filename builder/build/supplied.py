@@ -31,7 +31,7 @@ def supplied_tools(
     captured: list[AgentDefinitions] = []
     for path in (item.located for item in paths):
         value = _json(path)
-        tools = _checked(path, _definitions(value))
+        tools = definitions(value, f"tools {str(path)!r}")
         if (sent := _sent(value)) is not None and sent.agent in readers():
             captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
             continue
@@ -87,6 +87,25 @@ def _sent(value: Json) -> AgentDefinitions | None:
     )
 
 
+def definitions(value: Json, name: str) -> tuple[Json, ...]:
+    """Returns the definitions of tools in a value of a file or of a caller, of which `name` tells.
+
+    Raises UsageError if one is no definition.
+    """
+    tools = _definitions(value)
+    for at, tool in enumerate(tools):
+        counts: Counter[str] = Counter()
+        convert([tool], counts)
+        if counts["bad_tool"]:
+            place = f"[{at}] " if len(tools) > 1 else ""
+            raise UsageError(
+                f"{name}: {place}is no tool definition: expected a list of objects"
+                " with a name, a description and parameters, or an object with such a list as"
+                " `tools` (a request, or a file of `builder capture --definitions`)"
+            )
+    return tuple(tools)
+
+
 def _definitions(value: Json, depth: int = 2) -> Sequence[Json]:
     """Returns the definitions in a list, a request, an answer of MCP, or an object by name.
 
@@ -107,21 +126,6 @@ def _definitions(value: Json, depth: int = 2) -> Sequence[Json]:
     if value and all(isinstance(one, dict) and parameters_of(one)[0] for one in value.values()):
         return [{"name": name, **as_dict(one)} for name, one in value.items()]
     return [value]
-
-
-def _checked(path: Path, tools: Sequence[Json]) -> tuple[Json, ...]:
-    """Returns the definitions. Raises UsageError if they are none."""
-    for at, tool in enumerate(tools):
-        counts: Counter[str] = Counter()
-        convert([tool], counts)
-        if counts["bad_tool"]:
-            place = f"[{at}] " if len(tools) > 1 else ""
-            raise UsageError(
-                f"tools {str(path)!r}: {place}is no tool definition: expected a list of objects"
-                " with a name, a description and parameters, or an object with such a list as"
-                " `tools` (a request, or a file of `builder capture --definitions`)"
-            )
-    return tuple(tools)
 
 
 def _json(path: Path) -> Json:
@@ -158,7 +162,7 @@ def _text(path: Path) -> str:
 
 def _unreadable(key: str, path: Path, error: OSError) -> UsageError:
     """Returns the error of a file that cannot be read; one that is missing may be captured."""
-    text = f"{key} {str(path)!r} (--{key} or inputs[].{key}): {error.strerror or error}"
+    text = f"{key} {str(path)!r}: {error.strerror or error}"
     if isinstance(error, FileNotFoundError):
         text += f"; an agent's own: builder capture --definitions -o {shlex.quote(path.name)} --"
         text += " claude -p hi (docs/capture.md)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builder.brief import brief
 from builder.capture.agents import adapt, agent_in
-from builder.capture.job import run_child
+from builder.capture.job import run_child, run_to_end
 from builder.capture.pairs import agent_of
 from builder.capture.providers import routes, through
 from builder.capture.scripted import handler
@@ -64,6 +64,11 @@ class SentDefinitions:
     system: str
     tools: tuple[Json, ...]
 
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        parts = f"system of {len(self.system):,} characters", f"{self.count} tools"
+        return brief(self, *parts, agent=self.agent, version=self.version)
+
     @property
     def count(self) -> int:
         """Returns the number of tools; Gemini's API has them in groups."""
@@ -94,7 +99,7 @@ def capture_definitions(
     """
     taken: list[tuple[str, dict[str, Any], Mapping[str, str]]] = []
     with tempfile.TemporaryDirectory(prefix="builder-definitions-") as scratch:
-        asyncio.run(_run(command, Path(scratch), taken, own_settings=own_settings, seconds=seconds))
+        run_to_end(_run(command, Path(scratch), taken, own_settings=own_settings, seconds=seconds))
         definitions = [_definitions(*one) for one in taken]
         best = max(definitions, key=lambda one: (len(one[1]), len(one[0])), default=("", (), None))
         system, tools, named = best

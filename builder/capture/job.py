@@ -6,13 +6,17 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 from builder.capture.pairs import PairWriter
 from builder.capture.providers import Route, through
 from builder.capture.proxy import Proxy
 from builder.problem import OptionError, UsageError
+
+Result = TypeVar("Result")
 
 
 def capture_command(
@@ -29,10 +33,33 @@ def capture_command(
     """
     writer = PairWriter(folder)
     try:
-        code = asyncio.run(_run(command, routes, writer, adapt))
+        code = run_to_end(_run(command, routes, writer, adapt))
     finally:
         writer.close()
     return code, writer
+
+
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine and returns its result, also where a loop runs already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[Result]]] = Future()
+
+    async def supervised() -> Result:
+        task = asyncio.ensure_future(work)
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(asyncio.run, supervised())
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            loop, task = started.result()
+            loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 async def _run(
@@ -104,7 +131,7 @@ def capture_serving(
     """
     writer = PairWriter(folder)
     try:
-        asyncio.run(_serve(port, routes, writer, ready))
+        run_to_end(_serve(port, routes, writer, ready))
     except OSError as error:
         raise OptionError("port", f" {port}: {error.strerror or error}") from None
     finally:

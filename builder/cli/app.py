@@ -72,8 +72,8 @@ def build(
         inputs=inputs or (),
         format=format,
         mapping=str(mapping) if mapping is not None else None,
-        tools=tools or (),
-        system=system or (),
+        tools=[UserPath(item) for item in tools or ()],
+        system=[UserPath(item) for item in system or ()],
     )
     if allow_eval:
         chosen = chosen.with_evaluation()

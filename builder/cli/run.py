@@ -42,6 +42,10 @@ _NO_COMMANDS = {
 """{word that is no command: what does it}."""
 
 
+_OFF = {"public": "--private"}
+"""{parameter: the option for False}"""
+
+
 def run(arguments: list[str]) -> int:
     """Runs a command; returns its exit code.
 
@@ -62,7 +66,7 @@ def run(arguments: list[str]) -> int:
         name = _OPTIONS.get((arguments[0], error.option), usual)
         return refused(f"{name}{error.text}", arguments)
     except UsageError as error:
-        return refused(str(error), arguments)
+        return refused(error.written(_option), arguments)
     except BuilderError as error:
         warn(str(error))
         return 1
@@ -84,6 +88,13 @@ def run(arguments: list[str]) -> int:
     if result == INTERRUPTED:
         warn("interrupted; finished work is kept, the same command resumes")
     return result if isinstance(result, int) else 0
+
+
+def _option(name: str, value: object) -> str:
+    """Returns an option as it is written on the command line."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else _OFF[name]
+    return f"--{name} {value}"
 
 
 @cache

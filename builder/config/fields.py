@@ -76,9 +76,15 @@ class FieldReader:
                     hints[item.name], value[name], path, minimum_of(item)
                 )
             elif item.default is MISSING and item.default_factory is MISSING:
-                self.faults.append(f"{path}: is missing")
+                if not self._is_mistyped(key, name):
+                    self.faults.append(f"{path}: is missing")
                 values[item.name] = REFUSED
         return REFUSED if REFUSED in values.values() else kind(**values)
+
+    def _is_mistyped(self, section: str, name: str) -> bool:
+        """Returns whether a fault says that another key of the section may be this one."""
+        ends = f", did you mean {name!r}?"
+        return any(one.startswith(section) and one.endswith(ends) for one in self.faults)
 
     def value(self, kind: object, value: object, key: str, minimum: int = 1) -> object:
         """Returns the value of a field of type `kind`, or REFUSED."""
@@ -124,6 +130,7 @@ class FieldReader:
         if isinstance(value, str) and value in choices:
             return value
         hint = nearest(value, choices) if isinstance(value, str) else ""
+        hint = hint if "did you mean" in hint else ""  # the choices are in the message
         return self._refuse(key, f"one of {', '.join(choices)}", value, hint)
 
     def _number(self, kind: object, value: object, key: str, minimum: int) -> object:

@@ -198,8 +198,8 @@ def override(
     inputs: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - the option's name
     mapping: str | MappingSpec | None = None,
-    tools: Sequence[str] = (),
-    system: Sequence[str] = (),
+    tools: Sequence[UserPath] = (),
+    system: Sequence[UserPath] = (),
 ) -> Config:
     """Returns a copy with options of the command line; its inputs replace those of the file.
 
@@ -213,11 +213,9 @@ def override(
         given = UserPath(mapping) if isinstance(mapping, str) else mapping
         chosen = tuple(replace(item, mapping=given) for item in chosen)
     if tools:
-        files = tuple(map(UserPath, tools))
-        chosen = tuple(replace(item, tools=files) for item in chosen)
+        chosen = tuple(replace(item, tools=tuple(tools)) for item in chosen)
     if system:
-        files = tuple(map(UserPath, system))
-        chosen = tuple(replace(item, system=files) for item in chosen)
+        chosen = tuple(replace(item, system=tuple(system)) for item in chosen)
     return replace(config, inputs=chosen)
 
 

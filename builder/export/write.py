@@ -119,7 +119,7 @@ def _would_train(trainer: Trainer, exported: Exported, target: Target) -> str:
 
 def earlier_export(folder: Path) -> str:
     """Returns what to do about an output that is an earlier export, or ""."""
-    return "; --fresh replaces this export" if folder.is_dir() and is_export(folder) else ""
+    return "; {fresh} replaces this export" if folder.is_dir() and is_export(folder) else ""
 
 
 def is_export(folder: Path) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from builder.brief import brief
 from builder.conversation import Context, Conversation, ToolCall
 from builder.normalize.calls import arguments, pair, parallel
 from builder.normalize.content import characters, reasoning
@@ -69,6 +70,14 @@ class Normalised:
     is_flagged: bool = False
     lost: tuple[LostCall, ...] = ()
     cut: str | None = None
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        code = None if self.problem is None else self.problem.code
+        turns = f"{len(self.dialogue.turns) if self.dialogue is not None else 0} turns"
+        return brief(
+            self, turns, problem=code, changes=self.changes, tools_source=self.tools_source
+        )
 
     @property
     def failed_calls(self) -> dict[str, str] | None:

@@ -36,7 +36,7 @@ def folder_aside(
             out.is_dir() and (not any(out.iterdir()) or replaceable(out))
         )
         if not is_free:
-            raise UsageError(f"output {str(out)!r}: is not an empty folder{hint(out)}")
+            raise UsageError(f"output {str(out)!r}: is not an empty folder{hint(out)}", fresh=True)
         scratch.mkdir(parents=True, exist_ok=True)
         lock = FileLock(scratch / "lock")
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from builder.audit.benchmarks import EVALUATION_RUN
+from builder.brief import brief
 from builder.options import check_values, refusing_unknown
 from builder.output.manifest import MANIFEST
 from builder.parallel.host import quiet_logger
@@ -65,7 +66,7 @@ class PushReport:
 
     files    those to push
     survey   the repository before the push; None if it was not looked at
-    removed  files that are only on the Hub and are removed there (`--prune`)
+    removed  files that are only on the Hub and are removed there (`prune`)
     error    why it ended early
     """
 
@@ -79,6 +80,14 @@ class PushReport:
     uploaded: Uploaded | None = None
     arrival: Arrival | None = None
     error: str | None = None
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        closed = [item.code for item in self.refused]
+        files = f"{len(self.files)} files"
+        return brief(
+            self, files, repo=self.repo, is_done=self.is_done, closed=closed, error=self.error
+        )
 
     @property
     def gates(self) -> dict[str, str]:
@@ -213,10 +222,10 @@ def _survey(api: HfApi, place: Place, options: PushOptions) -> HubRepository:
     """Returns the repository before the push. Raises UsageError if it contradicts the options."""
     survey = hub.repository_at(api, place)
     if survey.private is not None and survey.private == options.public:
-        now, asked = ("private", "--public") if survey.private else ("public", "--private")
+        now = "private" if survey.private else "public"
         raise UsageError(
-            f"{place.repo}: is {now} on the Hub and a push does not change that;"
-            f" say --{now}, not {asked}" + (" (the default)" if not options.public else "")
+            f"{place.repo}: is {now} on the Hub, and a push does not change that: use {{public}}",
+            public=not survey.private,
         )
     return survey
 
@@ -230,7 +239,7 @@ def _hub_gates(
         yield GateRefusal(
             STALE,
             f"{len(changes.stale)} files on the Hub would be loaded together with these: {names};"
-            " --prune removes files that are only on the Hub",
+            " `prune` removes files that are only on the Hub",
             by_name=False,
         )
     if changes.update and MANIFEST not in survey.files:
@@ -245,4 +254,4 @@ def _tag(api: HfApi, arrived: Place, tag: str) -> None:
     if tagged is None:
         api.create_tag(arrived.repo, tag=tag, revision=arrived.revision, repo_type=hub.DATASET)
     elif tagged != arrived.revision:
-        raise PushFault(f"--tag {tag!r}: was set to {tagged[:12]} meanwhile; it is not moved")
+        raise PushFault(f"tag {tag!r}: was set to {tagged[:12]} meanwhile; it is not moved")

@@ -26,6 +26,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal
 
+from builder.brief import brief
 from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
@@ -112,6 +113,10 @@ class Reader:
     exclusive: bool = True
     splits: Callable[[Source], bool] | None = None
     item_sizes: Callable[[Source], Sequence[int]] | None = None
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        return brief(self, name=self.name, summary=self.summary)
 
 
 READ = "JSON, JSONL, CSV, SQLite, zip, Parquet or Arrow (docs/formats.md)"

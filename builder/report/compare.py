@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from builder.brief import brief
 from builder.conversation import Json
 from builder.dataset.files import dataset_path
 from builder.dataset.rejects import read_rejects
@@ -36,6 +37,10 @@ class DatasetFacts:
     places: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        return brief(self, samples=self.samples, tokens=self.tokens, calls=self.calls)
+
     def count(self, table: str, name: str, number: int = 1) -> None:
         """Counts a name in a table."""
         self.counts.setdefault(table, Counter())[name] += number
@@ -57,6 +62,11 @@ class DatasetDifference:
     added: int
     removed: int
     tables: Mapping[str, Mapping[str, tuple[int, int]]]
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        counts = {key: getattr(self, key) for key in ("same", "changed", "added", "removed")}
+        return brief(self, before=self.before.samples, after=self.after.samples, **counts)
 
     def to_json(self) -> dict[str, Json]:
         """Returns the difference as JSON."""

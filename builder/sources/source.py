@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from builder.brief import brief
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
@@ -85,6 +86,9 @@ class Source:
         self._table = table
         self._decoded: list[tuple[bytes, Json]] = []  # the first lines, for recognition
         self.wrapped: WrappedRecords | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, name=self.name, path=self.path and str(self.path))
 
     @property
     def records_read(self) -> int:

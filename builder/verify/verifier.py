@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
 
+from builder.brief import brief
 from builder.conversation import Json
 from builder.finding import CheckFinding, context, differ
 from builder.qwen3.dialect import ParseFault
@@ -60,6 +61,12 @@ class Verdict:
     calls: int = 0
     render_sha256: str = ""
     recorded: TokenComparison | None = None
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        codes = [item.code for item in self.findings]
+        turns = f"{len(self.spans)} trained turns"
+        return brief(self, turns, findings=codes, tokens=self.tokens, calls=self.calls)
 
 
 Messages: TypeAlias = "list[dict[str, Any]]"

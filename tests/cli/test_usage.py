@@ -135,7 +135,7 @@ MISTAKES = {
     "verify x.jsonl --chat-template none.jinja": "'none.jinja': no such file, and not a sha256",
     "build x.jsonl -o out --tokenizer ./none": "none",
     # tools and system
-    "build x.jsonl -o out --tools none.json": r"\(--tools or inputs\[\].tools\): No such file",
+    "build x.jsonl -o out --tools none.json": "tools .none.json.: No such file",
     "build x.jsonl -o out --system none.txt": "No such file .*builder capture .* -o none.txt",
     "build x.jsonl -o out --tools x.jsonl": "tools 'x.jsonl': is no tool definition",
 }

@@ -1,0 +1,16 @@
+"""Represents results in one line, for notebooks and error messages."""
+
+from __future__ import annotations
+
+LONGEST = 80
+"""The code points of a value that are shown."""
+
+
+def brief(item: object, *counted: str, **shown: object) -> str:
+    """Returns the repr of an item in one line: what is `shown`, and the numbers of parts."""
+    parts = [f"{name}={_cut(repr(value))}" for name, value in shown.items()]
+    return f"{type(item).__name__}({', '.join([*parts, *counted])})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
