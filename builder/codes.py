@@ -1,18 +1,22 @@
 """Explains every code of a loss: what it means, an example, what to do, the option that keeps it.
 
 `codes.tsv` has a row for each, whose last cell may be missing: code, meaning, example, remedy,
-option. Backticks mark code. docs/output.md lists them.
+option. `words.tsv` has the meaning of the codes that are no loss: what was changed, and records
+without a conversation. Backticks mark code. docs/output.md lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 DUPLICATE = "duplicate"
 """The code of what is in the dataset already: nothing is lost."""
+
+UNTRAINED = "untrained:"
+"""Prefix of a change: turns that are context only, for the reason after it."""
 
 SELECTED = "select_"
 """Prefix of the codes of `select.where`: the rest is the user's field."""
@@ -77,9 +81,18 @@ _CONDITION = CodeText(
 @cache
 def code_texts() -> Mapping[str, CodeText]:
     """Returns the table by code."""
-    table = (files("builder") / "codes.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in table.splitlines()[1:])
-    return {code: CodeText(*cells) for code, *cells in rows}
+    return {code: CodeText(*cells) for code, *cells in _table("codes.tsv")}
+
+
+@cache
+def code_words() -> Mapping[str, str]:
+    """Returns {code: meaning} of changes and of records without a conversation."""
+    return {code: words for code, words, *_ in _table("words.tsv")}
+
+
+def _table(name: str) -> Iterator[list[str]]:
+    text = (files("builder") / name).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines()[1:])
 
 
 def explain(code: str) -> CodeText | None:
@@ -97,9 +110,20 @@ def is_loss(code: str) -> bool:
 
 
 def meaning(code: str) -> str:
-    """Returns the meaning of a code, or ""."""
+    """Returns the meaning of a code, or "", as for the name of a record type."""
     found = explain(code)
-    return found.meaning if found is not None else ""
+    return found.meaning if found is not None else _words(code)
+
+
+def meaning_of_change(code: str) -> str:
+    """Returns the meaning of a code in `meta.changes`, or ""."""
+    if code.startswith(UNTRAINED):
+        return f"turns that are context: {meaning(code.removeprefix(UNTRAINED))}"
+    return _words(code) or meaning(code)
+
+
+def _words(code: str) -> str:
+    return code_words().get(code) or code_words().get(code.partition(":")[0], "")
 
 
 def option_of(code: str) -> str | None:

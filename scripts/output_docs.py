@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from builder.codes import code_texts
+from builder.codes import code_texts, code_words
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.rejects import Reject
 from builder.keys import keys_of
@@ -28,11 +28,18 @@ def codes_table() -> Iterator[str]:
         yield f"| `{code}` | {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
+def words_table() -> Iterator[str]:
+    yield "| code | meaning |\n|---|---|\n"
+    for code, words in code_words().items():
+        yield f"| `{code}` | {words} |\n"
+
+
 TABLES = {
     "meta": "".join(keys_table(SampleMeta)),
     "preferences": "".join(keys_table(Preference)),
     "rejects": "".join(keys_table(Reject)),
     "codes": "".join(codes_table()),
+    "words": "".join(words_table()),
     "manifest": "".join(keys_table(Manifest)),
     "witness": "".join(keys_table(WitnessEntry)),
     "finding": "".join(keys_table(FindingEntry)),

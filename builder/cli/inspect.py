@@ -15,10 +15,9 @@ from builder.cli.grouped import Grouped
 from builder.cli.output import Output
 from builder.cli.settings import option_for
 from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
-from builder.codes import meaning
+from builder.codes import meaning, meaning_of_change
 from builder.config import Config
 from builder.ledger import ranked
-from builder.normalize.targets import UNTRAINED
 from builder.output.aside import write_whole
 from builder.problem import UsageError
 from builder.text import counted
@@ -94,7 +93,7 @@ def _print_counts(inspected: Inspection) -> None:
     calls = counted(inspected.calls, "call")
     print(f"{counted(inspected.records, 'record')}, {conversations}, {calls}")
     for code, count in sorted(inspected.ignored.items()):
-        print(escaped(f"  ignored {code} {count:,}{_words(code)}"))
+        print(escaped(f"  ignored {code} {count:,}{_words(meaning(code))}"))
     problems = Grouped()
     for problem in inspected.problems:
         problems.add(problem.code, f"{problem.where}: {problem.detail}")
@@ -102,9 +101,8 @@ def _print_counts(inspected: Inspection) -> None:
         print(escaped(f"  {line}"))
 
 
-def _words(code: str) -> str:
+def _words(words: str) -> str:
     """Returns what a code means, to follow it, or ""."""
-    words = meaning(code.removeprefix(UNTRAINED))
     return f": {words}" if words else ""
 
 
@@ -121,11 +119,9 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
     print(escaped(f"{name}: {', '.join([*names, model])}"))
     _print_skipped(inspected, shown)
     if shown.changes:
-        print(
-            escaped("  changes: " + ", ".join(f"{code} {n:,}" for code, n in shown.changes.items()))
-        )
-        for code in filter(_words, shown.changes):
-            print(escaped(f"    {code}{_words(code)}"))
+        print("  changes:")
+        for code, count in shown.changes.items():
+            print(escaped(f"    {code} {count:,}{_words(meaning_of_change(code))}"))
     if shown.problem is not None:
         print(escaped(f"  rejected: {shown.problem.code}: {shown.problem.detail}"))
         if shown.remedy:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
 
+from builder.codes import meaning_of_change
 from builder.text import counted, escape_char
 
 WIDTH = 110
@@ -83,8 +84,10 @@ def conversion_lines(
         verb = "was" if count == 1 else "were"
         yield f"{count:,} of {counted(rows, 'row')} {verb} read as {form}, converted"
     if changes:
-        listed = ", ".join(f"{code} {count:,}" for code, count in sorted(changes.items()))
-        yield f"  the conversion altered: {listed}"
+        yield "  the conversion altered:"
+        for code, count in sorted(changes.items()):
+            words = meaning_of_change(code).replace("`", "")
+            yield f"    {code} {count:,}{f': {words}' if words else ''}"
 
 
 def width() -> int:

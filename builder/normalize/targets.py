@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from builder.codes import UNTRAINED
 from builder.conversation import REPEAT
 from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
@@ -27,9 +28,6 @@ LOST = ("xml_types", "xml_markup")
 
 They are shown in their true context, so they stay as context unless `untrained_turns: reject`.
 """
-
-UNTRAINED = "untrained:"
-"""Begins the codes of `meta.changes` that count turns which are context only, by why they are."""
 
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from builder.audit.result import AuditFacts
-from builder.normalize.targets import LOST, UNTRAINED
+from builder.codes import UNTRAINED
+from builder.normalize.targets import LOST
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
 from builder.qwen3.style import SPECIFIED, Thoughts

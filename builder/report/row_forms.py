@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from builder.codes import meaning_of_change
 from builder.dataset.rows import DatasetRow
 from builder.report.codes import explained
 from builder.report.html import EMPTY, Html, join, shorten, statement, tag, text
@@ -33,7 +34,10 @@ def conversion_html(row: DatasetRow) -> Html:
         how = f"converted by the reader `{reading.reader}`"
     words = f"a row of the form `{reading.form}`, {how}."
     if reading.changes:
-        listed = ", ".join(f"{code} {number(n)}" for code, n in sorted(reading.changes.items()))
+        listed = "; ".join(
+            f"{meaning_of_change(code) or code} ({number(n)})"
+            for code, n in sorted(reading.changes.items())
+        )
         words += f" Changed by the conversion: {listed}."
     return statement("Converted for display: ", words, "verdict converted")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from builder.audit.lengths import doubling, token_histogram
 from builder.audit.origins import SEVERAL
 from builder.audit.result import AuditTable, Histogram, Pick
+from builder.codes import meaning_of_change
 from builder.dataset.files import dataset_files
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
@@ -363,5 +364,10 @@ def charts(surveyed: Survey) -> tuple[tuple[Histogram, ...], tuple[AuditTable, .
             add(key, f"Samples by {words}", (words, "samples"), counter, note)
     if surveyed.changes:
         note = "Every alteration of logged text, by code."
-        add("changes", "Changes to logged text", ("code", "places"), surveyed.changes, note)
+        explained = tuple(
+            (code, count, meaning_of_change(code)) for code, count in ranked(surveyed.changes)
+        )
+        columns = ("code", "places", "meaning")
+        title = "Changes to logged text"
+        tables.append(AuditTable("changes", title, columns, explained, note, bars="places"))
     return tuple(histograms), tuple(tables)

@@ -9,7 +9,7 @@ from support.runs.builds import build, lines
 
 from builder import cli
 from builder.cli import options
-from builder.codes import meaning
+from builder.codes import meaning_of_change
 from builder.export.trace import TRACES
 from builder.export.variants import VARIANTS
 
@@ -122,7 +122,7 @@ def test_calls_are_counted_as_in_a_build_and_codes_have_their_words(tmp_path, in
     question = {**QUESTION, "content": [picture, {"type": "text", "text": "a"}]}
     (tmp_path / "log.json").write_text(json.dumps({"messages": [question, ANSWER]}))
     assert cli.main(["inspect", str(tmp_path / "log.json")]) == 0
-    assert f"    media: {meaning('media')}" in capsys.readouterr().out
+    assert f"    media 1: {meaning_of_change('media')}" in capsys.readouterr().out
 
 
 def test_the_first_usable_conversation_is_shown_and_which_were_not(tmp_path, inspect, capsys):

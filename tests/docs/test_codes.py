@@ -5,12 +5,21 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 
 import pytest
 from support.places import CASES
 
 import builder
-from builder.codes import NOTHING_TO_TRAIN, code_texts, explain, is_loss
+from builder.codes import (
+    NOTHING_TO_TRAIN,
+    code_texts,
+    code_words,
+    explain,
+    is_loss,
+    meaning,
+    meaning_of_change,
+)
 from builder.normalize.targets import FOREIGN
 from builder.report.codes import explained
 from builder.report.html import EMPTY
@@ -67,6 +76,66 @@ def test_every_code_of_the_source_is_explained():
     found = set(used_codes())
     assert len(found) > 80
     assert found - set(code_texts()) == set()
+
+
+COUNTERS = {"changes", "counts", "ignored"}
+COUNTING = ("builder.build", "builder.normalize", "builder.readers", "builder.scrub")
+OF_TURNS = {"aborted_turn", "system_joined", "unanswered_turn", "user_joined"}
+"""Codes that the source puts together from two words."""
+
+
+def counted_codes(tree):
+    """Yields the codes of changes and of ignored records that a module counts."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.AugAssign(target=ast.Subscript(value=counter, slice=code)):
+                name = counter.attr if isinstance(counter, ast.Attribute) else counter
+                if (name.id if isinstance(name, ast.Name) else name) in COUNTERS:
+                    yield from values(code, {})
+            case ast.Call(func=ast.Name(id="Ignored"), args=[code, *_]):
+                yield from values(code, {})
+            case ast.Call(func=ast.Attribute(attr="counting"), keywords=given):
+                yield from (one.arg for one in given if one.arg)
+            case ast.Call(func=ast.Attribute(attr="having"), args=[_, ast.Dict(keys=keys)]):
+                yield from (code for key in filter(None, keys) for code in values(key, {}))
+            case ast.keyword(arg="changes", value=given):
+                for item in ast.walk(given):
+                    keys = item.keys if isinstance(item, ast.Dict) else ()
+                    yield from (code for key in filter(None, keys) for code in values(key, {}))
+
+
+def sources():
+    """Returns {name: source} of the modules that count changes and records."""
+    found = {item.name for item in pkgutil.walk_packages(builder.__path__, "builder.")}
+    chosen = [name for name in found if name.startswith(COUNTING)] + ["builder.text"]
+    return {name: inspect.getsource(importlib.import_module(name)) for name in chosen}
+
+
+def test_every_change_and_every_kind_of_ignored_record_has_words():
+    found = {code for text in sources().values() for code in counted_codes(ast.parse(text))}
+    assert len(found) > 130
+    assert [code for code in sorted(found) if not (meaning_of_change(code) and meaning(code))] == []
+    assert meaning_of_change("untrained:repeat").startswith("turns that are context: ")
+    assert meaning("unknown:mood") == meaning("unknown")
+    assert meaning("file-history-snapshot") == ""
+
+
+def test_every_change_of_the_golden_cases_has_words():
+    cases = (json.loads(path.read_bytes()) for path in sorted(CASES.rglob("expected.json")))
+    items = [item for case in cases for listed in case.values() for item in listed]
+    changed = (item.get("changes") for item in items if isinstance(item, dict))
+    found = {code for changes in changed if isinstance(changes, dict) for code in changes}
+    assert len(found) > 30
+    assert [code for code in sorted(found) if not meaning_of_change(code)] == []
+
+
+def test_words_are_of_codes_that_exist():
+    text = "".join(sources().values())
+    for code, words in code_words().items():
+        assert words == words.strip() != ""
+        assert not words.endswith(".")
+        is_there = re.search(rf"\"{code}[\":]|\b{code}=", text)
+        assert is_there or code in OF_TURNS | {"unknown"}, code
 
 
 def test_codes_are_found_in_constants_and_conditions():
