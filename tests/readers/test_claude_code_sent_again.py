@@ -4,8 +4,9 @@ import pytest
 from support.logs.claude_code import SESSION, SessionLog, contexts, conversations, digest, text
 from test_claude_code import arguments, calling
 
-from builder.conversation import Context, Reasoning, Unparsed
+from builder.conversation import Context, Reasoning, Text, ToolResult, Unparsed
 from builder.readers.agents.claude_code.canonical import canonical
+from builder.readers.agents.claude_code.lines import mark_result
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,22 @@ def test_blocks_of_an_answer_have_the_meaning_that_they_have_in_the_api(block, c
     (found,) = conversations(log.lines)
     parts = found.messages[-1].parts
     assert [part.code for part in parts if isinstance(part, Unparsed)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("answer", "denied"),
+    [
+        ("The user doesn't want to proceed with this tool use. The tool use was", True),
+        ("Permission to use Bash has been denied.", True),
+        ("Permission for this action has been denied. Reason: it deletes", True),
+        ("Claude requested permissions to use WebSearch, but you haven't granted it yet.", True),
+        ("This command requires approval", True),
+        ("This Bash command contains multiple operations. The following part requires", True),
+        ("ls in '~' was blocked. For security, Claude Code may only list files in", True),
+        ("Exit code 1\nThis command requires approval", False),
+        ("bash: permission denied", False),
+    ],
+)
+def test_a_refusal_is_recognised_by_the_words_of_the_program(answer, denied):
+    result = mark_result(ToolResult((Text(answer),), "1", None, is_error=True))
+    assert (result.is_denied, result.is_error) == (denied, True)

@@ -5,6 +5,7 @@ Source: docs/formats/claude-code.md, "The lines", "What is left out".
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,12 +31,14 @@ KNOWN = frozenset(
 )  # fmt: skip
 """Types of lines that are known; except for user and assistant, none contains a turn."""
 
-_DENIALS = (
-    "The user doesn't want to proceed with this tool use",
-    "The user doesn't want to take this action right now",
-    "Permission to use ",
-    "Claude requested permissions to",
+_DENIAL = re.compile(
+    "The user doesn't want to (?:proceed with this tool use|take this action right now)"
+    "|Permission (?:to use|for this (?:tool use|action)) |Claude requested permissions to"
+    "|This command requires approval|This Bash command contains multiple operations"
+    r"|[^\n]{1,999} was blocked\. For security, Claude Code may only"
 )
+"""What begins the result of a refused call; lines of newer versions name the kind of refusal."""
+
 _INTERRUPTIONS = ("[Tool call interrupted", "[Request interrupted")
 
 
@@ -184,6 +187,6 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
         result.call_id,
         result.name,
         is_error=bool(result.is_error),  # the program flags each failure
-        is_denied=not is_interrupted and (bool(denial) or first.startswith(_DENIALS)),
+        is_denied=not is_interrupted and bool(denial or _DENIAL.match(first)),
         is_interrupted=is_interrupted,
     )
