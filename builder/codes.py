@@ -48,7 +48,7 @@ NOTHING_TO_TRAIN = frozenset(
         *("dispreferred", "retry", "repeat", "captured", "not_chosen", "malformed_answer"),
         *("rewound", "near_duplicate"),
         # the user's configuration or review leaves it out
-        *("evaluation_data", "mapped_skip", "mix", "review", "unreviewed", "weight"),
+        *("evaluation_data", "mapped_skip", "mix", "no_thought", "review", "unreviewed", "weight"),
     )
 )
 """Codes of conversations that lack nothing that could be trained: leaving them out is no loss."""

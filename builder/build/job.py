@@ -213,10 +213,16 @@ def _set_aside(result: ChunkResult, index: int, work: Path) -> ChunkResult:
 def _target(config: Config) -> Target:
     """Returns the tokenizer to verify against. Raises UsageError if it does not fit an option."""
     target = target_for(config.verify.target)
+    template = f"the chat template of {config.verify.tokenizer.written!r}"
     if config.normalize.late_system == "keep" and not target.renders_late_system:
         raise UsageError(
-            f"normalize.late_system: keep: the chat template of {config.verify.tokenizer.written!r}"
-            " does not render a later system message; use user or reject"
+            f"normalize.late_system: keep: {template} does not render a later system message;"
+            " use user or reject"
+        )
+    if config.train.no_thought == "mask" and not target.style.thoughts.has_blocks:
+        raise UsageError(
+            f"train.no_thought: mask (--preset sft-thinking): {template} shows no thoughts;"
+            " use --preset sft, or the tokenizer of a model that thinks"
         )
     return target
 

@@ -184,6 +184,11 @@ class Config:
                 " there are none: it needs normalize.unit: query or turn, or"
                 " normalize.untrained_turns: weight"
             )
+        if self.train.no_thought == "mask" and self.normalize.reasoning == "drop":
+            yield (
+                "train.no_thought: mask needs normalize.reasoning: keep; without it turns are"
+                " trained without their thoughts"
+            )
         masked = [key for key in self.train.masked if key != "rewound"]
         if masked and self.normalize.untrained_turns == "split":
             yield (

@@ -24,6 +24,7 @@ class TrainOptions:
     denied       turns with a call that the user or a policy refused
     interrupted  turns with a call that was interrupted before it ended
     repeated     turns that make exactly the calls of the preceding assistant turn
+    no_thought   turns of which the log has no thought
     rewound      turns that the user took back
     """
 
@@ -31,6 +32,7 @@ class TrainOptions:
     denied: Training = "keep"
     interrupted: Training = "keep"
     repeated: Training = "keep"
+    no_thought: Training = "keep"
     rewound: Training = "mask"
 
     def __post_init__(self) -> None:

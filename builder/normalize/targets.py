@@ -22,6 +22,7 @@ from builder.text import token_pattern
 
 SECOND_ANSWER = "second_answer"
 TOKENS = "control_tokens"
+NO_THOUGHT = "no_thought"
 
 LOST = ("xml_types", "xml_markup")
 """Codes of the model's own answers with a call that a server's parser would not give back.
@@ -32,7 +33,7 @@ They are shown in their true context, so they stay as context unless `untrained_
 FOREIGN = (
     *("zero_weight", "inserted", "prefilled", "edited", "stripped", "warmup", SECOND_ANSWER),
     *("error", "denied", "interrupted", "repeated", "bad_call", "truncated", "truncated_answer"),
-    *("undefined_tool", "media"),
+    *(NO_THOUGHT, "undefined_tool", "media"),
     *LOST,
 )
 """Codes of foreign turns that may stay as context under `untrained_turns: weight`."""
@@ -47,9 +48,9 @@ After any other fault the context is unknown, because it hides part of the turn.
 def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Turns the targets that `train:` masks into foreign turns (`masked_turns`).
 
-    The codes are `error`, `denied`, `interrupted` and `repeated` (a turn that makes exactly the
-    calls of the preceding assistant turn). Turns of a rewound branch already are foreign;
-    `train.rewound: keep` makes them targets.
+    The codes are `error`, `denied`, `interrupted`, `repeated` (a turn that makes exactly the
+    calls of the preceding assistant turn) and `no_thought`. Turns of a rewound branch already are
+    foreign; `train.rewound: keep` makes them targets.
     """
     masked_keys = options.train.masked
     codes = {"error" if key == "errors" else key for key in masked_keys}
@@ -68,6 +69,8 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             code = next((call.failure for call in block.calls if call.failure in codes), None)
             if code is None and "repeated" in codes and calls and calls == previous:
                 code = "repeated"
+            if code is None and NO_THOUGHT in codes and not any(map(str.strip, block.reasoning)):
+                code = NO_THOUGHT
             masked += code is not None
         previous = calls
         blocks.append(block if code == block.untrained else replace(block, untrained=code))
@@ -264,6 +267,9 @@ def _nothing_left(draft: Draft) -> Problem:
         return Problem("no_user", "conversation", "no user turn", records=0)
     if not any(block.role == "assistant" for block in draft.blocks):
         return Problem("no_assistant", "conversation", "no assistant turn answers a user turn", 0)
-    if all(block.untrained for block in draft.blocks if block.role == "assistant"):
+    codes = {block.untrained for block in draft.blocks if block.role == "assistant"}
+    if codes == {NO_THOUGHT}:
+        return Problem(NO_THOUGHT, "conversation", "no assistant turn has a thought", records=0)
+    if None not in codes:
         return Problem("no_target", "conversation", "every assistant turn is context only", 0)
     return Problem("no_final_answer", "conversation", "ends with calls, no answer follows", 0)

@@ -45,7 +45,7 @@ def examples(dialogue: Dialogue, unit: str, style: Style = SPECIFIED) -> Iterato
     `style` is that of the chat template, which shows all thoughts or only those of the last query.
     """
     start = 0
-    for end in _ends(dialogue.turns, unit):
+    for end in _ends(dialogue.turns, unit, style):
         turns = enumerate(dialogue.turns[start:end], start)
         targets = [at for at, turn in turns if turn.role == "assistant" and turn.trained]
         start = end
@@ -106,17 +106,22 @@ def with_history(item: TrainingExample, server: str, style: Style) -> TrainingEx
     )
 
 
-def _ends(turns: tuple[Turn, ...], unit: str) -> Iterator[int]:
+def _ends(turns: tuple[Turn, ...], unit: str, style: Style) -> Iterator[int]:
     """Yields the ends of the examples, each after an assistant turn.
 
-    A query that follows tool responses does not end an example: the assistant has not yet answered
-    the earlier query.
+    A query that follows tool responses does not end an example, because the assistant has not yet
+    answered the earlier query, unless the template would hide a thought that is trained.
     """
+    hides = unit == "query" and style.thoughts is not Thoughts.every
+    has_thought = False
     for at, turn in enumerate(turns):
         is_last = at == len(turns) - 1
-        ends_query = is_last or turns[at + 1].role in ("user", "system")
+        has_thought |= hides and turn.trained and bool(turn.reasoning)
+        after = at + 1 if is_last or not has_thought or turns[at + 1].role != "tool" else at + 2
+        ends_query = after >= len(turns) or turns[after].role in ("user", "system")
         ends_unit = unit == "turn" or (unit == "query" and ends_query)
         if is_last or (turn.role == "assistant" and ends_unit):
+            has_thought = False
             yield at + 1
 
 

@@ -223,6 +223,10 @@ def test_what_an_earlier_manifest_lists_is_removed_below_the_folder_only(run, ma
             "limits: {too_long: split, max_tokens: 9}\nnormalize: {untrained_turns: reject}",
             "limits.too_long: split writes turns again in its windows",
         ),
+        (
+            "{train: {no_thought: mask}, normalize: {untrained_turns: weight}}",
+            "train.no_thought: mask needs normalize.reasoning: keep",
+        ),
         ("train: {errors: mask}", "train.errors: mask needs normalize.untrained_turns: weight"),
         ("verify: {context: partial}", "verify.context: must be one of report, logged, rendered,"),
         ("split: {seed: -1}", "split.seed: must be a whole number from 0 to 2147483647, found -1"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.places import DATA
 from support.runs.builds import build, lines
+from support.templates.targets import NO_THOUGHTS
 
 from builder import cli
 from builder.cli.accounting import print_rejects
@@ -105,3 +106,11 @@ def test_a_merge_says_where_its_advice_applies(tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "In the builds that were merged: Capture, then build" in shown
     assert Manifest.of(Path(tmp_path / "b")).merged
+
+
+def test_thinking_needs_a_template_that_shows_thoughts(tmp_path, capsys):
+    template = tmp_path / "template.jinja"
+    template.write_text(NO_THOUGHTS, encoding="utf-8")
+    options = ("--preset", "sft-thinking", "--chat-template", str(template), "-o", str(tmp_path))
+    assert cli.main(["build", str(DATA), *options]) == 2
+    assert "shows no thoughts; use --preset sft" in capsys.readouterr().err

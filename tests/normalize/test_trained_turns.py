@@ -3,7 +3,7 @@
 import pytest
 from support.conversations.messages import calls, dropped, normalised, reply, results, user, visible
 
-from builder.conversation import REPEAT, Context, Message, Text, Unparsed
+from builder.conversation import REPEAT, Context, Message, Reasoning, Text, Unparsed
 from builder.normalize.options import TrainOptions
 from builder.problem import Problem
 
@@ -133,6 +133,25 @@ def test_a_turn_that_repeats_the_previous_calls_may_be_masked():
     assert visible(normalised(*talk, **options)) == [
         "u hi", "a f()", "t f!", "a- f()", "t f!", "a g()", "t g!", "a b",
     ]  # fmt: skip
+
+
+def test_turns_without_a_thought_may_be_masked():
+    thinking = Message("assistant", (Reasoning("hm"), Text("a")))
+    blank = Message("assistant", (Reasoning(" "), Text("b")))
+    options = {
+        "untrained_turns": "weight",
+        "reasoning": "keep",
+        "unit": "query",
+        "train": TrainOptions(no_thought="mask"),
+    }
+    some = normalised(user("hi"), thinking, user("so"), blank, user("on"), thinking, **options)
+    assert [turn.trained for turn in some.dialogue.turns if turn.role == "assistant"] == [
+        True, False, True,
+    ]  # fmt: skip
+    none = normalised(user("hi"), calls("f"), results("f"), blank, **options)
+    assert (none.problem.code, dropped(none)) == ("no_thought", ["no_thought"])
+    both = normalised(user("hi"), blank, user("so"), reply("b", untrained="edited"), **options)
+    assert both.problem.code == "no_target"
 
 
 def test_rewound_turns_may_be_trained():

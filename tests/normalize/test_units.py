@@ -50,6 +50,14 @@ CASES = {
             "turn": [(2, 1), (5, 1)],
         },
     ),
+    "a query before the answer would hide a thought": (
+        (user(), calling("t"), RESULT, user("stop"), answer()),
+        {
+            "conversation": [(5, 2)],
+            "query": [(2, 1), (5, 1)],
+            "turn": [(2, 1), (5, 1)],
+        },
+    ),
     "the last turn calls": (
         (Turn("system", "s"), user(), answer(), user(), calling()),
         {
