@@ -28,6 +28,7 @@ from builder.qwen3.style import Style
 from builder.qwen3.templates import TEMPLATES
 from builder.qwen3.tokenizer import Target
 from builder.report.charts import bin_counts, description
+from builder.report.judgement import verdict_on
 from builder.report.pictures import bars_picture, histogram_picture
 from builder.text import number, without_folders
 from builder.trainers.record import Targets
@@ -144,6 +145,10 @@ def _summary(built: BuildResult, config: Config) -> str:
         " are trained.",
         "turn": "A sample is a conversation up to one assistant turn, which alone is trained.",
     }[config.normalize.unit]
+    verdict = ""
+    if built.judgements:
+        grade, reasons = verdict_on(built.judgements)
+        verdict = f"\n\nVerdict: {grade}{': ' if reasons else ''}{plain('; '.join(reasons), 400)}."
     return (
         f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens) of agents that"
         " call tools, in the Qwen3 format: `messages` (system, user, assistant; calls as"
@@ -151,6 +156,7 @@ def _summary(built: BuildResult, config: Config) -> str:
         f" {unit} `meta/` has a line for each sample, in the same order: source, model, licence,"
         " every change to logged text, token count, the sha256 of the rendering, and the offsets of"
         " the trained text in it. `rejects.jsonl` has what was left out, with reasons."
+        f"{verdict}"
     )
 
 

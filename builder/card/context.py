@@ -91,6 +91,8 @@ def trained(audit: Audit | None) -> Iterator[tuple[str, str]]:
         return
     tokens = number(audit.facts.trained_tokens)
     yield "trained tokens", f"{tokens}, {audit.facts.trained:.1%} of all (the rest is context)"
+    if audit.facts.thinking_turns:
+        yield "trained turns with a thought", number(audit.facts.thinking_turns)
     for mode, count in audit.facts.parity.items():
         title = f"trained turns that match {mode} inference"
         yield title, f"{number(count.in_parity)} of {number(count.trained)} (see Limits)"

@@ -247,6 +247,9 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         )
     if applied := review_applied(built):
         yield f"{applied} (docs/select.md)"
+    if audited is not None and (thinking := audited.facts.thinking_turns):
+        turns = counted(built.context_levels.total(), "trained turn")
+        yield f"{thinking:,} of {turns} {'has' if thinking == 1 else 'have'} a thought"
     yield from _undrawn(built, config)
     yield from _recorded(built)
     yield from map(escaped, lines(built.witnesses))

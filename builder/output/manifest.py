@@ -277,6 +277,11 @@ class Manifest:
         return TEXT.read(self._option("normalize", "reasoning"))
 
     @property
+    def max_tokens(self) -> int:
+        """Returns the maximum length of a sample in tokens; 0: none was set."""
+        return COUNT.read(self._option("limits", "max_tokens"))
+
+    @property
     def options(self) -> dict[str, Json]:
         """Returns the configuration without its inputs, which may name folders of the machine."""
         return {name: value for name, value in self.config.items() if name != "inputs"}

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
+from builder.audit.benchmarks import EVALUATION_RUN
 from builder.audit.result import Audit, AuditFacts, AuditFinding, GateAction
 from builder.audit.unread import UNMAPPED
-from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, meaning
+from builder.codes import AUDIT_OPTIONS, SECRETS_LEFT, is_loss, meaning
 from builder.ledger import Ledger
 from builder.normalize.remedies import JOINED, recovery
 from builder.output.manifest import Manifest
@@ -24,9 +25,11 @@ from builder.report.survey import Survey, with_contexts
 from builder.text import counted, number
 from builder.trainers import LONG
 
+_BENCHMARKS = AUDIT_OPTIONS[EVALUATION_RUN]
 _REMEDIES = {
     **{name: f"`{option}`" for name, option in AUDIT_OPTIONS.items()},
     UNMAPPED: "Name what the model saw in the mapping: calls, results, texts (docs/mapping.md).",
+    EVALUATION_RUN: f"Never measure the model on them, or leave them out: `{_BENCHMARKS}`",
     "contaminated": "Remove the samples that `builder audit --contamination` names.",
 }
 _SEVERITY = {UNMAPPED: 1.0, "contaminated": 1.0, "near_duplicate": 0.3}
@@ -70,13 +73,13 @@ def advice(surveyed: Survey, manifest: Manifest, audit: Audit | None) -> Iterato
     yield from of_context(surveyed, facts.inferred_tools, given=manifest.has_given_tools)
     yield from _refused(surveyed)
     yield from _long(surveyed, manifest)
-    yield from _windows(surveyed)
+    yield from _windows(surveyed, manifest)
 
 
 def _recoverable(ledger: Ledger) -> Iterator[Advice]:
     for code in ledger.recoverable:
         count, option = recovery(ledger, code)
-        if not count:
+        if not count or not is_loss(code):  # else it was asked for
             continue
         lost = f"{counted(ledger.conversations_rejected[code], 'conversation')} rejected"
         kept = counted(count, "conversation")
@@ -110,14 +113,15 @@ def _refused(surveyed: Survey) -> Iterator[Advice]:
     )
 
 
-def _windows(surveyed: Survey) -> Iterator[Advice]:
+def _windows(surveyed: Survey, manifest: Manifest) -> Iterator[Advice]:
     if surveyed.windows:
+        most = manifest.max_tokens or LONG
         yield Advice(
             surveyed.window_turns / max(surveyed.turns, 1),
             f"{counted(surveyed.windows, 'sample')} with"
             f" {counted(surveyed.window_turns, 'trained turn')} lack earlier turns, left out for"
             " the length.",
-            (Remedy("`limits.max_tokens`: a larger number", "longer samples"),),
+            (Remedy(f"`limits.max_tokens: {2 * most}`", "fewer but longer samples"),),
             "The model answered with these turns in its context.",
             severity=0.3,
         )
@@ -169,12 +173,12 @@ def _of_findings(
         share, severity = most.samples / max(samples, 1), _SEVERITY.get(most.code, 0.2)
         if name == "secrets" and option is not SECRETS_LEFT:
             share, severity = 1.0, 2.0
-        if most.code == UNMAPPED:
-            text = f"{most.message[0].upper()}{most.message[1:]}."
-        elif len(left) == 1:
-            where = f"{number(most.count)} in {counted(most.samples, 'sample')}"
-            text = f"{shorten(most.code, 40)}, {where}: {most.message}."
-        else:
+        text = f"{most.message[:1].upper()}{most.message[1:]}"
+        if len(left) > 1:
             codes = ", ".join(f"{shorten(one.code, 40)} {number(one.count)}" for one in left)
-            text = f"{name[:1].upper()}{name[1:].replace('_', ' ')}, left in place: {codes}."
-        yield Advice(share, text, (Remedy(option),), severity=severity)
+            text = f"{name[:1].upper()}{name[1:].replace('_', ' ')}, left in place: {codes}"
+        elif most.code not in (UNMAPPED, EVALUATION_RUN):  # their messages count
+            text += f": {number(most.count)} in {counted(most.samples, 'sample')}"
+        is_dropped = most.code in (EVALUATION_RUN, "near_duplicate")
+        price = f"up to {counted(most.samples, 'sample')} fewer" if is_dropped else ""
+        yield Advice(share, f"{text}.", (Remedy(option, price),), severity=severity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from builder.codes import DUPLICATE, is_loss
 from builder.ledger import Ledger, ranked
@@ -88,7 +88,12 @@ def _context(surveyed: Survey) -> Judgement:
         ]
         what = f"the {' or '.join(names)}" if names else "a part of what the model saw"
         text = f"{percent(lacking / whole)} of the trained turns lack {what}"
-        return Judgement(text, 1 - lacking / whole)
+        judged = Judgement(text, 1 - lacking / whole)
+        if judged.grade == "good":
+            rest = percent(judged.share)
+            what = " or ".join(names) or "part of what the model saw"
+            judged = replace(judged, text=f"{rest} of the trained turns lack no {what}")
+        return judged
     supplied = min(surveyed.completed, partial)
     share = 1 - (partial - supplied) / whole
     added = f", {percent(supplied / whole)} with what you supplied" if supplied else ""

@@ -136,15 +136,18 @@ def _without_thoughts(surveyed: Survey, facts: AuditFacts) -> Iterator[Advice]:
         return
     reasoning = surveyed.by_field.get("reasoning", Counter[str]())
     others = surveyed.samples - reasoning["kept"]
-    leave = Remedy(
-        "`select.where: {reasoning: {in: [kept]}}` leaves out the samples without any thought",
-        f"{counted(others, 'sample')} fewer",
-    )
+    verb = "has" if with_one == 1 else "have"
+    remedies: tuple[Remedy, ...] = ()
+    if with_one < _THINKING * trained:
+        remedies = (Remedy("Train answers without thoughts: `--preset sft`", "the thoughts"),)
+    elif others:
+        leave = "`select.where: {reasoning: {in: [kept]}}` leaves out the samples without any"
+        remedies = (Remedy(leave, f"{counted(others, 'sample')} fewer"),)
     yield Advice(
         (trained - with_one) / trained,
-        f"{number(with_one)} of {counted(trained, 'trained turn')} have a thought; the others teach"
-        " to answer without one.",
-        (leave,) if 0 < others < surveyed.samples else (),
+        f"{number(with_one)} of {counted(trained, 'trained turn')} {verb} a thought; the others"
+        " teach to answer without one.",
+        remedies,
         severity=0.5,
     )
 

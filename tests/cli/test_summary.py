@@ -9,6 +9,8 @@ from support.places import DATA
 from support.runs.builds import lines
 
 from builder import cli
+from builder.cli import terminal
+from builder.cli.terminal import print_wrapped
 
 
 @pytest.fixture
@@ -44,6 +46,38 @@ def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused
     data = tmp_path / "agentic" / "data" / "train-00000-of-00001.jsonl"
     weights = [row.get("weight") for row in json.loads(data.read_text())["messages"]]
     assert 0 in weights
+
+
+THOUGHT = re.compile(r"<think>\s*\S.*?</think>", re.DOTALL)
+
+
+def test_trained_turns_with_a_thought_are_counted(tmp_path, capsys):
+    log = tmp_path / "rows.jsonl"
+    rows = []
+    for thought in ("", "I think", "so"):
+        answer = f"<think>\n{thought}\n</think>\n\nYes." if thought else "Yes."
+        turns = [{"role": "user", "content": f"{thought}?"}]
+        rows.append({"messages": [*turns, {"role": "assistant", "content": answer}]})
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = summary(log, tmp_path / "out", capsys, "--set", "normalize.reasoning=keep")
+    data = lines(tmp_path / "out" / "data" / "train-00000-of-00001.jsonl")
+    texts = [turn["content"] for row in data for turn in row["messages"]]
+    assert sum(bool(THOUGHT.search(text)) for text in texts) == 2
+    assert "2 of 3 trained turns have a thought" in printed
+    for page in ("report.html", "README.md"):
+        text = (tmp_path / "out" / page).read_text()
+        assert "trained turns with a thought | 2" in text or "2 of 3 trained turns have" in text
+    assert "have a thought" not in summary(log, tmp_path / "sft", capsys, "--preset", "sft")
+
+
+def test_a_command_is_never_wrapped_on_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "width", lambda: 60)
+    print_wrapped(
+        "  → ", "Do it (`--set 'limits={max_tokens: 9, too_long: split}'`), now " * 2, "    "
+    )
+    shown = capsys.readouterr().out
+    assert shown.count("--set 'limits={max_tokens: 9, too_long: split}'") == 2
+    assert all(len(line) <= 60 for line in shown.splitlines())
 
 
 def test_an_option_is_named_only_where_it_would_keep_something(tmp_path, capsys):

@@ -47,10 +47,13 @@ def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, co
 def test_secrets_come_first_but_not_those_left_by_design():
     found = (AuditFinding("secrets", "secret", "values", 1, 1),
              AuditFinding("personal_data", "mail", "addresses", 2, 2))  # fmt: skip
-    for mode, expected in (("report", ["secret", "mail"]), ("redact", ["mail", "secret"])):
+    for mode, expected in (
+        ("report", ["Values", "Addresses"]),
+        ("redact", ["Addresses", "Values"]),
+    ):
         reported = {"config": {"audit": {"secrets": mode}}}
         page = first_screen(Survey(samples=4), None, Manifest.read(reported), Audit(4, found))
-        assert re.findall(r"<li><strong>(\w+),", page) == expected
+        assert re.findall(r"<li><strong>(\w+):", page) == expected
 
 
 def of_template(name, **config):
@@ -100,6 +103,23 @@ def test_thoughts_are_advised_only_where_the_template_would_show_them(template, 
              for item in one.remedies]  # fmt: skip
     assert len(found) == (expected is not None)
     assert expected is None or expected in found[0]
+
+
+@pytest.mark.parametrize(
+    ("thinking", "kept", "remedy"),
+    [(286, 30, "select.where: {reasoning"), (286, 50, None), (40, 30, "--preset sft"),
+     (0, 0, None)],
+)  # fmt: skip
+def test_turns_without_a_thought_beside_others_are_counted(thinking, kept, remedy):
+    surveyed = Survey(samples=50, turns=664, by_field={"reasoning": Counter(kept=kept)})
+    audit = Audit(50, facts=AuditFacts(thinking_turns=thinking))
+    found = list(advice(surveyed, of_template("Qwen3", reasoning="keep"), audit))
+    assert len(found) == bool(thinking)
+    if thinking:
+        assert found[0].finding.startswith(f"{thinking} of 664 trained turns have a thought;")
+        named = [item.text for item in found[0].remedies]
+        assert len(named) == bool(remedy)
+        assert not remedy or remedy in named[0]
 
 
 @pytest.mark.parametrize(("dropped", "is_advised"), [(1, False), (43, False), (44, True)])
@@ -181,6 +201,27 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
     page = plain(first_screen(Survey(samples=8), None, manifest, None))
     assert "Usable, with gaps: 1 of 2 points is fair." in page
     assert page.index("90 % of the conversations") < page.index("verified byte for byte")
+
+
+def test_what_was_left_out_on_request_is_in_the_verdict_and_no_gap():
+    ledger = Ledger(found=10, built=5)
+    ledger.conversations_rejected.update({"near_duplicate": 3, "no_user": 2})
+    ledger.samples_left_out.update({"near_duplicate": 4, "duplicate": 1})
+    ledger.recoverable["near_duplicate"] = 3
+    *_, used = judgements(Survey(), Manifest(ledger=ledger))
+    assert used.grade == "good"
+    shares = "62.5 % of the conversations with something to train are used"
+    assert used.text == f"{shares}; samples left out on request: near duplicates 4"
+    assert not list(advice(Survey(), Manifest(ledger=ledger), None))
+
+
+@pytest.mark.parametrize(("recoverable", "grade"), [(0, "fair"), (6, "poor")])
+def test_losses_that_no_option_would_keep_leave_a_gap_and_no_more(recoverable, grade):
+    ledger = Ledger(found=10, built=4)
+    ledger.conversations_rejected["unanswered"] = 6
+    ledger.recoverable["unanswered"] = recoverable
+    *_, used = judgements(Survey(), Manifest(ledger=ledger))
+    assert used.grade == grade
 
 
 def test_each_command_of_an_advice_is_on_a_line_of_its_own():
