@@ -138,9 +138,7 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 
 
 def _without_tools(block: Block) -> Block:
-    if block.role != "assistant" or "tools" in block.hidden:
-        return block
-    return replace(block, hidden=(*block.hidden, "tools"))
+    return block.lacking("tools") if block.role == "assistant" else block
 
 
 def definitions_in(conversations: Iterable[Conversation]) -> dict[str, dict[str, Json]]:

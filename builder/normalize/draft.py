@@ -88,6 +88,10 @@ class Block:
         hidden = [Context("partial", self.hidden)] if self.hidden else []
         return lowest([own, *hidden]) or own
 
+    def lacking(self, code: str) -> Block:
+        """Returns the block with a code of what its context lacks (`MISSING`)."""
+        return replace(self, hidden=tuple(sorted({*self.hidden, code})))
+
     @property
     def content(self) -> str:
         """The texts of the block, joined by blank lines."""

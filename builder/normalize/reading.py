@@ -146,6 +146,7 @@ class _DraftReader:
         for result in results:
             if not any(block.calls for block in self._answer()):
                 self.counts["orphan_result"] += 1
+                self.hidden.add("history")  # later turns saw a result that a sample cannot show
             else:
                 self.results.append(result)
                 self._count_moved()

@@ -90,8 +90,7 @@ def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     for at, block in enumerate(draft.blocks):
         last = blocks[-1] if blocks else None
         if block.role == "assistant" and joined and not draft.recorded:
-            hidden = tuple(sorted({*block.hidden, "history"}))
-            block = replace(block, hidden=hidden)  # noqa: PLW2901 - refined
+            block = block.lacking("history")  # noqa: PLW2901 - refined
         if last is None or last.role != "assistant" or block.role != "assistant" or last.calls:
             blocks.append(block)
             continue

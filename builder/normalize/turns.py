@@ -81,7 +81,7 @@ def _is_empty(block: Block, options: NormalizeOptions) -> bool:
 def cut_before_user(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     """Cuts the turns before the first user turn (`leading_cut`).
 
-    Their calls are dropped with the code `before_user`.
+    Their calls are dropped with the code `before_user`, and later answers lack them (`history`).
     """
     first = next((at for at, block in enumerate(draft.blocks) if block.role == "user"), None)
     if first == 0:
@@ -90,7 +90,13 @@ def cut_before_user(draft: Draft, _: NormalizeOptions) -> Draft | Problem:
     draft = draft.dropping(calls_in(blocks), "before_user").counting(leading_cut=len(blocks))
     if first is None:
         return Problem("no_user", "conversation", "no user turn", records=0)
-    return draft.having(draft.blocks[first:])
+    answers = any(block.role == "assistant" for block in blocks)
+    return draft.having(
+        [
+            block.lacking("history") if answers and block.role == "assistant" else block
+            for block in draft.blocks[first:]
+        ]
+    )
 
 
 def join_texts(draft: Draft, _: NormalizeOptions) -> Draft | Problem:

@@ -161,3 +161,14 @@ def test_rewound_turns_may_be_trained():
     assert normalised(*talk).problem.code == "rewound"
     kept = normalised(*talk, problems=left, train=TrainOptions(rewound="keep"))
     assert visible(kept) == ["u hi", "a a"]
+
+
+def test_answers_after_what_a_sample_cannot_begin_with_lack_history():
+    """The request began with an answer, or had a result of no call."""
+    greeting = normalised(reply("Hello!"), user("hi"), reply("what is it?"))
+    assert visible(greeting) == ["u hi", "a what is it?"]
+    orphan = normalised(user("hi"), results("f"), user("so"), reply("what is it?"))
+    contexts = (*greeting.contexts, *orphan.contexts)
+    assert ["history" in context.missing for context in contexts] == [True, True]
+    plain = normalised(user("hi"), reply("what is it?"))
+    assert all("history" not in context.missing for context in plain.contexts)
