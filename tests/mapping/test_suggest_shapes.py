@@ -2,7 +2,9 @@
 
 import csv
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,9 @@ def logged(folder, shape, stem="log"):
     path = folder / f"{stem}.{kind}"
     if kind == "json":
         path.write_text(json.dumps(rows))
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.executescript(";".join(rows))
     elif kind == "csv":
         with path.open("w", newline="") as stream:
             csv.writer(stream).writerows(rows)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from builder.conversation import Json
 from builder.problem import Problem
 from builder.readers.mapping.calls import decoded, definitions, find_calls, has_ids, part
-from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.names import NAMES, is_usual
 from builder.readers.mapping.read import mapped_records
 from builder.readers.mapping.results import result_beside
@@ -20,31 +20,97 @@ from builder.sources.sqlite_file import tables
 
 _RECORDS = 100
 """Records that are examined."""
+_PLACES, _DEPTH = 8, 4
+"""Lists of a document that are examined, and how deep they are looked for."""
 
 
-def first_records(source: Source) -> tuple[str | None, str | None, list[Json]]:
-    """Returns (query, path of the records, the first records) of a source."""
+class Records(NamedTuple):
+    """The first records of a source, and the query or the path in the document that finds them."""
+
+    rows: list[Json]
+    path: str | None = None
+    query: str | None = None
+
+
+def first_records(source: Source) -> Iterator[Records]:
+    """Yields the records that a source may hold: of a JSON document, those of each list in it."""
     if source.peek.kind == "sqlite":
-        names = tables(source)
-        likely = sorted(names, key=lambda name: (-_likeness(names[name]), name))
-        if not likely:
-            return None, None, []
-        query = f'SELECT * FROM "{likely[0]}"'  # noqa: S608 - shown to the user, who runs it
-        return query, None, _first(source, MappingSpec(MessagePaths(), query=query))
-    if source.peek.kind == "json":
-        document = source.document()
-        if isinstance(document, dict) and (by_name := _by_name(document)) is not None:
-            return None, by_name, as_list(value_at(by_name, document))[:_RECORDS]
-        if isinstance(document, dict) and not message_lists(document, depth=0):
-            for path in key_paths(document):
-                items = value_at(path, document)
-                if (
-                    path.endswith("[]")
-                    and isinstance(items, list)
-                    and message_lists(items[0], depth=0)
-                ):
-                    return None, path, items[:_RECORDS]
-    return None, None, _first(source, MappingSpec(MessagePaths()))
+        if (query := query_of(source)) is not None:
+            yield Records(_first(source, MappingSpec(MessagePaths(), query=query)), query=query)
+        return
+    document = source.unread_copy().document() if source.peek.kind == "json" else None
+    if isinstance(document, dict) and (by_name := _by_name(document)) is not None:
+        yield Records(as_list(value_at(by_name, document))[:_RECORDS], by_name)
+        return
+    if isinstance(document, list) and document and _is_list_of_lists(document):
+        path = "[*].{messages: @}"
+        yield Records(as_list(value_at(path, document[:_RECORDS])), path)
+        return
+    yield Records(_first(source, MappingSpec(MessagePaths())))
+    if isinstance(document, dict):
+        for path in islice(_nested(document), _PLACES):
+            yield Records(as_list(value_at(path, document))[:_RECORDS], path)
+
+
+def _is_list_of_lists(items: Sequence[Json]) -> bool:
+    return all(isinstance(one, list) and all(isinstance(i, dict) for i in one) for one in items)
+
+
+def _nested(document: Json) -> Iterator[str]:
+    """Yields the paths of lists of objects in a document, the outer ones first.
+
+    An object that has objects by ids, or by other names that none of them shares, is such a list.
+    """
+    pending: list[tuple[str, list[Json], int]] = [("", [document], 0)]
+    while pending:
+        path, items, depth = pending.pop(0)
+        for key in dict.fromkeys(key for one in items for key in as_dict(one)):
+            full = f"{path}.{part(key)}" if path else part(key)
+            values = [as_dict(one)[key] for one in items if key in as_dict(one)]
+            if all(isinstance(one, list) for one in values):
+                inner = [one for value in values for one in as_list(value)][:_RECORDS]
+                full = f"{full}[]"
+            elif all(_is_by_name(one) for one in values):
+                inner = [one for value in values for one in as_dict(value).values()][:_RECORDS]
+                full = f"{path}.values({part(key)})[]" if path else f"values({part(key)})[]"
+            else:
+                inner = [one for one in values if isinstance(one, dict)]
+            if not inner or not all(isinstance(one, dict) for one in inner):
+                continue
+            if full.endswith("[]"):
+                yield full
+            if depth < _DEPTH:
+                pending.append((full, inner, depth + 1))
+
+
+def _is_by_name(value: Json) -> bool:
+    """Returns whether an object has objects that are alike, by their ids."""
+    inner = [*as_dict(value).values()]
+    if not inner or not all(isinstance(one, dict) for one in inner):
+        return False
+    shared = set.intersection(*({*as_dict(one)} for one in inner))
+    return has_ids(as_dict(value)) or (len(inner) > 1 and bool(shared))
+
+
+def query_of(source: Source) -> str | None:
+    """Returns a SELECT of the likeliest table, with what another table has once for its rows."""
+    columns = tables(source)
+    likely = sorted(columns, key=lambda name: (-_likeness(columns[name]), name))
+    if not likely:
+        return None
+    main = likely[0]
+    for other in likely[1:]:
+        links = [one for one in columns[main] if one.lower() in (
+            f"{other}_id".lower(), f"{other.removesuffix('s')}_id".lower())]  # fmt: skip
+        once = sorted(name for name in columns[other] - columns[main]
+                      if any(is_usual(key, name) for key in ("system", "model")))  # fmt: skip
+        if links and once and "id" in columns[other]:
+            more = ", ".join(f'c."{name}"' for name in once)
+            return (  # shown to the user, who runs it
+                f'SELECT m.*, {more} FROM "{main}" AS m LEFT JOIN "{other}" AS c'  # noqa: S608
+                f' ON c."id" = m."{links[0]}"'
+            )
+    return f'SELECT * FROM "{main}"'  # noqa: S608 - as above
 
 
 def _by_name(document: dict[str, Json]) -> str | None:
@@ -86,6 +152,28 @@ def message_lists(
             inner = message_lists(items, depth - 1, sure=sure, names=names)
             found |= {f"{path}.{rest}": value for rest, value in inner.items()}
     return found
+
+
+def lists_by_step(rows: Sequence[Json], sure: Sure) -> str | None:
+    """Returns the path of messages in records that have them by the name of a step, or None.
+
+    E.g. `{"update": {"agent": {"messages": […]}}}`: the name differs from record to record.
+    """
+    places = ["@", *dict.fromkeys(part(key) for row in rows for key in as_dict(row))]
+    for place in places:
+        steps = [as_dict(value_at(place, row)) for row in rows]
+        names = {key for step in steps for key in step}
+        if len(names) < 2 or any(len(step) != 1 for step in steps):
+            continue
+        inner = dict.fromkeys(
+            key for step in steps for one in step.values() for key in as_dict(one)
+        )
+        for key in inner:
+            path = f"values({place})[].{part(key)}[]"
+            items = [one for row in rows for one in as_list(value_at(path, row))]
+            if _is_messages(items, sure):
+                return path
+    return None
 
 
 def _is_messages(items: Sequence[Json], sure: Sure, names: Collection[str] = ()) -> bool:

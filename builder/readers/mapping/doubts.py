@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from builder.conversation import Conversation, Data, Json, Message
+from builder.conversation import Conversation, Data, Json, Message, Part, Text, ToolResult
 from builder.readers.mapping.calls import scalar_paths
 from builder.readers.mapping.order import is_time
 from builder.readers.mapping.read import conversations, listed, role_of
@@ -22,8 +22,7 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
     """Yields a line for each thing that the user of a proposal has to decide."""
     yield from _skipped(spec, rows)
     yield from _unordered(spec, rows)
-    records = [Record(f"record {at}", row) for at, row in enumerate(rows, 1)]
-    found = [one for one in conversations(spec, records) if isinstance(one, Conversation)]
+    found = _conversations(spec, rows)
     is_known = all(one.role in ROLES for event in found for one in event.messages)
     for role in ("user", "assistant") if is_known else ():
         without = sum(all(one.role != role for one in event.messages) for event in found)
@@ -32,9 +31,29 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
                 f"conversation: {without} of {counted(len(found), 'conversation')} have no message"
                 f" of the {role}: are they parts of others, or is the role another?"
             )
+    messages = [one for event in found for one in event.messages]
+    empty = sum(not one.parts for one in messages)
+    if empty:
+        yield (
+            f"message.text: {empty} of {counted(len(messages), 'message')} have no text and no"
+            " calls: does another key hold them?"
+        )
     objects = {one.role for event in found for one in event.messages if _is_object(one)}
     for role in sorted(objects & {"user", "assistant"}):
         yield f"message.text: it finds objects in messages of the {role}: where is their text?"
+
+
+def characters_read(spec: MappingSpec, rows: Sequence[Json]) -> int:
+    """Returns how much text of rows a mapping reads."""
+    messages = [one for event in _conversations(spec, rows) for one in event.messages]
+    parts: list[Part] = [part for one in messages for part in one.parts]
+    parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
+    return sum(len(part.text) for part in parts if isinstance(part, Text))
+
+
+def _conversations(spec: MappingSpec, rows: Sequence[Json]) -> list[Conversation]:
+    records = [Record(f"record {at}", row) for at, row in enumerate(rows, 1)]
+    return [one for one in conversations(spec, records) if isinstance(one, Conversation)]
 
 
 def _skipped(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:

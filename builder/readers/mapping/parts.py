@@ -274,12 +274,16 @@ def _by_kind(calls: str, answers: Sequence[Json], found: Proposal) -> str | None
     return texts
 
 
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str | list)
+
+
 def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None:
     """Returns the path of the text: for each role a usual name, else the longest texts."""
     paths: list[str] = []
     for role in ("user", "assistant", "system", "developer", ""):
         rows = by_role.get(role, [])
-        rest = [one for one in rows if all(value_at(path, one) is None for path in paths)]
+        rest = [one for one in rows if not any(_is_text(value_at(path, one)) for path in paths)]
         if not rest:
             continue
         path = usual_path(rest, "text", inside=found.taken)
@@ -288,6 +292,10 @@ def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None
             path = prose[0] if prose else None
         if path is not None and path not in paths:
             paths.append(path)
+    for path in [one for one in paths if any(other.startswith(f"{one}.") for other in paths)]:
+        # An object for some roles, and the text itself for others.
+        paths.remove(path)
+        paths.append(f"([{path}][?type(@) == 'string'] | [0])")
     calls = str(found.section.get("calls", ""))
     if (kinds := _by_kind(calls, by_role.get("assistant", []), found)) is not None:
         return " || ".join([*paths, kinds])

@@ -123,6 +123,10 @@ def _result_lists(
         path = next(tied, None)
     if path is None:
         return None, []
+    base = call.path if call is not None else None
+    if call is not None and base and by_name_of_call(messages, base, call.name, path):
+        found.taken.append(path)
+        return f"values({path})", ["text"]
     values = [decoded(value_at(path, one), path)[0] for one in messages]
     if all(value is None or isinstance(value, list) for value in values):
         items = [one for value in values if isinstance(value, list) for one in value]
@@ -153,6 +157,8 @@ def _result_paths(
     error = paths.get("error")
     if error is not None and any(isinstance(value_at(error, one), str) for one in results):
         paths["text"] = f"not_null({paths['text']}, {error})" if "text" in paths else error
+    if "text" in paths and (inner := _only_key(results, paths["text"])) is not None:
+        paths["text"] = inner
     if "text" not in paths:
         prose = [
             path
@@ -161,6 +167,16 @@ def _result_paths(
         ]
         paths |= {"text": prose[0]} if prose else {}
     return {key: paths[key] for key in ("text", "id", "name", "error") if key in paths}
+
+
+def _only_key(results: Sequence[Json], path: str) -> str | None:
+    """Returns the path of the text of results that are all objects with nothing else in them."""
+    values = [value for one in results if (value := value_at(path, one)) is not None]
+    keys = {key for value in values for key in as_dict(value)}
+    if len(keys) != 1 or not all(isinstance(value, dict) for value in values):
+        return None
+    (key,) = keys
+    return f"{path}.{part(key)}" if is_usual("result_text", key) else None
 
 
 _FAILURES = ("error", "failed", "failure", "timeout", "exception")
@@ -221,6 +237,24 @@ def result_beside(call: CallShape) -> str | None:
     keys = dict.fromkeys(key for one in call.items for key in key_paths(one) if "." not in key)
     usual = [key for key in keys if is_usual("results", key) and key not in own and "[" not in key]
     return min(usual, key=lambda key: rank("results", key), default=None)
+
+
+def by_name_of_call(messages: Sequence[Json], calls: str, name: str, results: str) -> bool:
+    """Returns whether results stand in objects whose keys are the names of calls, in their order.
+
+    `calls` and `results` are paths from messages, `name` is one from a call.
+    """
+    found = False
+    for message in messages:
+        value = decoded(value_at(results, message), results)[0]
+        if value in (None, "", {}):
+            continue
+        made = decoded(value_at(calls, message), calls)[0]
+        names = [value_at(name, one) for one in (made if isinstance(made, list) else [made])]
+        if not isinstance(value, dict) or [*value] != names:
+            return False
+        found = True
+    return found
 
 
 def error_beside(call: CallShape) -> dict[str, str]:

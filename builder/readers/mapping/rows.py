@@ -16,10 +16,12 @@ from builder.readers.mapping.calls import (
     part,
 )
 from builder.readers.mapping.check import key_paths
+from builder.readers.mapping.columns import calls_in_columns
 from builder.readers.mapping.names import is_usual, meaning, rank, snake
 from builder.readers.mapping.proposal import Proposal, usual_path
-from builder.readers.mapping.results import error_beside, result_beside
+from builder.readers.mapping.results import by_name_of_call, error_beside, result_beside
 from builder.readers.mapping.spec import value_at
+from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS
 from builder.readers.toolkit.unknown_keys import has_words
 
@@ -43,7 +45,8 @@ def propose_rows(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Propo
     call = find_calls(columns, names, role="", followed=True)
     if call is not None and call.evidence == 0 and (call.path is None or not names):
         call = None
-    answered = [path for path in (answer, call.path if call is not None else None) if path]
+    columns_path = calls_in_columns(rows, taken) if call is None else None
+    answered = [path for path in (answer, call.path if call is not None else columns_path) if path]
     answered += [call.name] if call is not None and call.path is None else []
     asking = [row for row in rows if value_at(question, row) not in (None, "")]
     both = [row for row in asking if any(value_at(path, row) for path in answered)]
@@ -58,6 +61,14 @@ def propose_rows(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Propo
                 f"conversation.messages: {answer!r} follows calls without results: where are these,"
                 " or is it a part of the message with the calls?"
             )
+    if columns_path is not None:
+        messages += [
+            f"{{role: 'assistant', calls: {columns_path}}}",
+            f"{{role: 'tool', results: {columns_path} | [?result != null]}}",
+        ]
+        call_paths = {"name": "name", "arguments": "arguments", "id": "name"}
+        found.section |= {"calls": "calls", "call": call_paths, "results": "results",
+                          "result": {"text": "result", "id": "name"}}  # fmt: skip
     if answer is not None:
         messages.append(f"{{role: 'assistant', text: {answer}}}")
     path = f"[{', '.join(messages)}]"
@@ -130,7 +141,10 @@ def _called(
     if not values:
         return messages
     path = results
-    if all(isinstance(value, list) for value, _ in values):
+    if by_name_of_call(rows, calls, call.name, results):
+        path = f"values({values[0][1]})"
+        values = [([*as_dict(value).values()], path) for value, _ in values]
+    elif all(isinstance(value, list) for value, _ in values):
         path = values[0][1]
     else:
         path = f"[{results}][?@ != null && @ != '']"

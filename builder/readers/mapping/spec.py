@@ -120,7 +120,7 @@ class MappingSpec:
 
     def known_keys(self) -> KnownKeys:
         """Returns the keys that the paths read: whole at their end, and looked into elsewhere."""
-        read: dict[str, set[str]] = {"inner": set(), "free": set(), "json": set()}
+        read: dict[str, set[str]] = {name: set() for name in ("inner", "free", "json", "maps")}
         for key, path in self.paths():
             inside = {"message.calls": "message.call.", "message.results": "message.result."}.get(
                 key
@@ -130,7 +130,8 @@ class MappingSpec:
             )
             _names_in(_search_tree(path), read, is_end=is_whole)
         known = frozenset().union(*read.values())
-        return KnownKeys(known, free=frozenset(read["free"]), json=frozenset(read["json"]))
+        free, json, maps = (frozenset(read[name]) for name in ("free", "json", "maps"))
+        return KnownKeys(known, free=free, json=json, maps=maps)
 
     @property
     def are_messages(self) -> bool:
@@ -163,17 +164,18 @@ def _names_in(node: dict[str, Any], read: dict[str, set[str]], *, is_end: bool) 
             read["free" if is_end else "inner"].add(node["value"])
         case "subexpression" | "pipe" | "projection" | "value_projection" | "index_expression":
             is_last = children[-1]["type"] in ("identity", "index", "slice")
-            _names_in(children[0], read, is_end=is_end and is_last)
+            for child in children[:-1]:
+                _names_in(child, read, is_end=is_end and is_last)
             _names_in(children[-1], read, is_end=is_end)
         case "filter_projection":
             _names_in(children[0], read, is_end=is_end and children[1]["type"] == "identity")
             _names_in(children[1], read, is_end=is_end)
             _names_in(children[2], read, is_end=False)
-        case "function_expression" if node["value"] == "json" and not is_end:
+        case "function_expression" if node["value"] in ("json", "values") and not is_end:
             for child in children:
                 _names_in(child, read, is_end=False)
                 if child["type"] == "field":
-                    read["json"].add(child["value"])
+                    read["json" if node["value"] == "json" else "maps"].add(child["value"])
         case _:
             for child in children:
                 _names_in(child, read, is_end=is_end)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from builder.conversation import Json
 from builder.readers.mapping.calls import (
@@ -18,8 +18,9 @@ from builder.readers.mapping.calls import (
     scalar_paths,
 )
 from builder.readers.mapping.check import contexts, key_paths
-from builder.readers.mapping.documents import first_records, message_lists
-from builder.readers.mapping.doubts import doubts
+from builder.readers.mapping.columns import propose_pairs, propose_two_texts
+from builder.readers.mapping.documents import Records, first_records, lists_by_step, message_lists
+from builder.readers.mapping.doubts import characters_read, doubts
 from builder.readers.mapping.encoded import decoded_rows, with_json
 from builder.readers.mapping.names import OUTCOMES, is_usual, meaning, rank
 from builder.readers.mapping.order import places_of
@@ -45,27 +46,22 @@ from builder.sources.source import Source
 
 def suggest(source: Source) -> str | None:
     """Returns a mapping for the source as YAML; None if nothing in it looks like a conversation."""
-    query, records_path, records = first_records(source)
-    rows = [record for record in records if isinstance(record, dict)]
-    if not rows:
-        return None
-    plain, encoded = decoded_rows(rows)
-    found = _found(plain)
-    if found is None:
+    best: _Suggested | None = None
+    for records in first_records(source):
+        found = _suggested(records)
+        if found is not None and (best is None or found.characters > best.characters):
+            best = found
+    if best is None:
         return None
     import yaml  # noqa: PLC0415 - all modules of readers are imported to find the readers
 
-    conversation, message = found
-    conversation, message.section = (
-        with_json(section, encoded) for section in (conversation, message.section)
-    )
-    head: dict[str, Any] = {"query": query} if query else {}
-    head |= {"records": records_path} if records_path else {}
-    head |= {"conversation": conversation, "message": message.section}
+    spec, rows = best.spec, best.rows
+    head: dict[str, Any] = {"query": spec.query} if spec.query else {}
+    head |= {"records": spec.records} if spec.records else {}
+    head |= {"conversation": best.conversation, "message": best.message.section}
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     lines = [f"# Proposed for {source.name}: check it (docs/mapping.md)."]
-    spec = _spec(conversation, message.section)
-    open_lines = [*message.decisions, *doubts(replace(spec, query=None, records=None), rows)]
+    open_lines = [*best.message.decisions, *doubts(spec, rows)]
     lines += [f"# Decide: {line}" for line in open_lines]
     if unread := _unread(spec, rows):
         lines.append(f"# Not read, name it if the model saw it: {', '.join(unread)}")
@@ -74,10 +70,37 @@ def suggest(source: Source) -> str | None:
     return "\n".join([*lines, text])
 
 
+class _Suggested(NamedTuple):
+    """A proposal for records, and how much of their text it reads."""
+
+    spec: MappingSpec
+    conversation: dict[str, Any]
+    message: Proposal
+    rows: list[dict[str, Json]]
+    characters: int
+
+
+def _suggested(records: Records) -> _Suggested | None:
+    rows = [record for record in records.rows if isinstance(record, dict)]
+    if not rows:
+        return None
+    plain_rows, encoded = decoded_rows(rows)
+    found = _found(plain_rows)
+    if found is None:
+        return None
+    conversation, message = found
+    conversation, message.section = (
+        with_json(section, encoded) for section in (conversation, message.section)
+    )
+    spec = replace(_spec(conversation, message.section), query=records.query, records=records.path)
+    return _Suggested(spec, conversation, message, rows, characters_read(spec, rows))
+
+
 def examined_keys(source: Source) -> list[str]:
     """Returns the names of keys in the records that `suggest` examines, at most 16 and `*`."""
-    _, _, records = first_records(source)
-    return [*counted_names(list(dict.fromkeys(key for one in records for key in as_dict(one))))]
+    records = next(first_records(source), Records([]))
+    keys = dict.fromkeys(key for one in records.rows for key in as_dict(one))
+    return [*counted_names([*keys])]
 
 
 def _spec(conversation: dict[str, Any], message: dict[str, Any]) -> MappingSpec:
@@ -120,9 +143,11 @@ def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] |
         or _in_turns(rows)
         or _in_records(rows, "likely")
         or _as_records(rows, "likely")
-        or _in_columns(rows)
+        or _with_top(rows, propose_rows(rows))
         or _in_records(rows, "structure")
         or _as_records(rows, "structure")
+        or _with_top(rows, propose_pairs(rows))
+        or _with_top(rows, propose_two_texts(rows))
     )
 
 
@@ -135,9 +160,10 @@ def _in_records(
     for row in rows:
         for name, items in message_lists(row, sure=sure, names=names).items():
             counts[name] += len(items)
-    if not counts:
+    by_step = lists_by_step(rows, sure)
+    if not counts and by_step is None:
         return None
-    path = counts.most_common(1)[0][0]
+    path = by_step or counts.most_common(1)[0][0]
     found = (value_at(path, row) for row in rows)
     lists = [items for items in found if isinstance(items, list)]
     logged = [one for items in lists for one in items]
@@ -146,7 +172,7 @@ def _in_records(
         tools = None if inner is None else f"{path}[].{inner} | [0]"
     head = _top(rows, tools)
     prompt = None
-    if not has_user(logged):
+    if not has_user(logged) and by_step is None:
         prompt = usual_path(rows, "prompt", inside=(path, *filter(None, [tools])))
         asked = [value_at(prompt, row) for row in rows]
         prompt = prompt if any(isinstance(one, list) or has_words(one) for one in asked) else None
@@ -170,9 +196,34 @@ def _in_records(
         if own != key:
             message.section[key] = key if own is None else _either(own, key)
     conversation: dict[str, Any] = {"messages": messages}
-    if (own_id := usual_path(rows, "id", inside=(path,))) is not None:
+    own_id = usual_path(rows, "id", inside=(path,))
+    if own_id is not None and _are_parts(rows, own_id, path):
+        conversation["session"] = own_id
+        if (order := usual_path(rows, "order", inside=(path,))) is not None:
+            conversation["order"] = order
+        message.decisions.append(
+            f"conversation.session: are records with one {own_id!r} parts of one conversation?"
+        )
+    elif own_id is not None:
         conversation["id"] = own_id
+    elif by_step is not None:
+        conversation["session"] = "'conversation'"
+        message.decisions.append("conversation.session: is the whole file one conversation?")
     return conversation | head, message
+
+
+def _are_parts(rows: Sequence[Json], own_id: str, path: str) -> bool:
+    """Returns whether records with one id have other messages each, and not all of them again."""
+    last: dict[str, list[Json]] = {}
+    shared = 0
+    for row in rows:
+        name, items = str(value_at(own_id, row)), as_list(value_at(path, row))
+        before = last.get(name)
+        if before is not None and (not items or before[:1] == items[:1]):
+            return False
+        shared += before is not None
+        last[name] = items
+    return shared > 0
 
 
 def _reply(
@@ -278,9 +329,10 @@ def _ordered(rows: Sequence[Json], order: str | None) -> Sequence[Json]:
     return [rows[at] for at in sorted(range(len(rows)), key=places.__getitem__)]
 
 
-def _in_columns(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
-    """Returns the mapping of records with a question and an answer, or calls, under their keys."""
-    found = propose_rows(rows)
+def _with_top(
+    rows: Sequence[dict[str, Json]], found: tuple[dict[str, Any], Proposal] | None
+) -> tuple[dict[str, Any], Proposal] | None:
+    """Returns the mapping of rows with what a conversation has once."""
     if found is None:
         return None
     conversation, message = found
