@@ -9,33 +9,59 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_OPENING = re.compile(
-    r"<(?P<name>[A-Za-z]+(?:[-_][A-Za-z]+)+|instructions|INSTRUCTIONS)(?:\s[^<>]{0,400})?>"
+_NAME = (
+    r"[A-Za-z]+(?:[-_:][A-Za-z]+)+"  # command-name, ide_selection, qwen:user-prompt-submit-context
+    r"|[a-z]+(?:Context|Memory|Instructions|Info|Reminders?|Rules|State)"
+    r"|instructions|INSTRUCTIONS|permissions|skill|system"
 )
-"""`<command-name>`, `<ide_selection>`, `<system-reminder>`, …"""
-_OPENING_OR_CLOSING = re.compile(rf"{_OPENING.pattern}|</[A-Za-z][A-Za-z_-]*>")
+_MATERIAL = r"context|attachments?|rules|environment|memory|memories|documents?|reminder"
+"""Elements that a person may have written, too, but not to say what they want."""
+
+
+def _opening(names: str) -> re.Pattern[str]:
+    return re.compile(rf"<(?P<name>{names})(?:\s[^<>]{{0,400}})?>")
+
+
+_OPENING = _opening(_NAME)
+_OPENING_IN_TITLE = _opening(f"{_NAME}|{_MATERIAL}")
+_OPENING_OR_CLOSING = re.compile(rf"{_OPENING.pattern}|</[A-Za-z][A-Za-z_:-]*>")
 _LINES = re.compile(
     r"^(?:Caveat: The messages below|\[Request interrupted by user|\[Image: source:"
-    r"|# AGENTS\.md instructions for )[^\n]*$",
+    r"|\[Response interrupted by|# (?:AGENTS|CLAUDE|GEMINI)\.md instructions\b)[^\n]*$"
+    r"|^The following is an? (?=<[A-Z_]+>)",
     re.MULTILINE,
 )
 _WHOLE = (
     "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem",
+    "Some of the conversation history has been summarized",
+    "This is an automatically generated checkpoint condensing",
+    "Your response above was cut off mid-stream",
+    "Output token limit hit.",
     "Base directory for this skill:",
+    "[TASK RESUMPTION]",
+    "[ERROR] You did not use a tool",
+    "# task_progress",
+    "# TODO LIST",
 )
-"""Beginnings of text that a program wrote to its end."""
+"""Beginnings of text that a program wrote to its end: summaries, notices, reminders."""
 _WRAPPERS = re.compile(
-    r"</?(?:user_query|user_request|user_message|user_prompt|user_input|task|feedback)>"
+    r"</?(?:user_?(?:query|request|message|prompt|input)|task|feedback|answer)(?:\s[^<>]{0,400})?>",
+    re.IGNORECASE,
 )
 """Tags that agent programs put around the words of a person."""
+_BEFORE_WORDS = re.compile(r"\A(?:(?:\[(?:image|Image #\d+|document|file)\]|</[\w:-]+>)\s*)+(?=\S)")
+"""What stands for media before the words of a person, and ends of elements that were cut."""
+_REQUEST = re.compile(r"Primary Request and Intent:?[\s*-]*")
+"""Stands before the user's request in a summary of a conversation."""
 _READ = 20_000
 """Characters of a message that are searched for the words of a person."""
 
 
-def pieces(content: str) -> Iterator[tuple[str, str]]:
+def pieces(content: str, opening: re.Pattern[str] = _OPENING) -> Iterator[tuple[str, str]]:
     """Yields (name, text) of consecutive pieces: the name is "" for the words of a person."""
     done = 0
-    for start, end in (*_inserted(content), (len(content), len(content))):
+    for start, end in (*_inserted(content, opening), (len(content), len(content))):
         between = content[done:start]
         if between.strip() or start == end:
             is_program = between.lstrip().startswith(_WHOLE)
@@ -56,27 +82,31 @@ def shown_name(inserted: str) -> str:
 def words_of_person(messages: Iterable[str]) -> str:
     """Returns the first words of a person in user messages; "" if there are none.
 
-    If no message has any, returns the first message without inserted lines and names of elements.
+    If no message has any, returns the request that a summary of an earlier conversation states, or
+    else the first message without inserted lines and names of elements.
     """
     first: str | None = None
     for content in messages:
         first = content if first is None else first
         read = _WRAPPERS.sub("", content[:_READ])
-        words = "".join(text for name, text in pieces(read) if not name).strip()
+        own = pieces(read, _OPENING_IN_TITLE)
+        words = "".join(text for name, text in own if not name).strip()
         if words:
-            return words
+            return _BEFORE_WORDS.sub("", words, count=1)
+    if stated := _REQUEST.search((first or "")[: 3 * _READ]):
+        return (first or "")[stated.end() :]
     bare = _LINES.sub("", _OPENING_OR_CLOSING.sub(" ", first or "")).strip()
     return bare or first or ""
 
 
-def _inserted(content: str) -> Iterator[tuple[int, int]]:
+def _inserted(content: str, opening: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """Yields [start, end) of inserted texts in order.
 
     An element without an end counts only where no words of a person precede it: its end was cut.
     """
     unclosed: set[str] = set()
     matches = sorted(
-        (*_OPENING.finditer(content), *_LINES.finditer(content)), key=lambda item: item.start()
+        (*opening.finditer(content), *_LINES.finditer(content)), key=lambda item: item.start()
     )
     done = 0
     for match in matches:

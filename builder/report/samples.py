@@ -214,10 +214,14 @@ def _display_text(value: Json) -> str:
 
 
 def request_of(row: DatasetRow) -> str:
-    """Returns the first words of a person; else the first user message, or ""."""
-    messages = map(as_dict, as_list(content(row), "messages")[:50])
+    """Returns the first words of a person; else the first user message, or "".
+
+    A sample of one question or turn shares its beginning with others: its last question counts.
+    """
+    messages = map(as_dict, as_list(content(row), "messages"))
     asked = (as_str(item.get("content")) for item in messages if item.get("role") == "user")
-    return words_of_person(text for text in asked if not text.startswith("<tool_response>"))
+    own = (text for text in asked if not text.startswith("<tool_response>"))
+    return words_of_person(reversed([*own]) if row.meta.unit in ("query", "turn") else own)
 
 
 def headline(picked: Picked) -> tuple[str, str]:

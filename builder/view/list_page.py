@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from builder.report.html import EMPTY, Html, join, plain, shorten, tag, text
 from builder.text import number
+from builder.view.brief_paths import brief_paths
 from builder.view.index import Result
 from builder.view.query import MAX_TEXT, Query, whole_number
 
@@ -27,6 +28,7 @@ class ListPage:
     orders   {key of a facet: its values in their fixed order}, for facets that have one
     sorts    {key of an order: title}
     top      returns the values of a facet with their counts, and the number of values
+    meanings returns what a value of a facet means, or ""
     """
 
     address: str
@@ -37,6 +39,7 @@ class ListPage:
     orders: Mapping[str, Sequence[str]]
     sorts: Mapping[str, str]
     top: Top
+    meanings: Callable[[str, str], str] = lambda *_: ""
 
     def page(self, params: Mapping[str, str]) -> tuple[int, list[int]]:
         """Returns the number of the requested page, from 0, and the numbers of its rows."""
@@ -156,13 +159,16 @@ class ListPage:
 
     def _values(self, name: str, values: Sequence[tuple[str, int]], chosen: str) -> Html:
         items = []
+        paths = [value for value, _ in values] if name == "source" else []
+        brief = brief_paths(paths, (), 60)
         for value, count in values:
             is_chosen = value == chosen
             query = self.query.choosing(name, "" if is_chosen else value)
             link = tag(
                 "a",
-                tag("span", text(shorten(value, 70)), dir="auto"),
+                tag("span", text(brief.get(value) or shorten(value, 70)), dir="auto"),
                 href=query.url(self.address),
+                title=value if value in brief else self.meanings(name, value) or None,
                 aria_current="true" if is_chosen else None,
             )
             items.append(tag("li", link, tag("span", text(number(count)), class_="count")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from builder.dataset.rows import DatasetRow
@@ -10,8 +10,9 @@ from builder.dataset.store import Address
 from builder.report.html import EMPTY, Html, shorten, tag, text
 from builder.report.samples import request_of
 from builder.text import number
+from builder.view.brief_paths import brief_paths
 from builder.view.query import Query
-from builder.view.sample_facets import sample_numbers, sample_values
+from builder.view.sample_facets import facet_value, sample_numbers, sample_values
 from builder.view.tally import row_counts
 
 _NUMBERS = ("length", "turns", "calls", "errors")
@@ -21,8 +22,8 @@ _TITLES = {
     "outcome": "Outcome", "context": "Context", "source": "Source", "model": "Model",
 }  # fmt: skip
 _TITLE = 140
-_END = 15
-"""Characters of a source that are shown: its end, because paths of one folder begin alike."""
+_SOURCE = 36
+"""Characters of a source that are shown, in two lines."""
 _WHOLE = 1_200
 """Characters of a title that a mouse on it shows."""
 
@@ -39,19 +40,25 @@ class TableRow:
 
 
 def sample_table(
-    rows: Sequence[TableRow], query: Query, known: Collection[str], *, in_tokens: bool
+    rows: Sequence[TableRow],
+    query: Query,
+    known: Mapping[str, Sequence[str]],
+    *,
+    in_tokens: bool,
 ) -> Html:
     """Returns the samples as a table.
 
-    `known` are the facets of which any sample has a value: the columns of others are omitted.
-    `in_tokens` says whether lengths are in tokens, and not in characters.
+    `known` are the values of each facet in the dataset: the columns of facets without any are
+    omitted. `in_tokens` says whether lengths are in tokens, and not in characters.
     """
-    texts = [name for name in _TEXTS if name in known]
+    texts = [name for name in _TEXTS if known.get(name)]
+    sources = [facet_value(item.row.meta.source) for item in rows]
+    brief = brief_paths(sources, known.get("source", ()), _SOURCE)
     titles = _TITLES if in_tokens else {**_TITLES, "length": "Characters"}
     head = [tag("th", text("#"), scope="col", class_="num"), tag("th", text("Sample"), scope="col")]
     head += [_sortable(name, titles[name], query, "num") for name in _NUMBERS]
     head += [_sortable(name, titles[name], query, None) for name in texts]
-    body = [_line(item, query, texts, titles) for item in rows]
+    body = [_line(item, query, texts, titles, brief) for item in rows]
     table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body), class_="samples")
     return tag("div", table, class_="scroll")
 
@@ -67,7 +74,13 @@ def _sortable(name: str, title: str, query: Query, kind: str | None) -> Html:
     return tag("th", link, scope="col", class_=kind, aria_sort=order if is_sorted else None)
 
 
-def _line(item: TableRow, query: Query, texts: Sequence[str], titles: dict[str, str]) -> Html:
+def _line(
+    item: TableRow,
+    query: Query,
+    texts: Sequence[str],
+    titles: Mapping[str, str],
+    brief: Mapping[str, str],
+) -> Html:
     row = item.row
     counts = row_counts(row)
     numbers, values = sample_numbers(row, counts), sample_values(row, counts)
@@ -89,16 +102,14 @@ def _line(item: TableRow, query: Query, texts: Sequence[str], titles: dict[str, 
         cells.append(_cell(titles[name], number(numbers[name]), kind))
     for name in texts:
         written = ", ".join(values.get(name, ()))
-        cells.append(_cell(titles[name], written, name))
+        cells.append(_cell(titles[name], written, name, brief.get(written, "")))
     return tag("tr", *cells)
 
 
-def _cell(title: str, written: str, kind: str) -> Html:
+def _cell(title: str, written: str, kind: str, brief: str = "") -> Html:
     """Returns a cell; on a phone, where there is no head, the style sheet shows its title."""
-    brief = shorten(written, 60)
-    if kind == "source" and len(written) > _END:
-        brief = f"…{written[-_END:]}"
-    shown = tag("span", text(brief), title=written if len(written) > 12 else None)
+    shown_text = brief or shorten(written, 60)
+    shown = tag("span", text(shown_text), title=written if shown_text != written else None)
     return tag("td", shown if written else EMPTY, class_=kind, data_title=title)
 
 

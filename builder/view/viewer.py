@@ -119,7 +119,7 @@ class Viewer:
         listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top)
         page, numbers = listed.page(params)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
-        known = {name for name, column in result.view.facets.items() if len(column.rows)}
+        known = {name: column.names for name, column in result.view.facets.items()}
         in_tokens = any(item.row.meta.tokens for item in items)
         table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
         main = listed.html(page, table, _jump(), self._progress())
