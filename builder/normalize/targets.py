@@ -156,10 +156,10 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             block = replace(block, untrained=_foreign(block) or block.fault, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
-            return Problem(code, f"turn {at}", "the turn is context only", records=0)
+            return Problem(code, f"turn {at}", "this turn may not be trained", records=0)
         may_stay = options.untrained_turns == "weight" or (draft.recorded and at < last_target)
         if (code := _foreign_end(block, options, may_stay=may_stay)) is not None:
-            problem = Problem(code, f"turn {at}", "the turn is context only", records=0)
+            problem = Problem(code, f"turn {at}", "this turn may not be trained", records=0)
             return _ended(draft, blocks, at, problem, code)
         if block.fault is not None:
             draft = draft.dropping(block.calls, block.fault)
@@ -270,5 +270,5 @@ def _nothing_left(draft: Draft) -> Problem:
     if codes == {NO_THOUGHT}:
         return Problem(NO_THOUGHT, "conversation", "no assistant turn has a thought", records=0)
     if None not in codes:
-        return Problem("no_target", "conversation", "every assistant turn is context only", 0)
+        return Problem("no_target", "conversation", "no turn may be trained", 0)
     return Problem("no_final_answer", "conversation", "ends with calls, no answer follows", 0)

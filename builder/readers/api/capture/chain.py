@@ -217,7 +217,7 @@ class RequestChain:
         """
         for at, (exchange, answer) in sorted(self.responses.items()):
             if answer.fault is not None and at not in continued:
-                detail = "the recorded answer is not whole: its turn is context only"
+                detail = "the recorded answer is not whole, so it is not trained"
                 yield Problem(answer.fault, exchange.where, detail, records=0)
 
     def _rewritten(
