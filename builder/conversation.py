@@ -118,7 +118,17 @@ class ToolResult:
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Data | Media | Unparsed
 
 
-LEVELS = ("partial", "logged", "rendered", "proven")
+LEVEL_MEANINGS = MappingProxyType(
+    {
+        "partial": "something is known to be missing",
+        "logged": "nothing is known to be missing",
+        "rendered": "prompt, tools and injected text are in the log as they were sent",
+        "proven": "the log's digests of the requests agree, or it is a capture of the requests",
+    }
+)
+"""{level of a `Context`: its meaning}, lowest first."""
+
+LEVELS = tuple(LEVEL_MEANINGS)
 """The levels of a `Context`, lowest first."""
 
 MISSING = MappingProxyType(

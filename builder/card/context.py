@@ -8,7 +8,7 @@ from builder.audit.result import Audit
 from builder.card.markdown import Cell, Code, plain, table
 from builder.card.result import BuildResult
 from builder.config import Config
-from builder.conversation import LEVELS, MISSING
+from builder.conversation import LEVEL_MEANINGS, LEVELS, MISSING
 from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
 from builder.normalize.options import Unit
@@ -22,12 +22,6 @@ _CONTEXT = (
     " tools and messages are those that the model had when it answered. `meta.context` has the"
     " level of each sample:"
 )
-_LEVELS = {
-    "proven": "the log's digests of the requests agree, or it is a capture of the requests",
-    "rendered": "prompt, tools and injected text are in the log as they were sent",
-    "logged": "nothing is known to be missing",
-    "partial": "something is known to be missing",
-}
 
 
 def context(built: BuildResult) -> Iterator[str]:
@@ -37,7 +31,7 @@ def context(built: BuildResult) -> Iterator[str]:
     if not turns:
         return
     rows = [
-        (name, levels[name], f"{100 * levels[name] / turns:.1f} %", _LEVELS[name])
+        (name, levels[name], f"{100 * levels[name] / turns:.1f} %", LEVEL_MEANINGS[name])
         for name in reversed(LEVELS)
         if levels[name]
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 _KNOWN = 5_000
@@ -18,17 +19,24 @@ def brief_paths(shown: Iterable[str], known: Sequence[str], most: int) -> dict[s
     whole.
     """
     paths = sorted(set(shown))
+    if not paths:
+        return {}
     among = sorted({*paths, *known[:_KNOWN]})
-    folder = os.path.commonprefix([path.rpartition("/")[0] + "/" for path in among])
-    begin = folder.rfind("/") + 1
+    ends = zip(*(path.split("/")[:-1] for path in (among[0], among[-1])), strict=False)
+    begin = sum(len(part) + 1 for part, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     endings = {PurePosixPath(path).suffix for path in among}
     ending = endings.pop() if len(endings) == 1 and len(among) > 1 else ""
     own = [path[begin:].removesuffix(ending) or path for path in paths]
-    for cut in _CUTS:
-        cuts = [cut(path, most) if len(path) > most else path for path in own]
-        if len({*cuts}) == len(cuts):
-            return dict(zip(paths, cuts, strict=True))
-    return dict(zip(paths, own, strict=True))
+    brief = dict(zip(paths, own, strict=True))
+    alike = [path for path in paths if len(brief[path]) > most]
+    for cut in (_middle, _begin, _end):
+        cuts = {path: cut(brief[path], most) for path in alike}
+        taken = Counter(
+            [*cuts.values(), *(name for path, name in brief.items() if path not in cuts)]
+        )
+        brief |= {path: name for path, name in cuts.items() if taken[name] == 1}
+        alike = [path for path in alike if taken[cuts[path]] > 1]
+    return brief
 
 
 def _middle(path: str, most: int) -> str:
@@ -42,6 +50,3 @@ def _begin(path: str, most: int) -> str:
 
 def _end(path: str, most: int) -> str:
     return f"{path[: most - 1]}…"
-
-
-_CUTS: tuple[Callable[[str, int], str], ...] = (_middle, _begin, _end)

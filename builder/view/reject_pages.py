@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from builder.codes import is_loss, meaning
 from builder.conversation import Json
 from builder.dataset.rejects import Reject
 from builder.report.codes import explained
-from builder.report.html import EMPTY, Html, facts_list, join, marked, shorten, tag, text
+from builder.report.html import Html, facts_list, join, marked, shorten, tag, text
 from builder.report.turns import as_written
 from builder.view.index import REJECT_FACETS, RejectIndex, Result
 from builder.view.list_page import ListPage, rows_list, step_links
@@ -16,17 +17,24 @@ from builder.view.query import Query
 from builder.view.raw import raw_html, raw_records
 
 _FIELDS = 20
+_ABOUT = (
+    "What was not used, and why. Red codes are losses; grey ones had nothing to train, are"
+    " in the dataset already, or were left out on request."
+)
 
 
 def reject_list(index: RejectIndex, params: Mapping[str, str]) -> Html:
     """Returns a page of the matching rejects, and an explanation of the selected code."""
     query = _query(params)
     result = _result(index, query)
-    listed = ListPage("rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top)
+    listed = ListPage(
+        "rejects", "rejects", query, result, REJECT_FACETS, {}, {}, result.top, _meaning
+    )
     page, numbers = listed.page(params)
     items = [_item(each, Reject.read(index.line(each)), query) for each in numbers]
     code = query.value("code")
-    return join((explained(code) if code else EMPTY, listed.html(page, rows_list(items, page))))
+    words = explained(code) if code else tag("p", text(_ABOUT), class_="note")
+    return listed.html(page, rows_list(items, page), below=words)
 
 
 def reject_page(
@@ -45,9 +53,9 @@ def reject_page(
     return join(
         (
             _steps(index, line_number, _query(params)),
-            tag("h2", tag("code", text(shorten(reject.code, 80) or "(no code)"))),
+            tag("h2", _code(reject), text(f" {meaning(reject.code)}"), class_="asked-for"),
             explained(reject.code),
-            facts_list(map(_fact, list(line.items())[:_FIELDS]), "facts broad", 400),
+            facts_list(_facts(line), "facts broad", 400),
             tag("section", tag("h3", text("Raw record")), record, class_="raw"),
         )
     )
@@ -72,15 +80,30 @@ def _steps(index: RejectIndex, line_number: int, query: Query) -> Html:
     return tag("nav", *links, class_="pages", aria_label="Rejects of the result")
 
 
-def _fact(pair: tuple[str, Json]) -> tuple[str, str]:
-    return pair[0], as_written(pair[1])
+def _facts(line: Mapping[str, Json]) -> list[tuple[str, str]]:
+    stated = [(name, value) for name, value in line.items() if name != "code" and value is not None]
+    return [(name, as_written(value)) for name, value in stated[:_FIELDS]]
+
+
+def _meaning(facet: str, value: str) -> str:
+    return meaning(value) if facet == "code" else ""
+
+
+def _code(reject: Reject) -> Html:
+    """Returns the code, red if what has it could have been trained."""
+    style = "loss" if is_loss(reject.code) else "count"
+    return tag("code", text(shorten(reject.code, 60) or "(no code)"), class_=style)
 
 
 def _item(line_number: int, reject: Reject, query: Query) -> Html:
-    about = " · ".join(shorten(value, 100) for value in reject.place)
-    words = shorten(reject.message, 300) or "(no message)"
+    """Returns a reject with the meaning of its code, and below it the details and the place."""
     pattern = query.pattern
+    details = shorten(reject.message, 300)
+    words = meaning(reject.code) or details or "(no message)"
+    about = " · ".join(shorten(value, 100) for value in reject.place)
+    if details and details != words:
+        about = f"{details} · {about}"
     url = query.url("reject", line=line_number)
     link = tag("a", marked(words, pattern), href=url, class_="asked", dir="auto")
-    code = tag("code", text(shorten(reject.code, 60)), class_="count")
-    return tag("li", code, link, tag("span", marked(about, pattern), class_="about below"))
+    place = tag("span", marked(about, pattern), class_="about below")
+    return tag("li", _code(reject), link, place)

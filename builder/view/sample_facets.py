@@ -8,7 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
-from builder.conversation import LEVELS, Json
+from builder.codes import meaning
+from builder.conversation import LEVEL_MEANINGS, LEVELS, Json
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, characters, content, messages
 from builder.jsonio import dumps
@@ -79,6 +80,19 @@ ORDERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """{facet: its values in their own order}; values of other facets are ordered by frequency."""
 
+_MEANINGS = {
+    "pattern": {
+        "direct_answer": "no turn makes a call",
+        "single_call": "one turn makes one call",
+        "chain": "calls in several turns, with no question between them",
+        "parallel": "a turn makes several calls",
+        "clarification": "the model asks before its first call",
+        "error_recovery": "a call failed, and a later turn makes another",
+    },
+    "context": LEVEL_MEANINGS,
+}
+"""{facet: {value: what it means}}."""
+
 _MAX_VALUE = 160
 _MAX_VALUES = 200
 _MAX_NUMBER = 1 << 62
@@ -102,6 +116,13 @@ def sample_values(row: DatasetRow, counts: RowCounts) -> dict[str, list[str]]:
         "source": _texts(meta.source),
     }
     return {name: [facet_value(value) for value in own] for name, own in values.items() if own}
+
+
+def facet_meaning(facet: str, value: str) -> str:
+    """Returns what a value of a facet means in a few words, or ""."""
+    if facet in ("code", "problem"):
+        return meaning(value)
+    return _MEANINGS.get(facet, {}).get(value, "")
 
 
 @lru_cache(maxsize=4096)

@@ -22,7 +22,7 @@ _TITLES = {
     "outcome": "Outcome", "context": "Context", "source": "Source", "model": "Model",
 }  # fmt: skip
 _TITLE = 140
-_SOURCE = 36
+_SOURCE = 40
 """Characters of a source that are shown, in two lines."""
 _WHOLE = 1_200
 """Characters of a title that a mouse on it shows."""

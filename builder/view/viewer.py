@@ -32,7 +32,14 @@ from builder.view.list_page import ListPage
 from builder.view.query import Query, whole_number
 from builder.view.reject_pages import reject_list, reject_page
 from builder.view.review_file import ACCEPTED, MAX_NOTE, REJECTED, STATES, ReviewFile, csv_bytes
-from builder.view.sample_facets import FACETS, ORDERS, SORTS, id_digest, sample_id
+from builder.view.sample_facets import (
+    FACETS,
+    ORDERS,
+    SORTS,
+    facet_meaning,
+    id_digest,
+    sample_id,
+)
 from builder.view.sample_page import SamplePage
 from builder.view.sample_table import TableRow, progress, sample_table
 from builder.view.search import sample_texts
@@ -116,7 +123,7 @@ class Viewer:
             return there, len(there)
 
         orders = {**ORDERS, "review": STATES}
-        listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top)
+        listed = ListPage("", "samples", query, result, FACETS, orders, SORTS, top, facet_meaning)
         page, numbers = listed.page(params)
         items = [item for item in (self._item(each, query) for each in numbers) if item]
         known = {name: column.names for name, column in result.view.facets.items()}
