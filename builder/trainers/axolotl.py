@@ -24,7 +24,7 @@ def _configure(export: ExportFiles, facts: Facts) -> dict[str, str]:
     kind = "" if export.variant == "tokenized" else " chat_template"
     weights = ""
     if kind and facts.targets != "every":
-        weights = "\n    message_field_training: weight  # 0: the turn is context only"
+        weights = "\n    message_field_training: weight  # 0: the turn is not trained"
     evaluated = ""
     if export.evaluation is not None:
         evaluated = f"""test_datasets:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
 
+PATHS = "source"
+"""The facet whose values are paths."""
 _KNOWN = 5_000
 """Paths whose common beginning and end are looked for."""
 

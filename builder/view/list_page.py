@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from builder.report.html import EMPTY, Html, join, plain, shorten, tag, text
 from builder.text import number
-from builder.view.brief_paths import brief_paths
+from builder.view.brief_paths import PATHS, brief_paths
 from builder.view.index import Result
 from builder.view.query import MAX_TEXT, Query, whole_number
 
@@ -126,7 +126,12 @@ class ListPage:
         if query.text:
             rest = Query("", query.chosen, query.sort)
             links.insert(0, _chip(f"Text: {shorten(query.text, 60)}", rest.url(self.address)))
-        return tag("p", *links, class_="chips") if links else EMPTY
+        if not links:
+            return EMPTY
+        meant = [f"{value}: {words}." for name, value in query.chosen
+                 if (words := self.meanings(name, value))]  # fmt: skip
+        note = tag("p", text(" ".join(meant)), class_="note") if meant else EMPTY
+        return join((tag("p", *links, class_="chips"), note))
 
     def _facets(self) -> Html:
         groups = [group for name in self.facets if (group := self._facet(name))]
@@ -159,7 +164,7 @@ class ListPage:
 
     def _values(self, name: str, values: Sequence[tuple[str, int]], chosen: str) -> Html:
         items = []
-        paths = [value for value, _ in values] if name == "source" else []
+        paths = [value for value, _ in values] if name == PATHS else []
         brief = brief_paths(paths, (), 60)
         for value, count in values:
             is_chosen = value == chosen

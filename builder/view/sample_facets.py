@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
-from builder.codes import meaning
+from builder.codes import meaning, meaning_of_change
 from builder.conversation import LEVEL_MEANINGS, LEVELS, Json
 from builder.dataset.rows import DatasetRow
 from builder.dataset.store import as_stored, characters, content, messages
@@ -120,7 +120,9 @@ def sample_values(row: DatasetRow, counts: RowCounts) -> dict[str, list[str]]:
 
 def facet_meaning(facet: str, value: str) -> str:
     """Returns what a value of a facet means in a few words, or ""."""
-    if facet in ("code", "problem"):
+    if facet == "code":
+        return meaning_of_change(value)
+    if facet == "problem":
         return meaning(value)
     return _MEANINGS.get(facet, {}).get(value, "")
 

@@ -10,7 +10,7 @@ from builder.dataset.store import Address
 from builder.report.html import EMPTY, Html, shorten, tag, text
 from builder.report.samples import request_of
 from builder.text import number
-from builder.view.brief_paths import brief_paths
+from builder.view.brief_paths import PATHS, brief_paths
 from builder.view.query import Query
 from builder.view.sample_facets import facet_value, sample_numbers, sample_values
 from builder.view.tally import row_counts
@@ -53,7 +53,7 @@ def sample_table(
     """
     texts = [name for name in _TEXTS if known.get(name)]
     sources = [facet_value(item.row.meta.source) for item in rows]
-    brief = brief_paths(sources, known.get("source", ()), _SOURCE)
+    brief = brief_paths(sources, known.get(PATHS, ()), _SOURCE)
     titles = _TITLES if in_tokens else {**_TITLES, "length": "Characters"}
     head = [tag("th", text("#"), scope="col", class_="num"), tag("th", text("Sample"), scope="col")]
     head += [_sortable(name, titles[name], query, "num") for name in _NUMBERS]
