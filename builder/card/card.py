@@ -17,7 +17,7 @@ from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.result import BuildResult
 from builder.card.training import training
-from builder.config import Config
+from builder.config import Config, presets_in
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
@@ -149,10 +149,12 @@ def _summary(built: BuildResult, config: Config) -> str:
     if built.judgements:
         grade, reasons = verdict_on(built.judgements)
         verdict = f"\n\nVerdict: {grade}{': ' if reasons else ''}{plain('; '.join(reasons), 400)}."
+    parts = ", ".join(f"{name} {number(count)}" for name, count in built.splits.items())
     return (
-        f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens) of agents that"
-        " call tools, in the Qwen3 format: `messages` (system, user, assistant; calls as"
-        " `<tool_call>` text, results as user turns of `<tool_response>` blocks) and `tools`."
+        f"{number(ledger.samples)} training samples ({number(built.tokens)} tokens"
+        f"{f'; {parts}' if len(built.splits) > 1 else ''}) of agents that call tools, in the Qwen3"
+        " format: `messages` (system, user, assistant; calls as `<tool_call>` text, results as"
+        " user turns of `<tool_response>` blocks) and `tools`."
         f" {unit} `meta/` has a line for each sample, in the same order: source, model, licence,"
         " every change to logged text, token count, the sha256 of the rendering, and the offsets of"
         " the trained text in it. `rejects.jsonl` has what was left out, with reasons."
@@ -172,6 +174,8 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
         chosen = "The options that differ from the defaults (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
+        if presets := " and ".join(f"`--preset {name}`" for name in presets_in(made.config)):
+            chosen += f"\n\nThey contain those of {presets}."
     if config.verify.tokenizer.located.is_dir():
         chosen += f"\n\n{_folder_of_tokenizer(made, target)}"
     lines = [

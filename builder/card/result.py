@@ -102,6 +102,11 @@ class BuildResult:
         for row in self._rows():
             yield row.meta_values
 
+    @property
+    def splits(self) -> dict[str, int]:
+        """Returns {split: number of samples} for each split that has some."""
+        return {name: len(flags) for name, flags in sorted(self.without_secrets.items())}
+
     def _rows(self) -> Iterator[DatasetRow]:
         return dataset_rows(self.folder) if self.data_files and self.is_in_place else iter(())
 

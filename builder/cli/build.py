@@ -250,15 +250,18 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
     if audited is not None and (thinking := audited.facts.thinking_turns):
         turns = counted(built.context_levels.total(), "trained turn")
         yield f"{thinking:,} of {turns} {'has' if thinking == 1 else 'have'} a thought"
-    yield from _undrawn(built, config)
+    yield from _splits(built, config)
     yield from _recorded(built)
     yield from map(escaped, lines(built.witnesses))
     if verbose:
         yield from _details(built)
 
 
-def _undrawn(built: BuildResult, config: Config) -> Iterator[str]:
-    """Yields each split that was wanted and has no sample."""
+def _splits(built: BuildResult, config: Config) -> Iterator[str]:
+    """Yields how many samples each split has, and each split that was wanted and has none."""
+    if len(built.splits) > 1:
+        sizes = ", ".join(f"{name} {size:,}" for name, size in built.splits.items())
+        yield f"samples by split: {sizes}"
     for name, share in (("validation", config.split.validation), ("test", config.split.test)):
         if share and name not in built.data_files:
             drawn = f"none of {counted(built.ledger.built, 'conversation')} was drawn"

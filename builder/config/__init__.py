@@ -7,7 +7,7 @@ defaults from them.
 
 from __future__ import annotations
 
-from builder.config.load import load_config, load_mapping, read_resolved
+from builder.config.load import load_config, load_mapping, presets_in, read_resolved
 from builder.config.sections import (
     AuditSection,
     Config,
@@ -26,5 +26,6 @@ __all__ = [
     "load_config",
     "load_mapping",
     "override",
+    "presets_in",
     "read_resolved",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -89,6 +89,18 @@ def _preset_file(preset: Preset) -> Path:
     folders = (here / "presets", here.parent.parent / "configs" / "presets")
     paths = (folder / f"{preset}.yaml" for folder in folders)
     return next(path for path in paths if path.is_file())
+
+
+def presets_in(resolved: Mapping[str, Json]) -> list[str]:
+    """Returns the names of the presets all of whose options a resolved configuration has."""
+    return [name for name in get_args(Preset) if _has(resolved, _document(_preset_file(name)))]
+
+
+def _has(resolved: object, chosen: object) -> bool:
+    """Returns whether a document has these keys with these values."""
+    if isinstance(resolved, Mapping) and isinstance(chosen, Mapping):
+        return all(_has(resolved.get(key), value) for key, value in chosen.items())
+    return resolved == chosen
 
 
 def refuse_unmerged(keys: Sequence[str], name: str) -> None:

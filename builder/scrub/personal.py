@@ -1,10 +1,10 @@
 r"""Finds personal data in decoded text: by form, by check digits, and names in paths.
 
-Mail addresses, phone numbers, IP addresses, IBANs and card numbers (with their check digits), the
-names of users in home folders (also encoded, `-Users-name-project`) and of machines. Names of
-people in running text are not searched for. Unassigned addresses (loopback, private
-networks, `git@`, `.invalid`) and names that every image has (`ubuntu`, `runner`) are not personal
-data.
+Mail addresses (and the name in `Name <mail>`), phone numbers, IP addresses, IBANs and card numbers
+(with their check digits), the names of users in home folders (also encoded, `-Users-name-project`)
+and in `ls -l`, and of machines. Other names of people in running text are not searched for.
+Unassigned addresses (loopback, private networks, `git@`, `.invalid`) and names that every image has
+(`ubuntu`, `runner`) are not personal data.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ _MAIL = after_none_of(
 _NO_MAIL = re.compile(
     r"(?:git|hg|svn|noreply|no-reply|do-not-reply|donotreply|root)@|.*@noreply\.", re.IGNORECASE
 )
+_NAMED = re.compile(
+    r"((?<=: )[\w.-]+"
+    r"|[^\W\d_a-z][\w.'\u2019-]*(?: (?:[^\W\d_a-z][\w.'\u2019-]*|de|la|van|von|der)){0,4}) <\Z"
+)
+"""The end of the text before the mail address of `Name <mail>`, as in commits."""
 _IN_URL = re.compile(r"://[^\s/]{0,99}:$")
 _NO_TOP = frozenset((
     "invalid", "localhost", "local", "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "mjs",
@@ -107,6 +112,11 @@ _PROMPT = after_none_of(
     r"[a-z_][\w.-]{0,31}@(?P<host>[A-Za-z0-9][\w.-]{1,62})",
     end=r"(?=:[~/]| ?[~%$#] )",
 )
+_LISTED = anywhere(
+    r"[-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-][.+@]?[ \t]+\d+[ \t]+"
+    r"(?P<name>[A-Za-z_][\w.-]{1,31})[ \t]+(?P<group>[\w.-]{0,32})"
+)
+"""The owner of a file in `ls -l`, and its group if it has the same name."""
 _EVERYBODY = frozenset((
     "admin", "administrator", "agent", "airflow", "all", "alpine", "app", "appuser", "appveyor",
     "azureuser", "bin", "build", "builder", "buildkite", "centos", "ci", "circleci", "claude",
@@ -117,7 +127,7 @@ _EVERYBODY = frozenset((
     "sandbox", "service", "shared", "swe-agent", "test", "tester", "testuser", "travis",
     "ubuntu", "user", "username", "users", "vagrant", "vscode", "worker", "www-data", "you",
     "your", "your-name", "your-username", "your_username", "yourname", "youruser",
-    "yourusername",
+    "yourusername", "nginx", "redis", "grafana",
 ))  # fmt: skip
 """Names of home folders that occur in images and in documentation."""
 
@@ -154,6 +164,10 @@ def _mails(text: str, start: int, end: int) -> Iterator[Hit]:
             continue  # the password of a URL
         if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
             yield Hit(match.start(), match.end(), "mail")
+            before = max(start, match.start() - 99)
+            named = _NAMED.search(text, before, match.start())
+            if named and _is_users(named[1]):
+                yield Hit(*named.span(1), "user_name")
 
 
 def _phones(text: str, start: int, end: int) -> Iterator[Hit]:
@@ -265,6 +279,14 @@ def _named_users(places: Iterable[re.Match[str]]) -> Iterator[Hit]:
             yield Hit(place.start("name"), place.start("name") + len(name), "user_name")
 
 
+def _owners(text: str, start: int, end: int) -> Iterator[Hit]:
+    for match in _LISTED.pattern.finditer(text, start, end):
+        if _is_users(match["name"]):
+            yield Hit(*match.span("name"), "user_name")
+            if match["group"] == match["name"]:
+                yield Hit(*match.span("group"), "user_name")
+
+
 _STAND_IN = re.compile(r"user\d{12}")
 
 
@@ -298,6 +320,7 @@ _RULES = (
     (_HOME.condition, _users),
     (_ENCODED.condition, _encoded_users),
     (_PROMPT.condition, _prompts),
+    (_LISTED.condition, _owners),
     *HOST_RULES,
 )
 _MAY_HIT = Prefilter(_RULES)

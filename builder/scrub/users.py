@@ -42,7 +42,9 @@ _LINE = 96
 
 
 def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple[str, ...]:
-    """Returns the names of users that paths from the root and prompts show, the longest first.
+    """Returns the names of users that show in paths from the root, prompts and commits.
+
+    The longest is first; in `Name <mail>`, only a name of several words counts.
 
     `hits_of` has the hits in each of the texts.
     """
@@ -51,6 +53,7 @@ def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple
         for hit in hits:
             if hit.kind == "user_name" and (
                 text[hit.end : hit.end + 1] == "@"
+                or (text[hit.end : hit.end + 2] == " <" and " " in text[hit.start : hit.end])
                 or _AT_ROOT.search(text[max(0, hit.start - _BEFORE) : hit.start])
             ):
                 names[text[hit.start : hit.end]] = None

@@ -150,8 +150,16 @@ def test_what_publish_replaced_and_what_it_could_not_draw_is_named(tmp_path, cap
         "no validation samples: none of 1 conversation was drawn (split.validation: 0.05" in printed
     )
     assert "names of users, replaced by stand-ins in 1 place" in printed
+    assert "They contain those of `--preset publish`." in (tmp_path / "out/README.md").read_text()
     plainly = summary(log, tmp_path / "plain", capsys)
     assert "validation" not in plainly
+    assert "--preset" not in (tmp_path / "plain/README.md").read_text()
+    log.write_text("".join(json.dumps({"messages": [{**turns[0], "content": f"{at}"}, turns[1]]})
+                           + "\n" for at in range(8)))  # fmt: skip
+    drawn = summary(log, tmp_path / "drawn", capsys, "--set", "split.validation=0.5")
+    sizes = [int(size) for size in re.findall(r"by split: train (\d+), validation (\d+)", drawn)[0]]
+    assert sum(sizes) == 8
+    assert f"train {sizes[0]}, validation {sizes[1]})" in (tmp_path / "drawn/README.md").read_text()
     assert "stand-ins" not in plainly
 
 

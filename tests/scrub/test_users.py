@@ -57,6 +57,30 @@ def test_a_name_is_found_again(shown, again):
     assert marked(*(re.sub("[<>]", "", text) for text in expected)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("drwxrwxr-x 2 cboos cboos 4096 Feb 1 .", ["cboos", "cboos"]),
+        ("-rw-r--r--@ 1 soph  staff  345 x", ["soph"]),
+        ("-rw-r--r-- 1 root wheel 3 x\n-rw-r--r-- 1 501 20 3 x", []),
+        ("Author: Ann O'Neil <ann@example.org>", ["Ann O'Neil"]),
+        ("Author: soph <s@example.org>", ["soph"]),
+        ("send it to Ann de Wit <a@example.org>", ["Ann de Wit"]),
+        ("x = map <a@example.org>; From: <a@example.org>; Claude <noreply@example.org>", []),
+    ],
+)
+def test_owners_of_files_and_names_beside_mail_addresses(text, names):
+    (hits,) = personal_in([text])
+    assert [text[hit.start : hit.end] for hit in hits if hit.kind == "user_name"] == names
+
+
+def test_the_full_name_of_an_author_is_found_again():
+    texts = ["Author: Ann Lee <a@example.org>", "Ann Lee wrote it", "Ann, Lee"]
+    found = personal_in(texts)
+    finder = UserFinder(known_users(texts, found), ())
+    assert [len([*finder.hits(text)]) for text in texts] == [1, 1, 0]
+
+
 def test_names_of_tools_stay():
     assert marked("/home/zed/x", "zed", reserved=["zed"]) == ["/home/<zed>/x", "zed"]
 
