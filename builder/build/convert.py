@@ -14,12 +14,13 @@ from builder.build.prefixes import digested_definitions, line_digest, prefix_dig
 from builder.build.prove import VerifiedExample, prepare, prove
 from builder.build.results import ResultSummary, ResultWriter
 from builder.build.sample_meta import Converted, license_of, sample_meta
+from builder.build.shared import tools_listed
 from builder.build.spool import Spool
 from builder.codes import option_of
-from builder.conversation import LEVELS, Conversation, Event, Ignored, Json, Used
+from builder.conversation import LEVELS, Conversation, Event, Ignored, Used
 from builder.ledger import call_keys
 from builder.normalize.captured import for_log
-from builder.normalize.definitions import calls_undefined, definitions_in
+from builder.normalize.definitions import calls_undefined
 from builder.normalize.joined import JoinedAnswers, SeenAnswers
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import LengthOptions, NormalizeOptions
@@ -115,7 +116,7 @@ def process_source(
                 if summary.is_scan:
                     continue
             elif may_look and conversation.recorded and calls_undefined(conversation):
-                shared = SharedTools(source=_tools_of(readers()[str(summary.format)], source))
+                shared = SharedTools(source=tools_listed(readers()[str(summary.format)], source))
                 options = replace(options, shared_tools=shared)
                 task = replace(task, options=replace(task.options, shared_tools=shared))
                 may_look = False
@@ -135,12 +136,6 @@ def process_source(
     missing = ledger.read - (ledger.used + ledger.ignored.total() + ledger.rejected.total())
     if summary.bugs and missing > 0:
         ledger.rejected["internal"] += missing
-
-
-def _tools_of(reader: Reader, source: Source) -> dict[str, dict[str, Json]]:
-    """Reads the source once more; returns the tools that its requests list."""
-    events = read_events(reader, source.unread_copy())
-    return definitions_in(event for event in events if isinstance(event, Conversation))
 
 
 def _reader(task: Task, writer: ResultWriter) -> Reader | None:

@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from builder.brief import brief
+from builder.build.inspected_source import USABLE, chosen, no_such, worth
+from builder.build.plan import normalize_options
 from builder.build.prove import prepare, prove
+from builder.build.shared import ToolSharing
 from builder.config import Config, load_mapping
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.ledger import call_keys
 from builder.normalize.captured import definitions_command
-from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
-from builder.problem import OptionError, Problem, UsageError, nearest
+from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import counts
 from builder.qwen3.tokenizer import target_for
 from builder.readers import Reader, read_events, readers, recognise, unrecognised
-from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import examined_keys, suggest
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.copies import local_copy
 from builder.sources.source import Source
-from builder.text import counted
 from builder.verify.verifier import Verdict, Verifier
 
-USABLE = 2
-"""The worth of a source whose first conversation can be shown as a sample."""
 INFERRED = ("inferred", "mixed")
 """Sources of tools of which some are not in the log."""
-FILES = 2000
-"""Files of a folder that are examined: more would take minutes."""
 CANDIDATES = 1000
 """Conversations of a source that are tried for one that can be shown as a sample."""
-FIRST = 20
-"""Conversations of each file of a folder that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +48,7 @@ class InspectedConversation:
     problem  why it, or one of its samples, is rejected; `remedy` is the option that keeps it
     definitions_command  the command that captures the tools; None: they are known, or it is not
     verdict  that on its last sample, which contains the text of those before it; None: no sample
+    shares   whether inferred tools are those that a build infers; else they are those of this file
     """
 
     index: int
@@ -70,6 +62,7 @@ class InspectedConversation:
     remedy: str | None = None
     definitions_command: str | None = None
     verdict: Verdict | None = None
+    shares: bool = True
 
     def __repr__(self) -> str:
         """Returns the main counts in one line."""
@@ -102,7 +95,7 @@ class InspectedConversation:
                 "tokens": self.verdict.tokens,
             }
         if self.tools_source in INFERRED:
-            result |= {"capture": self.definitions_command}
+            result |= {"capture": self.definitions_command, "tools_of_all_files": self.shares}
         return result
 
 
@@ -188,7 +181,10 @@ def inspect_log(
     of the log, or its file. Raises UsageError if no reader recognises anything, or if there is no
     such conversation, reader or mapping.
     """
-    with _chosen(path, config, index) as (source, formats, unknown, own):
+    target = target_for(tokenizer)
+    options = normalize_options(config, target)
+    with chosen(path, options, index) as choice:
+        source = choice.source
         if mapping is not None:
             name = mapping if isinstance(mapping, str) else "mapping"
             spec = load_mapping(Path(mapping)) if isinstance(mapping, str) else mapping
@@ -198,14 +194,18 @@ def inspect_log(
         else:
             name, reason = _format(source, format, path)
             reader = readers()[name]
-        inspected = Inspection(source.name, reader.name, reason, formats=formats, unknown=unknown)
+        inspected = Inspection(
+            source.name, reader.name, reason, formats=choice.files, unknown=choice.unknown
+        )
         before = source.records_read  # in a folder, a conversation was looked for in it
         key = derive_key([source]) if config.audit.scrub.needs_key else b""
-        converter = _Converter(config, Verifier(target_for(tokenizer)), key, reader.name)
-        _read(source, reader, own, inspected, converter, named=format is not None)
+        sharing = ToolSharing(options, reader, source, choice.sharing(reader.name))
+        shares = choice.shares(reader.name)
+        converter = _Converter(config, Verifier(target), key, sharing, shares=shares)
+        _read(source, reader, choice.index, inspected, converter, named=format is not None)
         inspected.records = source.records_read - before
     if inspected.conversation is None and inspected.conversations:
-        raise _no_such(index, inspected.conversations)
+        raise no_such(index, inspected.conversations)
     return inspected
 
 
@@ -215,10 +215,12 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
     Raises UsageError if there is none, if nothing in it is like a conversation, or if a reader
     reads it.
     """
-    with _chosen(path, config) as (source, _, _, _):
+    options: NormalizeOptions = replace(config.normalize, train=config.train)
+    with chosen(path, options) as choice:
+        source = choice.source
         claims = recognise(source)
         for name in claims if len(claims) == 1 else ():
-            if _worth(source, readers()[name], config) == USABLE:
+            if worth(source, readers()[name], options) == USABLE:
                 why = f"the reader {name!r} reads it, so it needs no mapping"
                 raise UsageError(f"{source.name}: {why}")
         text = suggest(source)
@@ -228,78 +230,6 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
             among = f" in its keys ({keys})" if keys else ""
             raise UsageError(f"{source.name}: no conversation found{among}: {how}")
         return SuggestedMapping(source.name, text)
-
-
-@contextmanager
-def _chosen(
-    path: str, config: Config, index: int | None = None
-) -> Iterator[tuple[Source, dict[str, int] | None, int, int | None]]:
-    """Yields a local copy of the source to show, {reader: files}, and how many none recognises.
-
-    The last value is the number in the source of the conversation with this number in the folder.
-
-    For a folder and no number, the source is the first recognised one with a conversation that is
-    not rejected among its first, else the first with a conversation, else the first one. For a
-    single file there are no counts, and it may be unrecognised. Raises UsageError if there is
-    nothing to show.
-    """
-    sources = list(islice(find_sources(path), FILES))
-    if len(sources) < 2:
-        only = sources[0] if sources else None
-        if not isinstance(only, Source):
-            raise UsageError(f"{path}: {only.detail if only else 'no file'}")
-        with local_copy(only) as copy:
-            yield copy, None, 0, index
-        return
-    first: Source | None = None
-    worth = passed = before = 0
-    formats: Counter[str] = Counter()
-    for source in sources:
-        if isinstance(source, Problem):
-            continue
-        with local_copy(source) as copy:
-            claims = recognise(copy)
-            if len(claims) != 1:
-                continue
-            (name,) = claims
-            formats[name] += 1
-            if index is not None:
-                if first is None:
-                    before, passed = passed, passed + _count(copy, readers()[name])
-                    first = source if index < passed else None
-                continue
-            if worth < USABLE and (one := _worth(copy, readers()[name], config)) > worth:
-                worth, first = one, source
-        first = first or source
-    if first is None and formats:
-        raise _no_such(index, passed)
-    if first is None:
-        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
-    with local_copy(first) as copy:
-        own = None if index is None else index - before
-        yield copy, dict(sorted(formats.items())), len(sources) - formats.total(), own
-
-
-def _count(source: Source, reader: Reader) -> int:
-    return sum(isinstance(event, Conversation) for event in read_events(reader, source))
-
-
-def _no_such(index: int | None, conversations: int) -> OptionError:
-    is_are = "is" if conversations == 1 else "are"
-    there = f"there {is_are} {counted(conversations, 'conversation')}, numbered from 0"
-    return OptionError("index", f" {index}: {there}")
-
-
-def _worth(source: Source, reader: Reader, config: Config) -> int:
-    """Returns USABLE if one of the first conversations can be normalised, 1 if not, 0 without."""
-    options: NormalizeOptions = replace(config.normalize, train=config.train)
-    events = read_events(reader, source)
-    worth = 0
-    for event in islice((event for event in events if isinstance(event, Conversation)), FIRST):
-        if normalise(event, options).dialogue is not None:
-            return USABLE
-        worth = 1
-    return worth
 
 
 def _format(source: Source, forced: str | None, path: str) -> tuple[str, str]:
@@ -364,17 +294,20 @@ def _read(
 class _Converter:
     """Converts conversations as a build does.
 
-    `key` is that of the build's replacements for personal data, `agent` the reader's name.
+    `key` is that of the build's replacements for personal data. `shares`: see
+    `InspectedConversation`.
     """
 
     config: Config
     verifier: Verifier
     key: bytes
-    agent: str
+    sharing: ToolSharing
+    shares: bool
 
     def converted(self, conversation: Conversation, index: int) -> InspectedConversation:
         """Returns the conversation, which has this number in its source."""
-        options: NormalizeOptions = replace(self.config.normalize, train=self.config.train)
+        shared = self.sharing.of(conversation)
+        options = replace(self.sharing.options, shared_tools=shared)
         target, lengths = self.verifier.target, self.config.limits.lengths
         scrubber = Scrubber(self.config.audit.scrub, self.key, target.added_tokens)
         normalised, _ = prepare(conversation, options, lengths, target, scrubber)
@@ -393,8 +326,9 @@ class _Converter:
             samples=sum(proof.problem is None for proof in proofs),
             problem=problem,
             remedy=None if problem is None else remedy(conversation, problem.code, options),
-            definitions_command=definitions_command(self.agent, conversation.model)
+            definitions_command=definitions_command(self.sharing.reader.name, conversation.model)
             if normalised.tools_source in INFERRED
             else None,
             verdict=proofs[-1].verdict if proofs else None,
+            shares=self.shares,
         )

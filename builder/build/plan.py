@@ -75,11 +75,18 @@ def _options(config: Config, item: InputSection, target: Target) -> NormalizeOpt
     tools, with_tools = supplied_tools(item.tools)
     system, with_system = supplied_system(item.system)
     return replace(
-        config.normalize,
-        train=config.train,
+        normalize_options(config, target),
         supplied_tools=tools,
         supplied_system=system,
         captured=(*with_tools, *with_system),
+    )
+
+
+def normalize_options(config: Config, target: Target) -> NormalizeOptions:
+    """Returns the options of `normalize` and `train` for a target."""
+    return replace(
+        config.normalize,
+        train=config.train,
         added_tokens=target.added_tokens,
         style=target.style,
     )

@@ -130,7 +130,11 @@ def _print_conversation(inspected: Inspection, shown: InspectedConversation, *, 
         command = shown.definitions_command
         print(f"  tools inferred from the calls; this captures the real ones: {command}")
     if shown.verdict is not None:
-        print(f"  {counted(shown.verdict.tokens, 'token')}; trained text is marked\n")
+        inferred = "" if shown.shares else ", with tools as inferred from this file alone"
+        size = f"{counted(shown.verdict.tokens, 'token')}{inferred}"
+        if shown.samples > 1:
+            size = f"{counted(shown.samples, 'sample')}; the last one has {size}"
+        print(f"  {size}; trained text is marked\n")
         text = shown.verdict.text
         print(marked(text, shown.verdict.spans, () if full else folds(text)))
 

@@ -4,10 +4,12 @@ import json
 import re
 
 import pytest
-from support.places import TESTS
+from support.places import DATA, TESTS
 from support.runs.builds import build, lines
+from support.templates.published import text_of
 
 from builder import cli
+from builder.build import inspected_source
 from builder.cli import options
 from builder.codes import meaning_of_change
 from builder.export.trace import TRACES
@@ -47,6 +49,43 @@ def test_the_tokens_are_those_of_the_build(tmp_path, inspect):
     shown = inspect(log, "-c", config)["conversation"]
     assert shown["tokens"] == meta["tokens"]
     assert SECRET not in shown["text"]
+
+
+@pytest.mark.parametrize("template", ["Qwen3", "Qwen3-Coder"])
+def test_the_tokens_are_those_of_a_build_where_tools_are_inferred(template, tmp_path, inspect):
+    """A build infers a tool from the calls of all sessions, and writes them as the target does."""
+    first = (DATA / "claude-code" / "parallel.jsonl").read_text()
+    second = first.replace("b1f0c9a2", "c2f0c9a2").replace('"timeout"', '"background"')
+    assert second.count('"background"')
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name, text in (("a.jsonl", first), ("b.jsonl", second)):
+        (logs / name).write_text(text)
+    target = tmp_path / "template.jinja"
+    target.write_text(text_of(template))
+    out, more = tmp_path / "out", ("--chat-template", target)
+    assert build(out, *more, inputs=[logs]) == 0
+    metas = lines(out / "meta" / "train-00000-of-00001.jsonl")
+    assert len(metas) == 2
+    for index, meta in enumerate(metas):
+        shown = inspect(logs, "--index", index, *more)["conversation"]
+        assert shown["tokens"] == meta["tokens"]
+        assert "background" in shown["text"]
+        assert "timeout" in shown["text"]
+    alone = inspect(logs / "a.jsonl", *more)["conversation"]
+    assert alone["tokens"] < metas[0]["tokens"]
+
+
+def test_a_folder_that_is_too_large_says_that_tools_are_of_one_file(
+    tmp_path, monkeypatch, inspect, capsys
+):
+    text = (DATA / "claude-code" / "parallel.jsonl").read_text()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(text.replace("b1f0c9a2", f"{name}1f0c9a2"))
+    monkeypatch.setattr(inspected_source, "SHARED", len(text))
+    assert inspect(tmp_path)["conversation"]["tools_of_all_files"] is False
+    assert cli.main(["inspect", str(tmp_path)]) == 0
+    assert "tokens, with tools as inferred from this file alone;" in capsys.readouterr().out
 
 
 def test_a_folder_is_inspected_by_its_first_file_with_a_conversation(tmp_path, inspect, capsys):
