@@ -168,6 +168,7 @@ def find_calls(
         key=lambda one: (
             one.evidence,
             -rank("calls", one.path or ""),
+            one.path is None,
             -(one.path or "").count("."),
         ),
         default=None,
@@ -235,7 +236,7 @@ def _shape(path: str, items: Sequence[Json], tools: Collection[str]) -> CallShap
     names = [key for key in paths if all(_is_tool(value_at(key, one)) for one in items)]
     defined = [key for key in names if {value_at(key, one) for one in items} <= {*tools}]
     usual = [key for key in names if is_usual("call_name", key)]
-    other = [key for key in names if "." not in key and key not in _KINDS]
+    other = [key for key in names if "." not in key and key not in _KINDS and key[-2:] != "id"]
     for name in (defined or sorted(usual, key=lambda key: rank("call_name", key)) or other)[:1]:
         arguments = _arguments(items, name)
         if arguments is None:

@@ -25,18 +25,23 @@ _PLACES, _DEPTH = 8, 4
 
 
 class Records(NamedTuple):
-    """The first records of a source, and the query or the path in the document that finds them."""
+    """The first records of a source, and the query or the path in the document that finds them.
+
+    decisions  what is open about the query
+    """
 
     rows: list[Json]
     path: str | None = None
     query: str | None = None
+    decisions: Sequence[str] = ()
 
 
 def first_records(source: Source) -> Iterator[Records]:
     """Yields the records that a source may hold: of a JSON document, those of each list in it."""
     if source.peek.kind == "sqlite":
         if (query := query_of(source)) is not None:
-            yield Records(_first(source, MappingSpec(MessagePaths(), query=query)), query=query)
+            rows = _first(source, MappingSpec(MessagePaths(), query=query))
+            yield Records(rows, query=query, decisions=[*_other_tables(source, query)])
         return
     document = source.unread_copy().document() if source.peek.kind == "json" else None
     if isinstance(document, dict) and (by_name := _by_name(document)) is not None:
@@ -46,10 +51,26 @@ def first_records(source: Source) -> Iterator[Records]:
         path = "[*].{messages: @}"
         yield Records(as_list(value_at(path, document[:_RECORDS])), path)
         return
+    if isinstance(document, dict) and _are_lists_by_id(document):
+        yield Records(as_list(value_at("values(@)[]", document))[:_RECORDS], "values(@)[]")
+        return
     yield Records(_first(source, MappingSpec(MessagePaths())))
     if isinstance(document, dict):
         for path in islice(_nested(document), _PLACES):
             yield Records(as_list(value_at(path, document))[:_RECORDS], path)
+
+
+def _other_tables(source: Source, query: str) -> Iterator[str]:
+    """Yields a doubt if other tables of a database have columns that conversations have."""
+    usual = ("text", "calls", "arguments", "result_text", "system", "answer")
+    others = [
+        f"{name!r} ({', '.join(sorted(columns))})"
+        for name, columns in tables(source).items()
+        if f'"{name}"' not in query
+        and any(is_usual(key, column) for key in usual for column in columns)
+    ]
+    if others:
+        yield f"query: did the model see what is in {', '.join(others[:5])}? Then join it"
 
 
 def _is_list_of_lists(items: Sequence[Json]) -> bool:
@@ -70,6 +91,10 @@ def _nested(document: Json) -> Iterator[str]:
             if all(isinstance(one, list) for one in values):
                 inner = [one for value in values for one in as_list(value)][:_RECORDS]
                 full = f"{full}[]"
+            elif all(_are_lists_by_id(one) for one in values):
+                inner = [i for value in values for one in as_dict(value).values()
+                         for i in as_list(one)][:_RECORDS]  # fmt: skip
+                full = f"{path}.values({part(key)})[]" if path else f"values({part(key)})[]"
             elif all(_is_by_name(one) for one in values):
                 inner = [one for value in values for one in as_dict(value).values()][:_RECORDS]
                 full = f"{path}.values({part(key)})[]" if path else f"values({part(key)})[]"
@@ -81,6 +106,12 @@ def _nested(document: Json) -> Iterator[str]:
                 yield full
             if depth < _DEPTH:
                 pending.append((full, inner, depth + 1))
+
+
+def _are_lists_by_id(value: Json) -> bool:
+    """Returns whether an object has lists of objects by ids, e.g. by days."""
+    lists = [*as_dict(value).values()]
+    return has_ids(as_dict(value)) and _is_list_of_lists(lists)
 
 
 def _is_by_name(value: Json) -> bool:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from builder.conversation import Conversation, Data, Json, Message, Part, Text, ToolResult
+from builder.conversation import (
+    Conversation,
+    Data,
+    Json,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
 from builder.readers.mapping.calls import scalar_paths
 from builder.readers.mapping.order import is_time
 from builder.readers.mapping.read import conversations, listed, role_of
@@ -38,9 +49,35 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
             f"message.text: {empty} of {counted(len(messages), 'message')} have no text and no"
             " calls: does another key hold them?"
         )
+    for one, what in _sequences(found):
+        yield f"{one}: {what}"
     objects = {one.role for event in found for one in event.messages if _is_object(one)}
     for role in sorted(objects & {"user", "assistant"}):
         yield f"message.text: it finds objects in messages of the {role}: where is their text?"
+
+
+def _sequences(found: Sequence[Conversation]) -> Iterator[tuple[str, str]]:
+    """Yields (key, doubt) about messages that follow each other unusually."""
+    unanswered = answers = bad = 0
+    for event in found:
+        for one, after in pairwise(event.messages):
+            has_calls = any(isinstance(part, ToolCall) for part in one.parts)
+            unanswered += has_calls and after.role == "user"
+            answers += not has_calls and _is_answer(one) and _is_answer(after)
+        parts = [part for one in event.messages for part in one.parts]
+        bad += sum(isinstance(part, Unparsed) and part.code == "bad_call" for part in parts)
+    if unanswered:
+        times = counted(unanswered, "message")
+        yield "message.results", f"{times} with calls precede one of the user: is it the result?"
+    if answers:
+        what = f"{counted(answers, 'answer')} follow another: are they one, or was one replaced?"
+        yield "message.roles", what
+    if bad:
+        yield "message.calls", f"{counted(bad, 'value')} of those that are found are no calls"
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant" and any(isinstance(one, Text) for one in message.parts)
 
 
 def characters_read(spec: MappingSpec, rows: Sequence[Json]) -> int:

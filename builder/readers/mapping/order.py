@@ -12,6 +12,7 @@ from builder.conversation import Json
 _NUMBER = re.compile(r"\s*-?\d{1,15}(?:\.\d{1,15})?\s*", re.ASCII)
 """A number in a text: a table in CSV has nothing else."""
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
+_HALF = re.compile(r"\b[ap]m\b|(?<=\d)[ap]m\b", re.IGNORECASE)
 _DAY_OR_MONTH = re.compile(r"\s*(\d{1,2})([./])(\d{1,2})\2(\d{4})(.*)", re.ASCII | re.DOTALL)
 """A date whose year is last: with dots, the day is first; with slashes, the day or the month."""
 
@@ -52,11 +53,16 @@ def _days(dates: Sequence[re.Match[str]]) -> list[Any] | None:
     if not is_clear or (is_day_first and max(seconds) > 12):
         return None
     day, month = (1, 3) if is_day_first else (3, 1)
-    return [
-        (int(date[4]), int(date[month]), int(date[day]), "pm" in date[5].lower(),
-         _natural(date[5]))
-        for date in dates
-    ]  # fmt: skip
+    return [(int(date[4]), int(date[month]), int(date[day]), *_clock(date[5])) for date in dates]
+
+
+def _clock(text: str) -> tuple[int, list[Any]]:
+    """Returns a key for the time of day: the hour of a clock of 12 hours counts from midnight."""
+    numbers = _natural(text)
+    hour = numbers[1] if len(numbers) > 1 else 0
+    if (half := _HALF.search(text)) is not None:
+        hour = hour % 12 + 12 * (half[0].lower() == "pm")
+    return hour, numbers[2:]
 
 
 def _time(text: str) -> datetime | None:

@@ -73,9 +73,10 @@ def propose(
     if (text := _texts(by_role, found)) is not None:
         found.section["text"] = text
     if role is not None:
-        answering = [*dict.fromkeys(value_of(role, one) for one in answers)]
-        pieces = dict(find_fragments(conversations, role, answering, found))
-        found.section.setdefault("roles", {}).update(pieces)
+        pieces = [*answers, *by_role.get("fragment", [])]
+        answering = [*dict.fromkeys(value_of(role, one) for one in pieces)]
+        own_roles = found.section.setdefault("roles", {})
+        own_roles.update(find_fragments(conversations, role, answering, found))
         if not found.section["roles"]:
             del found.section["roles"]
     order = ("role", "roles", "text", "reasoning", "calls", "call", "results", "result")
@@ -209,20 +210,36 @@ def _calls(
     if calling and (wrapped := _wrapped(shape, calling, by_role)) is not None:
         shape = wrapped
     is_own = shape.path is None or shape.path.startswith("[@]")
+    mixed = _mixed(shape, by_role)
     if shape.path is not None:
-        found.section["calls"] = shape.path
+        found.section["calls"] = shape.path if mixed is None else mixed[0]
         roles = found.section.get("roles", {})
         roles |= {value: "assistant" for value, name in roles.items() if name == "call"}
     elif not calling:
         found.section["calls"] = "[@]"
     if is_own:
         found.taken += filter(None, [shape.name, shape.arguments])
+    elif mixed is not None:
+        found.mixed = mixed[1]
     elif shape.path is not None and "[?" not in shape.path:
         found.taken.append(shape.path)
     found.section["call"] = {"name": shape.name, "arguments": shape.arguments}
     if shape.evidence == 0:
         found.decisions.append(f"message.calls: are the calls under {shape.path!r}?")
     return shape
+
+
+def _mixed(shape: CallShape, by_role: Mapping[str, Sequence[Json]]) -> tuple[str, str] | None:
+    """Returns (path of calls, key) of a key that holds calls in some messages, and texts too."""
+    path = shape.path or ""
+    key = path.removeprefix("json(").removesuffix(")")
+    if not key or "[" in key or "(" in key:
+        return None
+    values = [value_at(path, one) for items in by_role.values() for one in items]
+    if not any(isinstance(value, str) for value in values):
+        return None
+    base = path if any(isinstance(value, list) for value in values) else f"[{path}]"
+    return f"{base}[?type(@) == 'object' && {shape.name} != null]", key
 
 
 def _objects(messages: Sequence[Json]) -> list[str]:
@@ -281,7 +298,7 @@ def _is_text(value: Json) -> bool:
 def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None:
     """Returns the path of the text: for each role a usual name, else the longest texts."""
     paths: list[str] = []
-    for role in ("user", "assistant", "system", "developer", ""):
+    for role in ("user", "assistant", "fragment", "system", "developer", ""):
         rows = by_role.get(role, [])
         rest = [one for one in rows if not any(_is_text(value_at(path, one)) for path in paths)]
         if not rest:
@@ -296,6 +313,10 @@ def _texts(by_role: Mapping[str, Sequence[Json]], found: Proposal) -> str | None
         # An object for some roles, and the text itself for others.
         paths.remove(path)
         paths.append(f"([{path}][?type(@) == 'string'] | [0])")
+    if found.mixed is not None:
+        paths = [path for path in paths if path != found.mixed]
+        no_calls = "type(json(@)) != 'object' && type(json(@)) != 'array'"
+        paths.append(f"([{found.mixed}][?{no_calls}] | [0])")
     calls = str(found.section.get("calls", ""))
     if (kinds := _by_kind(calls, by_role.get("assistant", []), found)) is not None:
         return " || ".join([*paths, kinds])

@@ -21,6 +21,7 @@ class Proposal:
     taken  paths from a message that are read already
     apart  paths of the id and the order of a conversation, which link no calls and results
     conversations  their messages
+    mixed  a key that holds calls in some messages, and texts in others
     """
 
     section: dict[str, Any] = field(default_factory=dict)
@@ -28,6 +29,7 @@ class Proposal:
     taken: list[str] = field(default_factory=list)
     apart: Sequence[str] = ()
     conversations: Sequence[Sequence[Json]] = ()
+    mixed: str | None = None
 
     def is_taken(self, path: str) -> bool:
         """Returns whether something is read at a path, or above it."""

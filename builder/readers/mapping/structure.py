@@ -159,9 +159,10 @@ def find_fragments(
                 broken, whole = broken + sum(pieces), whole + len(pieces) - sum(pieces)
                 repeated += bool(pieces) and text == "".join(texts)
                 texts = []
-        if broken > whole:
+        is_named = found.section.get("roles", {}).get(value) == "fragment"
+        if broken > whole or (is_named and repeated):
             yield value, "skip" if repeated else "fragment"
-            if not repeated:
+            if not repeated and not is_named:
                 what = f"are messages of {value!r} pieces of one answer? They are joined"
                 found.decisions.append(f"message.roles: {what}")
 

@@ -89,6 +89,7 @@ def _suggested(records: Records) -> _Suggested | None:
     if found is None:
         return None
     conversation, message = found
+    message.decisions += records.decisions
     conversation, message.section = (
         with_json(section, encoded) for section in (conversation, message.section)
     )
