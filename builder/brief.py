@@ -12,5 +12,10 @@ def brief(item: object, *counted: str, **shown: object) -> str:
     return f"{type(item).__name__}({', '.join([*parts, *counted])})"
 
 
+def shown(value: object) -> str:
+    """Returns a wrong value for a message: a text or number itself, its type for others."""
+    return _cut(repr(value)) if isinstance(value, str | int | float) else type(value).__name__
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

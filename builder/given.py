@@ -8,37 +8,50 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from builder.options import Preset, is_key
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
+    from builder.capture.definitions import SentDefinitions
     from builder.config import Config
     from builder.readers.mapping.spec import MappingSpec
 
 Row = Mapping[str, Any]
-DatasetLike = str | os.PathLike[str] | Iterable[Row]
+
+
+class Table(Protocol):
+    """A table in memory: of Arrow, pandas or polars."""
+
+    @property
+    def columns(self) -> Any:
+        """The columns, or their names."""
+
+
+DatasetLike = str | os.PathLike[str] | Iterable[Row] | Table
 """A dataset: the path of a file or folder, `hf://OWNER/NAME`, a build, or rows in memory.
 
 Rows are dicts in any iterable, a `datasets.Dataset` or `DatasetDict`, a data frame, or an Arrow
 table.
 """
 
-InputsLike = str | Path | Iterable[str | Path] | Iterable[Row]
+InputsLike = str | Path | Iterable[str | Path | Row] | Table
 """Logs: one path, glob or URL, several of them, or records in memory."""
 
 MappingLike = str | Path | Mapping[str, Any] | tuple[str, str]
 """A mapping: the path of its file, a dict of its keys, or what `suggest_mapping` returns."""
 
-ToolsLike = str | Path | Row | Iterable[str | Path] | Iterable[Row] | None
+ToolsLike: TypeAlias = (
+    "str | Path | Row | SentDefinitions | Iterable[str | Path | Row | SentDefinitions] | None"
+)
 """Definitions of tools: files; or a list of them, a request, or what `capture_definitions` returns.
 
 A `str` is the name of a file, here and below.
 """
 
-SystemLike = str | Path | Row | Iterable[str | Path] | None
+SystemLike: TypeAlias = ToolsLike
 """A system prompt: files; or its message (`role`, `content`), or as for tools."""
 
 ROWS = "rows.jsonl"

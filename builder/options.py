@@ -27,7 +27,7 @@ from typing import (
     get_type_hints,
 )
 
-from builder.brief import brief
+from builder.brief import brief, shown
 from builder.problem import UsageError, nearest
 
 Metadata = Mapping[str, Any]
@@ -128,7 +128,9 @@ def check_values(options: Any) -> None:
         if not _is_valid(hint, value, minimum):
             place = f"{kind.__name__}.{name}"
             expected = _expected(hint, minimum)
-            raise UsageError(f"{place}: must be {expected}, found {value!r}{_hint(hint, value)}")
+            raise UsageError(
+                f"{place}: must be {expected}, found {shown(value)}{_hint(hint, value)}"
+            )
 
 
 @cache

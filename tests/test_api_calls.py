@@ -141,6 +141,17 @@ def test_results_are_shown_in_one_line(tmp_path):
     assert repr(builder.Config(name="x", inputs=[])) == "Config(name='x')"
 
 
+def test_decisions_about_rows_in_memory_are_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with builder.view_dataset([ROW]) as view:
+        path = view.viewer.review.path
+    assert path.parent == tmp_path.resolve()
+
+
+def test_a_report_makes_its_folder(tmp_path):
+    assert builder.report_dataset([ROW], tmp_path / "new" / "report.html").is_file()
+
+
 def test_options_are_of_their_types_when_they_are_made():
     assert builder.AuditOptions(contamination="a.jsonl").sets == ("a.jsonl",)
     assert builder.AuditOptions(contamination=[ROOT / "a", "b"]).sets == (str(ROOT / "a"), "b")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from builder.brief import shown
 from builder.problem import UsageError, nearest
 
 if TYPE_CHECKING:
@@ -100,13 +101,14 @@ def _check_for(annotation: str) -> Check | None:
 
 def _path(name: str, value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
-        raise UsageError(f"{name}: must be a path, found {_shown(value)}")
+        kind = "qwen3, a folder or a Hub id" if name == "tokenizer" else "a path"
+        raise UsageError(f"{name}: must be {kind}, found {shown(value)}")
     return value
 
 
 def _text(name: str, value: Any) -> Any:
     if not isinstance(value, str):
-        raise UsageError(f"{name}: must be text, found {_shown(value)}")
+        raise UsageError(f"{name}: must be text, found {shown(value)}")
     return value
 
 
@@ -115,32 +117,32 @@ def _whole(name: str, value: Any) -> int:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if not is_whole or value < least or (most is not None and value > most):
         of = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise UsageError(f"{name}: must be a whole number {of}, found {_shown(value)}")
+        raise UsageError(f"{name}: must be a whole number {of}, found {shown(value)}")
     return int(value)
 
 
 def _share(name: str, value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise UsageError(f"{name}: must be a share from 0 to 1, found {_shown(value)}")
+        raise UsageError(f"{name}: must be a share from 0 to 1, found {shown(value)}")
     return float(value)
 
 
 def _switch(name: str, value: Any) -> Any:
     if not isinstance(value, bool):
-        raise UsageError(f"{name}: must be True or False, found {_shown(value)}")
+        raise UsageError(f"{name}: must be True or False, found {shown(value)}")
     return value
 
 
 def _names(name: str, value: Any) -> list[str]:
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
-        raise UsageError(f"{name}: must be a list of texts, found {_shown(value)}")
+        raise UsageError(f"{name}: must be a list of texts, found {shown(value)}")
     return [_text(name, one) for one in values]
 
 
 def _paths(name: str, value: Any) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes | str | os.PathLike):
-        raise UsageError(f"{name}: must be a list of folders or files, found {_shown(value)}")
+        raise UsageError(f"{name}: must be a list of folders or files, found {shown(value)}")
     return [_path(name, one) for one in value]
 
 
@@ -150,13 +152,13 @@ def _path_or_paths(name: str, value: Any) -> list[Any]:
 
 def _engine(name: str, value: Any) -> Any:
     if value not in ("local", "ray"):
-        raise UsageError(f"{name}: must be local or ray, found {_shown(value)}")
+        raise UsageError(f"{name}: must be local or ray, found {shown(value)}")
     return value
 
 
 def _callable(name: str, value: Any) -> Any:
     if not callable(value):
-        raise UsageError(f"{name}: must be a function, found {_shown(value)}")
+        raise UsageError(f"{name}: must be a function, found {shown(value)}")
     return value
 
 
@@ -184,10 +186,6 @@ def _is_a(kind: str) -> Check:
     return check
 
 
-def _shown(value: Any) -> str:
-    return repr(value)[:60] if isinstance(value, str | int | float) else type(value).__name__
-
-
 _CHECKS: Mapping[str, Check] = {
     "str | Path": _path,
     "str": _text,
@@ -195,7 +193,8 @@ _CHECKS: Mapping[str, Check] = {
     "float": _share,
     "bool": _switch,
     "Sequence[str]": _names,
-    "Sequence[str | Path]": _paths,
+    "str | Path | BuildResult": _path,
+    "Sequence[str | Path | BuildResult]": _paths,
     "str | Path | Sequence[str | Path]": _path_or_paths,
     "EngineName": _engine,
     "Dialogue | Normalised": _dialogue,

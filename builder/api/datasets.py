@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from builder.api.checked import checked
 from builder.api.progress import OnMessage, OnProgress, Progress, ignore
-from builder.given import DatasetLike, given_dataset, given_options
+from builder.given import ROWS, DatasetLike, given_dataset, given_options
 from builder.problem import OptionError, UsageError, nearest
 
 if TYPE_CHECKING:
     from builder.audit.options import AuditOptions
     from builder.audit.result import Audit
+    from builder.card.result import BuildResult
     from builder.export.outcome import Exported
     from builder.normalize.normalise import Normalised
     from builder.output.manifest import Manifest
@@ -261,12 +262,16 @@ def view_dataset(
     """Serves the pages of a dataset to this machine meanwhile, and yields the view: its `url`.
 
     `logs` are those it was made from, `review` is the file for decisions (default: next to the
-    dataset). Raises UsageError if there is no such file or folder, or if the port is taken.
+    dataset; of rows in memory, in the current folder). Raises UsageError if there is no
+    such file or folder, or if the port is taken.
     """
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
+    from builder.view.review_file import review_path
     from builder.view.serving import serving
 
+    if review is None and not isinstance(dataset, str | os.PathLike):
+        review = review_path(Path(ROWS))
     with given_dataset(dataset) as path:
         manifest = Manifest.of(expand_home(path))
         name = tokenizer_of(manifest, tokenizer)
@@ -276,7 +281,7 @@ def view_dataset(
 
 @checked
 def push_dataset(
-    dataset: str | Path,
+    dataset: str | Path | BuildResult,
     repo_id: str,
     *,
     options: PushOptions | Mapping[str, Any] | None = None,

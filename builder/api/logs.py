@@ -292,7 +292,7 @@ def _engine(name: EngineName, workers: int | None, ray_address: str | None) -> I
 
 @checked
 def merge_datasets(
-    datasets: Sequence[str | Path],
+    datasets: Sequence[str | Path | BuildResult],
     out: str | Path,
     *,
     config: Config | Mapping[str, Any] | str | Path | None = None,

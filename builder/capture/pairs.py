@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
+from builder.brief import brief
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.api.capture.compression import decompressed
@@ -266,6 +267,11 @@ class PairWriter:
         self._file: int | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def __repr__(self) -> str:
+        """Returns the file and the main counts."""
+        path = None if self.path is None else str(self.path)
+        return brief(self, path=path, written=self.written, lost=self.lost)
 
     def put(self, exchange: PassedExchange) -> None:
         """Queues an exchange; returns at once."""
