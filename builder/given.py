@@ -86,6 +86,8 @@ def given_inputs(inputs: InputsLike, config: Config, *, mapped: bool = False) ->
 
     items: list[object] | None
     items = [inputs] if isinstance(inputs, str | os.PathLike) else _listed(inputs)
+    if items == [] and not isinstance(inputs, list | tuple):
+        raise UsageError(f"inputs: has no rows ({type(inputs).__name__})")
     if items is not None and all(isinstance(item, str | os.PathLike) for item in items):
         yield override(config, inputs=[os.fspath(cast("str | Path", item)) for item in items])
         return
@@ -321,10 +323,18 @@ def given_config(
             refuse_unmerged(names, "config")
         return chosen
     if isinstance(config, str | os.PathLike):
-        return load_config(Path(config), preset, for_merge=for_merge)
+        return load_config(_file(config, "config"), preset, for_merge=for_merge)
     if isinstance(config, Mapping):
         return read_over(preset, as_document(config), Path(), "config", for_merge=for_merge)
     raise UsageError(f"config: must be a Config, a path or a dict, found {type(config).__name__}")
+
+
+def _file(path: str | os.PathLike[str], name: str) -> Path:
+    """Returns the path of a YAML file. Raises UsageError if it is the text of one."""
+    written = os.fspath(path)
+    if "\n" in written:
+        raise UsageError(f"{name}: is YAML, not a path: pass it as a dict, or write it to a file")
+    return expand_home(written)
 
 
 def given_mapping(mapping: object) -> MappingSpec | str:
@@ -335,7 +345,7 @@ def given_mapping(mapping: object) -> MappingSpec | str:
     from builder.config.load import parse_mapping, read_mapping  # noqa: PLC0415 - heavy
 
     if isinstance(mapping, str | os.PathLike):
-        return os.fspath(mapping)
+        return str(_file(mapping, "mapping"))
     if isinstance(mapping, Mapping):
         return read_mapping(mapping, Path(), "mapping")
     if isinstance(mapping, tuple) and isinstance(text := getattr(mapping, "text", None), str):

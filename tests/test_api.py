@@ -203,6 +203,16 @@ def test_a_view_is_served_while_its_block_runs(built):
         (lambda: builder.build_dataset([ROW], "o", workers="x"), "workers: must be a whole number"),
         (lambda: builder.build_dataset([ROW], "o", workers=1.5), "workers: must be a whole number"),
         (lambda: builder.build_dataset([ROW], "o", workers=0), "number of at least 1, found 0"),
+        (lambda: builder.build_dataset([ROW], ""), "out: must be a path, found an empty text"),
+        (lambda: builder.build_dataset((r for r in ()), "o"), r"inputs: has no rows \(generator\)"),
+        (
+            lambda: builder.build_dataset([ROW], "o", mapping="a:\n b"),
+            "mapping: is YAML, not a",
+        ),
+        (
+            lambda: builder.build_dataset([ROW], "o", config="a:\n b"),
+            "config: is YAML, not a",
+        ),
         (lambda: builder.build_dataset([ROW], "o", workers="2"), "of at least 1, found '2'"),
         (lambda: builder.build_dataset(ROW["messages"], "o"), "messages of one conversation: pass"),
         (lambda: builder.verify_dataset(ROW["messages"]), "messages of one conversation: pass"),

@@ -141,6 +141,18 @@ def test_results_are_shown_in_one_line(tmp_path):
     assert repr(builder.Config(name="x", inputs=[])) == "Config(name='x')"
 
 
+def test_the_home_folder_is_written_as_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    built = builder.build_dataset([ROW], "~/out")
+    assert built.folder == str(tmp_path / "out")
+    (tmp_path / "c.yaml").write_text("name: mine")
+    builder.merge_datasets(["~/out"], "~/merged", config="~/c.yaml")
+    assert "name: mine" in (tmp_path / "merged" / "README.md").read_text()
+    assert builder.report_dataset("~/out", "~/report.html") == tmp_path / "report.html"
+    assert builder.export_dataset("~/out", "openai", "~/export").rows == 1
+    assert (tmp_path / "export").is_dir()
+
+
 def test_decisions_about_rows_in_memory_are_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with builder.view_dataset([ROW]) as view:

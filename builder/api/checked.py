@@ -21,6 +21,9 @@ Check = Callable[[str, Any], Any]
 _RANGES: Mapping[str, tuple[int, int | None]] = {"workers": (1, None), "port": (0, 65535)}
 """{whole number: its smallest and largest value}; the others begin at 0."""
 
+_OURS = frozenset(("out", "folder", "logs", "review"))
+"""Paths that are opened as they are, with `~` for the home folder; others are names too."""
+
 _MADE_BY = {
     "Conversation": "`read` yields them",
     "Sample": "`flatten` makes one; rows are for `verify_dataset`",
@@ -103,7 +106,9 @@ def _path(name: str, value: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
         kind = "qwen3, a folder or a Hub id" if name == "tokenizer" else "a path"
         raise UsageError(f"{name}: must be {kind}, found {shown(value)}")
-    return value
+    if name in _OURS and not os.fspath(value):
+        raise UsageError(f"{name}: must be a path, found an empty text")
+    return os.path.expanduser(value) if name in _OURS else value  # noqa: PTH111 - never raises
 
 
 def _text(name: str, value: Any) -> Any:

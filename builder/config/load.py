@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from builder.config.fields import REFUSED, FieldReader, as_document, keys_of, pl
 from builder.config.sections import MERGED, Config
 from builder.conversation import Json
 from builder.options import Preset
-from builder.paths import UserPath
+from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 from builder.readers.mapping.spec import MappingSpec
 from builder.scrub.options import ScrubOptions
@@ -44,7 +44,7 @@ def load_config(
         return read_over(preset, own, Path(), name, for_merge=for_merge)
     if not isinstance(path, str | PathLike):
         raise UsageError(f"config: must be a path, found {type(path).__name__}")
-    path = Path(path)
+    path = expand_home(fspath(path))
     document = _without_empty_sections(_document(path))
     document = document if own is None else _over(document, own)
     return read_over(preset, document, path.parent, str(path), for_merge=for_merge)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from builder.brief import brief
 from builder.dataset.files import dataset_files
 from builder.dataset.store import Rows
 from builder.output.manifest import Manifest
@@ -25,6 +26,10 @@ class DatasetView:
 
     url: str
     viewer: Viewer
+
+    def __repr__(self) -> str:
+        """Returns the main counts in one line."""
+        return brief(self, url=self.url)
 
     def review_csv(self) -> bytes:
         """Returns the review as CSV, once all samples are indexed."""
