@@ -36,7 +36,15 @@ SECRETS_LEFT = (
 """What to do about secrets that a build left by design."""
 
 
-NOTHING_TO_TRAIN = frozenset(
+ON_REQUEST = frozenset(
+    (
+        *("evaluation_data", "mapped_skip", "mix", "near_duplicate", "no_thought", "review"),
+        *("unreviewed", "weight"),
+    )
+)
+"""Codes of what the user's configuration or review leaves out, beside those of `SELECTED`."""
+
+NOTHING_TO_TRAIN = ON_REQUEST | frozenset(
     (
         # the log has no answer to train
         *("no_user", "no_assistant", "no_messages", "no_target", "no_response", "aborted"),
@@ -46,9 +54,7 @@ NOTHING_TO_TRAIN = frozenset(
         *("prefilled", "zero_weight"),
         # another conversation has what is trained
         *("dispreferred", "retry", "repeat", "captured", "not_chosen", "malformed_answer"),
-        *("rewound", "near_duplicate"),
-        # the user's configuration or review leaves it out
-        *("evaluation_data", "mapped_skip", "mix", "no_thought", "review", "unreviewed", "weight"),
+        "rewound",
     )
 )
 """Codes of conversations that lack nothing that could be trained: leaving them out is no loss."""
@@ -107,6 +113,11 @@ def is_loss(code: str) -> bool:
     """Returns whether what was left out under the code could have been trained."""
     is_loss = code not in NOTHING_TO_TRAIN and not code.startswith(SELECTED)
     return is_loss and code != DUPLICATE
+
+
+def is_on_request(code: str) -> bool:
+    """Returns whether the user's configuration or review leaves out what has the code."""
+    return code in ON_REQUEST or code.startswith(SELECTED)
 
 
 def meaning(code: str) -> str:

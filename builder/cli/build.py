@@ -156,7 +156,8 @@ def _print(
     rejects = here / "rejects.jsonl"
     unused = f"{folder}/rejects.jsonl has what was not used, with reasons; "
     has_rejects = rejects.is_file() and rejects.stat().st_size
-    print(painted(f"  {unused if has_rejects else ''}{folder}/report.html shows the rest", DIM))
+    rest = f"{unused if has_rejects else ''}{folder}/report.html shows the rest"
+    print_wrapped("  ", rest, "  ", DIM)
     for at, command in enumerate(() if is_url(out) else _next(out.rstrip("/"), config)):
         print(f"{painted('next:', BOLD) if at == 0 else '     '} {escaped(command)}")
 

@@ -11,6 +11,8 @@ _SETTING = re.compile(
     r"`((?:audit|limits|normalize|select|split|train|verify)(?:\.\w+)*): (\{[^`]*|[^`\s]+)`"
 )
 """A key with its value between backticks; a value in words is not one to copy."""
+_JOINED_OPTIONS = re.compile(r"(--set [^`]*)` (?:and|with) `(--set )")
+"""Two options that are pasted together."""
 
 
 def with_options(text: str) -> str:
@@ -18,7 +20,8 @@ def with_options(text: str) -> str:
 
     Code stays between backticks, for `print_wrapped`.
     """
-    return _SETTING.sub(lambda found: f"`{_option(found)}`", text)
+    options = _SETTING.sub(lambda found: f"`{_option(found)}`", text)
+    return _JOINED_OPTIONS.sub(r"\1 \2", options)
 
 
 def option_for(setting: str) -> str:

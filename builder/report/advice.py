@@ -104,7 +104,7 @@ def _refused(surveyed: Survey) -> Iterator[Advice]:
         " learns to make them.",
         (
             Remedy(
-                "`train: {denied: mask, interrupted: mask}` with `normalize.untrained_turns:"
+                "`train: {denied: mask, interrupted: mask}` and `normalize.untrained_turns:"
                 " weight`",
                 f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
             ),

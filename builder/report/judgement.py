@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from builder.codes import DUPLICATE, is_loss
+from builder.codes import is_on_request
 from builder.ledger import Ledger, ranked
 from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
@@ -22,7 +22,7 @@ _MISSING = {
     "reminders": "reminders of the agent program",
 }
 """Words for codes of what a context lacks; the others are words themselves."""
-_CHOSEN = {"near_duplicate": "near duplicates"}
+_CHOSEN = {"near_duplicate": "near duplicates", "no_thought": "without a thought"}
 _SOME = 0.5
 """The share from which on a property is fair."""
 
@@ -112,17 +112,23 @@ def missing_words(code: str) -> str:
 
 def _used(ledger: Ledger) -> Iterator[Judgement]:
     """Judges the losses; those that no option would keep leave a gap, no more."""
-    lost, found = ledger.conversations_lost, ledger.samples_left_out
-    chosen = {code: n for code, n in ranked(found) if n and code != DUPLICATE and not is_loss(code)}
-    left_out = sum(ledger.conversations_rejected[code] for code in chosen)
+    lost, conversations = ledger.conversations_lost, ledger.conversations_rejected
+    chosen = {
+        code: count
+        for code, count in ranked(conversations | ledger.samples_left_out)  # the larger of both
+        if count and is_on_request(code)
+    }
+    left_out = sum(conversations[code] for code in chosen)
     there = ledger.built + ledger.duplicates + lost.total() + left_out
     if not there:
         return
     used = percent((ledger.built + ledger.duplicates) / there)
     text = f"{used} of the conversations with something to train are used"
     if chosen:
-        named = ", ".join(f"{_CHOSEN.get(code, code)} {n:,}" for code, n in chosen.items())
-        text += f"; samples left out on request: {named}"
+        named = ", ".join(
+            f"{_CHOSEN.get(code, code.replace('_', ' '))} {n:,}" for code, n in chosen.items()
+        )
+        text += f"; left out on request: {named}"
     kept = sum(recovery(ledger, code)[0] for code in lost)
     yield Judgement(
         text, 1 - lost.total() / there, good=0.95, fair=0.75 if 1 - kept / there < 0.75 else 0.0

@@ -25,7 +25,7 @@ def of_model(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterato
     """Yields what depends on the model that is trained."""
     yield from _matching(surveyed, manifest, facts.query_tokens)
     yield from _thoughts(surveyed, manifest, facts.query_tokens)
-    yield from _without_thoughts(surveyed, facts)
+    yield from _without_thoughts(surveyed, facts.thinking_turns)
     yield from _unwritable(surveyed, manifest)
 
 
@@ -97,52 +97,58 @@ def _times(tokens: int, surveyed: Survey) -> str:
 
 def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
     dropped = surveyed.changes["reasoning_dropped"]
-    remedy = _with_thoughts(manifest, _times(queries, surveyed))
+    remedies = _with_thoughts(manifest, _times(queries, surveyed), dropped)
     share = min(dropped / max(surveyed.turns, 1), 1.0)
-    if share >= _THINKING and remedy is not None:
+    if share >= _THINKING and remedies:
         yield Advice(
             share,
             f"{counted(dropped, 'thought')} left out: the model learns to answer without thinking.",
-            (remedy,),
+            remedies,
             severity=0.6,
         )
 
 
-def _with_thoughts(manifest: Manifest, times: str) -> Remedy | None:
-    """Returns what keeps thoughts that were left out; None if the template shows none of them.
+def _with_thoughts(manifest: Manifest, times: str, thoughts: int) -> tuple[Remedy, ...]:
+    """Returns what keeps the thoughts that were left out; () if the template shows none of them.
 
     `times` is the price of a sample for each question.
     """
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
     shows = known.style.thoughts if known is not None else Thoughts.hybrid
     if not shows.has_blocks:
-        return None
+        return ()
     if shows is Thoughts.every or manifest.unit in ("query", "turn"):
         is_set = manifest.reasoning == "keep"
         price = "the tokens of the thoughts"
-        return None if is_set else Remedy("`normalize.reasoning: keep`", price)
+        return () if is_set else (Remedy("`normalize.reasoning: keep`", price),)
     price = f"{times}, and those of the thoughts" if times else "the tokens of the thoughts"
-    return Remedy(
-        "Write a sample for each question with its thoughts: `normalize.reasoning: keep` and"
-        " `normalize.unit: query`",
-        price,
+    return (
+        Remedy(
+            "A sample for each question, trained where it has a thought: `--preset sft-thinking`",
+            f"{times or 'the same tokens'}, about {counted(thoughts, 'trained turn')}",
+        ),
+        Remedy(
+            "The same with all its turns: `normalize.reasoning: keep` and `normalize.unit: query`",
+            price,
+        ),
     )
 
 
-def _without_thoughts(surveyed: Survey, facts: AuditFacts) -> Iterator[Advice]:
+def _without_thoughts(surveyed: Survey, with_one: int) -> Iterator[Advice]:
     """Yields the trained turns without a thought, where others have one."""
-    with_one, trained = facts.thinking_turns, surveyed.turns
+    trained = surveyed.turns
     if not 0 < with_one < trained:
         return
-    reasoning = surveyed.by_field.get("reasoning", Counter[str]())
-    others = surveyed.samples - reasoning["kept"]
     verb = "has" if with_one == 1 else "have"
-    remedies: tuple[Remedy, ...] = ()
+    remedies = (
+        Remedy(
+            "Train only these: `train.no_thought: mask` and `normalize.untrained_turns: weight`",
+            f"{counted(trained - with_one, 'trained turn')} fewer; they stay as context",
+        ),
+        Remedy("Train answers without thoughts: `--preset sft`", "the thoughts"),
+    )
     if with_one < _THINKING * trained:
-        remedies = (Remedy("Train answers without thoughts: `--preset sft`", "the thoughts"),)
-    elif others:
-        leave = "`select.where: {reasoning: {in: [kept]}}` leaves out the samples without any"
-        remedies = (Remedy(leave, f"{counted(others, 'sample')} fewer"),)
+        remedies = remedies[::-1]
     yield Advice(
         (trained - with_one) / trained,
         f"{number(with_one)} of {counted(trained, 'trained turn')} {verb} a thought; the others"

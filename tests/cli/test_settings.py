@@ -73,13 +73,10 @@ def test_the_advised_option_works(tmp_path):
 def test_each_key_in_advice_becomes_an_option():
     text = "`--preset a` (`normalize.reasoning: keep` and `limits: {max_tokens: 9}`, `meta/`)"
     shown = (
-        "`--preset a` (`--set normalize.reasoning=keep` and `--set 'limits={max_tokens: 9}'`,"
-        " `meta/`)"
+        "`--preset a` (`--set normalize.reasoning=keep --set 'limits={max_tokens: 9}'`, `meta/`)"
     )
     assert with_options(text) == shown
-    assert option_for("normalize.a: b with train.c: d") == (
-        "--set normalize.a=b with --set train.c=d"
-    )
+    assert option_for("normalize.a: b with train.c: d") == ("--set normalize.a=b --set train.c=d")
     assert option_for("--allow-eval") == "--allow-eval"
 
 
