@@ -119,20 +119,21 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
         if count and is_on_request(code)
     }
     left_out = sum(conversations[code] for code in chosen)
-    there = ledger.built + ledger.duplicates + lost.total() + left_out
-    if not there:
+    used = ledger.built + ledger.duplicates
+    wanted = used + lost.total()
+    if not wanted + left_out:
         return
-    used = percent((ledger.built + ledger.duplicates) / there)
-    text = f"{used} of the conversations with something to train are used"
+    share = percent(used / (wanted + left_out))
+    text = f"{share} of the conversations with something to train are used"
     if chosen:
         named = ", ".join(
             f"{_CHOSEN.get(code, code.replace('_', ' '))} {n:,}" for code, n in chosen.items()
         )
         text += f"; left out on request: {named}"
+    wanted = max(wanted, 1)
     kept = sum(recovery(ledger, code)[0] for code in lost)
-    yield Judgement(
-        text, 1 - lost.total() / there, good=0.95, fair=0.75 if 1 - kept / there < 0.75 else 0.0
-    )
+    fair = 0.75 if 1 - kept / wanted < 0.75 else 0.0
+    yield Judgement(text, 1 - lost.total() / wanted, good=0.95, fair=fair)
 
 
 def percent(share: float) -> str:
