@@ -55,8 +55,8 @@ def run_view(
                 print(escaped(f"{review_csv}: {len(data):,} bytes, the review of {dataset} as CSV"))
             return 0
         line = json.dumps({"url": view.url}) if output.as_json else f"{view.url}  (Ctrl-C to stop)"
-        print(line, flush=True)
         try:
+            print(line, flush=True)
             if opens:
                 webbrowser.open(view.url)
             threading.Event().wait()

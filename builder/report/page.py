@@ -51,7 +51,6 @@ def page(
     subtitle: str = "",
     keys: Sequence[tuple[str, str]] = (),
     viewer: bool = False,
-    wide: bool = False,
 ) -> bytes:
     """Returns the document in UTF-8.
 
@@ -81,7 +80,6 @@ def page(
         tag("main", main, id="main", tabindex=-1),
         _keys(keys) if keys else EMPTY,
         *(Html(f"<script>{asset(name)}</script>") for name in scripts),
-        class_="wide" if wide else None,
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n".encode()
 

@@ -57,7 +57,7 @@ def share_bar(rendered: Rendered) -> Html:
         caption = text(f"trained {number(trained)} ({share})")
         names.append(tag("span", _key("is-trained"), caption))
     label = "Tokens by part, and the places of the trained text in the sample"
-    return tag("div", _bar(drawn, label), tag("p", join(names)), class_="shares")
+    return tag("div", _bar(drawn, label), tag("p", join(names), class_="scroll"), class_="shares")
 
 
 def dataset_shares(table: AuditTable, trained: float | None) -> Html:
@@ -76,7 +76,7 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
         names.append(tag("span", _key("is-trained"), text(f"trained {100 * trained:.0f} %")))
     label = "Tokens of the dataset by part, and the share of the trained text below"
     bar = _bar(drawn, label)
-    shown = tag("div", bar, tag("p", join(names)), class_="shares")
+    shown = tag("div", bar, tag("p", join(names), class_="scroll"), class_="shares")
     return figure(anchor("table", table.key), table.title, "", shown, numbers)
 
 

@@ -230,15 +230,29 @@ def _answer(
     for call in answer.calls[: limits.tools]:
         name = tag("p", cut(shorten(call.name, 120), 120, hits), class_="name")
         changed, others = edits(call.arguments) if hits is None else ([], dict(call.arguments))
-        arguments = EMPTY
-        if others or not changed:
-            arguments = tag("pre", cut(indented(others), limits.content, hits), dir="auto")
+        texts = {key: value for key, value in others.items() if _has_lines(value)}
+        others = {key: value for key, value in others.items() if key not in texts}
+        parts = [_text_argument(*item, limits, hits) for item in texts.items()]
+        if others or not (changed or texts):
+            written = tag("pre", cut(indented(others), limits.content, hits), dir="auto")
+            parts.insert(0, written)
         diffs = [edit_html(edit, limits.content) for edit in changed[: limits.tools]]
         left = len(changed) - len(diffs)
         more = omission(left, "edits") if left else EMPTY
-        yield tag("div", name, arguments, *diffs, more, class_="call")
+        yield tag("div", name, *parts, *diffs, more, class_="call")
     if len(answer.calls) > limits.tools:
         yield omission(len(answer.calls) - limits.tools, "calls")
+
+
+def _has_lines(value: Json) -> bool:
+    return isinstance(value, str) and "\n" in value
+
+
+def _text_argument(key: str, value: Json, limits: Limits, hits: Pattern[str] | None) -> Html:
+    """Returns an argument of several lines as text, which JSON would show as one line."""
+    assert isinstance(value, str), "chosen for this"
+    title = tag("p", cut(shorten(key, 120), 120, hits), class_="argument")
+    return join((title, tag("pre", cut(value, limits.content, hits), dir="auto")))
 
 
 def _folded(content: str, limits: Limits, hits: Pattern[str] | None) -> Html:

@@ -55,7 +55,7 @@ class SamplePage:
         headed, about = headline(picked)
         whole = shorten(request_of(self.row), 1_200)
         head = tag("h2", text(headed), dir="auto", class_="asked-for", title=whole or None)
-        fold = tag("button", text("Open or fold long results"), type="button", data_folds="",
+        fold = tag("button", text("Unfold long texts"), type="button", data_folds="",
                    hidden="")  # fmt: skip
         return join(
             (
@@ -72,12 +72,12 @@ class SamplePage:
         `reviewed` is the number of samples with a decision.
         """
         place = result.place(self.at)
-        where = "not in the result" if self.query else ""
+        where = f"#{number(self.at)}"
         if place is not None:
-            shown = number(len(result.numbers))
-            where = f"#{self.at} of {shown}, numbered from 0"
-            if self.query:
-                where = f"#{self.at}, {number(place + 1)} of {shown} in the result"
+            found = " found" if self.query else ""
+            where += f" ({number(place + 1)} of {number(len(result.numbers))}{found})"
+        elif self.query:
+            where += ", not in the result"
         more = tag("span", text(f", {number(reviewed)} reviewed"), class_="reviewed")
 
         def url(other: int) -> str | None:
@@ -131,7 +131,8 @@ class SamplePage:
             for name, value in (("Accept", ACCEPT), ("Reject", REJECT))
         ]  # fmt: skip
         if decision:
-            buttons.append(_button("Undo", "none"))
+            undo = tag("button", text("Undo"), type="submit", name="decision", value="none")
+            buttons.append(undo)
         note = tag("textarea", text(self.decided.note), name="note", rows=1, maxlength=MAX_NOTE,
                    aria_label="Note", placeholder="Note")  # fmt: skip
         return tag(
@@ -139,12 +140,15 @@ class SamplePage:
             *hidden,
             tag("div", *buttons, role="group", aria_label="Review", class_="buttons"),
             note,
-            _button("Save the note", "note"),
+            tag(
+                "button",
+                text("Save"),
+                type="submit",
+                name="decision",
+                value="note",
+                aria_label="Save the note",
+            ),
             method="post",
             action="review",
             class_="filters review",
         )
-
-
-def _button(name: str, value: str) -> Html:
-    return tag("button", text(name), type="submit", name="decision", value=value)

@@ -52,7 +52,7 @@ KEYS = (
     ("/", "search"),
     ("a, r, u", "accept the sample, reject it, undo the decision"),
     ("n", "write a note"),
-    ("f", "open or fold long results"),
+    ("f", "unfold or fold long texts"),
     ("?", "show these keys"),
 )
 _AROUND = 90
@@ -130,7 +130,7 @@ class Viewer:
         in_tokens = any(item.row.meta.tokens for item in items)
         table = sample_table(items, query, known, in_tokens=in_tokens) if items else EMPTY
         main = listed.html(page, table, _jump(), self._progress())
-        return self._page("Samples", main, wide=True)
+        return self._page("Samples", main)
 
     def result(self, query: Query) -> Result:
         """Returns the rows that match a query."""
@@ -183,7 +183,7 @@ class Viewer:
         )  # fmt: skip
         steps = sample_page.steps(self.result(query), self.rows, len(self.review.decisions))
         main = join((sample_page.html(steps), _jump()))
-        return self._page(f"Sample #{number(row_number)}", main, wide=True)
+        return self._page(f"Sample #{number(row_number)}", main)
 
     def decide(self, given: Mapping[str, str]) -> str | None:
         """Records a decision; returns the URL to go to, or None for an invalid request.
@@ -313,15 +313,13 @@ class Viewer:
     def _row(self, address: Address) -> DatasetRow | None:
         return next(self.rows.rows(address), None)
 
-    def _page(self, title: str, main: Html, *, wide: bool = False) -> bytes:
+    def _page(self, title: str, main: Html) -> bytes:
         place = self._folder or self.rows.files[0].file.path
         name = self.manifest.name or place.resolve().name
         links = [(".", "Samples"), ("rejects", "Rejects"), ("overview", "Overview")]
         if self.rejected is None:
             links.remove(("rejects", "Rejects"))
-        return page(
-            shorten(name, 80), main, links, subtitle=title, viewer=True, keys=KEYS, wide=wide
-        )
+        return page(shorten(name, 80), main, links, subtitle=title, viewer=True, keys=KEYS)
 
 
 def _audit_in(manifest: Manifest, samples: int, tally: Tally) -> Audit:

@@ -334,8 +334,8 @@ def test_next_leads_to_the_next_search_result(large):
     assert first is not None
     page = ask(large, first[1].replace("&amp;", "&"))[2].decode()
     assert re.search(r'href="row\?tool=tool_3&amp;at=0\.10" rel="next"', page)
-    assert "#3, 1 of 44 in the result" in page
-    assert "#3 of 310, numbered from 0" in ask(large, "row?at=0.3")[2].decode()
+    assert "#3 (1 of 44 found)" in page
+    assert "#3 (4 of 310)" in ask(large, "row?at=0.3")[2].decode()
     assert 'href="?tool=tool_3"' in page
     assert 'rel="next"' not in ask(large, "row?tool=tool_3&at=1.4")[2].decode()
     assert "not in the result" in ask(large, "row?tool=tool_3&at=0.4")[2].decode()

@@ -167,7 +167,7 @@ def test_the_outline_leads_to_turns_and_long_results_fold(opened, long):
     expect(page.locator("#turn-23")).to_be_in_viewport()
     folds = page.locator("details.fold")
     assert folds.count() == 6
-    button = page.get_by_role("button", name="long results")
+    button = page.get_by_role("button", name="long texts")
     assert button.get_attribute("aria-expanded") == "false"
     button.click()
     assert page.locator("details.fold[open]").count() == 6

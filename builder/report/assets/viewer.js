@@ -7,14 +7,19 @@
   // One button and one key open or fold all long results.
   const folds = [...document.querySelectorAll("details.fold")];
   const fold = document.querySelector("button[data-folds]");
+  const label = () => {
+    const open = folds.every((item) => item.open);
+    fold.setAttribute("aria-expanded", String(open));
+    fold.textContent = `${open ? "Fold" : "Unfold"} long texts`;
+  };
   const toggle = () => {
     const open = folds.some((item) => !item.open);
     for (const item of folds) item.open = open;
-    fold.setAttribute("aria-expanded", String(open));
+    label();
   };
   if (fold && folds.length) {
     fold.hidden = false;
-    fold.setAttribute("aria-expanded", String(folds.every((item) => item.open)));
+    label();
     fold.addEventListener("click", toggle);
   }
 
