@@ -161,7 +161,7 @@ def publish(
                 surveyed = counted()
                 findings = tuple(map(_finding, audited.findings))
                 about = replace(about, audit=AuditEntry(findings=findings))
-                built.pseudonymised = surveyed.changes["pseudonymised"]
+                built.pseudonymised, built.untrained = surveyed.pseudonymised, surveyed.untrained
                 built.judgements, built.advice = judge(surveyed, about, audited)
             run.phase("report", None)
             page = report_html(str(folder), about, audited, target, surveyed, render)

@@ -53,6 +53,7 @@ class BuildResult:
                      build, since samples that it changes are left out
     judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
     pseudonymised    places where personal data were replaced by stand-ins
+    untrained        turns that are context only, by code
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret
@@ -84,6 +85,7 @@ class BuildResult:
     judgements: Sequence[Judgement] = ()
     advice: Sequence[Advice] = ()
     pseudonymised: int = 0
+    untrained: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
     pairs_left_out: Counter[str] = field(default_factory=Counter)
     without_secrets: dict[str, bytearray] = field(default_factory=dict)

@@ -172,14 +172,14 @@ def _next(folder: str, config: Config) -> tuple[str, str]:
 
 
 def _print_verdict(judgements: Sequence[Judgement]) -> None:
-    """Prints the verdict with its reasons, in the colour of its grade; then what is good."""
+    """Prints the verdict with its reasons, in the colour of its grade; then what is better."""
     verdict, reasons = verdict_on(judgements)
     style = {"good": GOOD, "fair": WARNING, "poor": BAD}[worst(judgements)]
     first, *others = reasons or [""]
     why = [first, *(reason.replace(OF_TURNS, "") for reason in others)]
     print_wrapped("", f"{verdict}: {'; '.join(why)}" if reasons else verdict, "  ", style)
-    if good := [item.text for item in judgements if item.grade == "good"]:
-        print_wrapped("  ", "; ".join(good), "  ", DIM)
+    if better := [item.text for item in judgements if item.text not in reasons]:
+        print_wrapped("  ", "; ".join(better), "  ", DIM)
 
 
 def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
@@ -242,9 +242,10 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         places = counted(built.pseudonymised, "place")
         yield f"personal data, such as names of users, replaced by stand-ins in {places}"
     if built.is_weighted:
+        why = ", ".join(f"{code} {count:,}" for code, count in ranked(built.untrained))
         yield (
-            'some samples contain turns with "weight": 0, which must not be trained: builder export'
-            " writes them for each trainer (docs/export.md)"
+            f'some turns have "weight": 0, which must not be trained{f" ({why})" if why else ""}:'
+            " builder export writes them for each trainer (docs/export.md)"
         )
     if applied := review_applied(built):
         yield f"{applied} (docs/select.md)"

@@ -49,9 +49,10 @@ def worst(judgements: Sequence[Judgement]) -> str:
 
 
 def verdict_on(judgements: Sequence[Judgement]) -> tuple[str, list[str]]:
-    """Returns the verdict in words, and its reasons: the judgements that are not good."""
-    reasons = [item.text for item in judgements if item.grade != "good"]
-    return GRADES[worst(judgements)], reasons
+    """Returns the verdict in words, and its reasons: the judgements of the worst grade, if any."""
+    grade = worst(judgements)
+    reasons = [item.text for item in judgements if item.grade == grade != "good"]
+    return GRADES[grade], reasons
 
 
 def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:

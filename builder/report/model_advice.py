@@ -43,12 +43,13 @@ def _matching(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Ad
             "At inference, the template writes an empty think block before every answer; in a"
             " sample, only before the last one."
         )
+    verb = "does" if differing == 1 else "do"
     remedies = tuple(_matching_more(surveyed, manifest, mode, queries))
     if remedies:
         yield Advice(
             differing / surveyed.turns,
-            f"{number(differing)} of {number(surveyed.turns)} trained turns do not match {mode}"
-            " inference: in use, the model may act otherwise.",
+            f"{number(differing)} of {counted(surveyed.turns, 'trained turn')} {verb} not match"
+            f" {mode} inference: in use, the model may act otherwise.",
             remedies,
             detail,
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from builder.audit.lengths import doubling, token_histogram
 from builder.audit.origins import SEVERAL
 from builder.audit.result import AuditTable, Histogram, Pick
-from builder.codes import meaning_of_change
+from builder.codes import UNTRAINED, meaning_of_change
 from builder.dataset.files import dataset_files
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
@@ -93,6 +93,22 @@ class Survey:
     turn_tokens: int = 0
     trained_tokens: int = 0
     picks: tuple[Pick, ...] = ()
+
+    @property
+    def pseudonymised(self) -> int:
+        """The places where personal data were replaced by stand-ins."""
+        return self.changes["pseudonymised"]
+
+    @property
+    def untrained(self) -> Counter[str]:
+        """The turns that are context only, by code."""
+        return Counter(
+            {
+                code.removeprefix(UNTRAINED): count
+                for code, count in self.changes.items()
+                if code.startswith(UNTRAINED)
+            }
+        )
 
 
 def survey(dataset: str) -> Survey:

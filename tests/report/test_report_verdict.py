@@ -12,7 +12,7 @@ from builder.ledger import Ledger
 from builder.output.manifest import Manifest
 from builder.qwen3.templates import TEMPLATES
 from builder.report.advice import advice
-from builder.report.judgement import judgements
+from builder.report.judgement import Judgement, judgements, verdict_on
 from builder.report.survey import Survey
 from builder.report.verdict import first_screen
 
@@ -218,6 +218,15 @@ def test_losses_that_no_option_would_keep_leave_a_gap_and_no_more(recoverable, g
     ledger.recoverable["unanswered"] = recoverable
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
     assert used.grade == grade
+
+
+def test_the_reasons_of_a_verdict_are_those_of_its_grade():
+    poor, fair, good = (
+        Judgement(name, share) for name, share in (("a", 0.1), ("b", 0.6), ("c", 1))
+    )
+    assert verdict_on([good, fair, poor]) == ("not ready yet", ["a"])
+    assert verdict_on([good, fair]) == ("usable, with gaps", ["b"])
+    assert verdict_on([good]) == ("ready to train", [])
 
 
 def test_each_command_of_an_advice_is_on_a_line_of_its_own():
