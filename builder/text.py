@@ -16,13 +16,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import PurePosixPath, PureWindowsPath
 
 from builder.conversation import Json
 from builder.jsonio import dumps
 
+_NAMED = 3
+"""Names that `first_names` writes."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -117,3 +119,9 @@ def number(value: float) -> str:
     if isinstance(value, int) or value.is_integer():
         return f"{int(value):,}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Returns the first names of many, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,12 +13,12 @@ from builder.conversation import Conversation
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.problem import OptionError, Problem, UsageError
-from builder.readers import Reader, read_events, readers, recognise
+from builder.readers import Reader, may_be_mapped, read_events, readers, recognise
 from builder.readers.discovery import find_sources
 from builder.sources.copies import local_copy
 from builder.sources.related import file_version
 from builder.sources.source import Source
-from builder.text import counted
+from builder.text import counted, first_names
 
 USABLE = 2
 """The worth of a source whose first conversation can be shown as a sample."""
@@ -35,13 +36,13 @@ class ChosenSource:
 
     index    the number of the conversation to show in it; None: the first usable one
     formats  of a folder: {reader: its sources}; None: it is a file
-    unknown  of a folder: the number of files that no reader recognises
+    unknown  of a folder: the names of the files that no reader recognises
     """
 
     source: Source
     index: int | None
     formats: Mapping[str, Sequence[Source]] | None = None
-    unknown: int = 0
+    unknown: Sequence[str] = ()
 
     @property
     def files(self) -> dict[str, int] | None:
@@ -62,14 +63,15 @@ class ChosenSource:
 
 @contextmanager
 def chosen(
-    path: str, options: NormalizeOptions, index: int | None = None
+    path: str, options: NormalizeOptions, index: int | None = None, *, is_mapped: bool = False
 ) -> Iterator[ChosenSource]:
     """Yields the source of a path to show; `index` is the number of a conversation in the path.
 
     For a folder and no number, the source is the first recognised one with a conversation that is
     not rejected among its first, else the first with a conversation, else the first one. For a
-    single file there are no counts, and it may be unrecognised. Raises UsageError if there is
-    nothing to show.
+    single file there are no counts, and it may be unrecognised. `is_mapped`: the first file that
+    no reader recognises, for a mapping, if there is one. Raises UsageError if there is nothing to
+    show.
     """
     sources = list(islice(find_sources(path), FILES))
     if len(sources) < 2:
@@ -82,12 +84,16 @@ def chosen(
     first: Source | None = None
     most = passed = before = 0
     formats: defaultdict[str, list[Source]] = defaultdict(list)
+    unknown: list[str] = []
+    unread: Source | None = None
     for source in sources:
         if isinstance(source, Problem):
             continue
         with local_copy(source) as copy:
             claims = recognise(copy)
             if len(claims) != 1:
+                unknown.append(copy.name)
+                unread = unread or (source if may_be_mapped(copy) else None)
                 continue
             (name,) = claims
             formats[name].append(source)
@@ -99,13 +105,20 @@ def chosen(
             if most < USABLE and (one := worth(copy, readers()[name], options)) > most:
                 most, first = one, source
         first = first or source
+    if is_mapped and unread is not None:
+        with local_copy(unread) as copy:
+            yield ChosenSource(copy, index)
+        return
     if first is None and formats:
         raise no_such(index, passed)
     if first is None:
-        raise UsageError(f"{path}: no reader recognises any of its {len(sources):,} files")
+        how = "" if unread is None else f"; `builder inspect {shlex.quote(path)} --suggest-mapping`"
+        how += " proposes a mapping for the first (docs/mapping.md)" if how else ""
+        names = f" ({first_names(unknown)})" if unknown else ""
+        files = counted(len(sources), "file")
+        raise UsageError(f"{path}: no reader recognises any of its {files}{names}{how}")
     with local_copy(first) as copy:
         own = None if index is None else index - before
-        unknown = len(sources) - sum(map(len, formats.values()))
         yield ChosenSource(copy, own, formats, unknown)
 
 

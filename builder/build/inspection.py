@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,14 @@ from builder.normalize.remedies import remedy
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.parity import counts
 from builder.qwen3.tokenizer import target_for
-from builder.readers import Reader, read_events, readers, recognise, unrecognised
+from builder.readers import (
+    Reader,
+    may_be_mapped,
+    read_events,
+    readers,
+    recognise,
+    unrecognised,
+)
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
@@ -107,7 +114,7 @@ class Inspection:
     calls    the number of calls in its conversations, each counted once, as a build does
     ignored  the records that are ignored by design, by code
     formats  of a folder: the number of files of each format; None: it is a file
-    unknown  of a folder: the number of files that no reader recognises
+    unknown  of a folder: the names of the files that no reader recognises
     conversation  the one that was asked for, else the first usable one, else the first one;
                   None: the source has none
     skipped  the conversations that were tried and cannot be used, by code
@@ -122,7 +129,7 @@ class Inspection:
     ignored: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     formats: Mapping[str, int] | None = None
-    unknown: int = 0
+    unknown: Sequence[str] = ()
     conversation: InspectedConversation | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -147,7 +154,7 @@ class Inspection:
             ],
         }
         if self.formats is not None:
-            result |= {"files": {"formats": {**self.formats}, "unknown": self.unknown}}
+            result |= {"files": {"formats": {**self.formats}, "unknown": len(self.unknown)}}
         if self.conversation is not None:
             result |= {"conversation": self.conversation.to_json(), "skipped": {**self.skipped}}
         return result
@@ -183,7 +190,7 @@ def inspect_log(
     """
     target = target_for(tokenizer)
     options = normalize_options(config, target)
-    with chosen(path, options, index) as choice:
+    with chosen(path, options, index, is_mapped=mapping is not None) as choice:
         source = choice.source
         if mapping is not None:
             name = mapping if isinstance(mapping, str) else "mapping"
@@ -216,13 +223,15 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
     reads it.
     """
     options: NormalizeOptions = replace(config.normalize, train=config.train)
-    with chosen(path, options) as choice:
+    with chosen(path, options, is_mapped=True) as choice:
         source = choice.source
         claims = recognise(source)
         for name in claims if len(claims) == 1 else ():
             if worth(source, readers()[name], options) == USABLE:
                 why = f"the reader {name!r} reads it, so it needs no mapping"
                 raise UsageError(f"{source.name}: {why}")
+        if not claims and not may_be_mapped(source):
+            raise UsageError(f"{source.name}: {_why_unread(source, path)}")
         text = suggest(source)
         if text is None:
             how = "docs/mapping.md shows how to write a mapping"
@@ -232,23 +241,26 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
         return SuggestedMapping(source.name, text)
 
 
+def _why_unread(source: Source, path: str) -> str:
+    """Returns why no reader recognises a source."""
+    problem = source.peek.problem
+    if source.peek.kind == "empty":
+        broken = next(source.lines(), None)
+        if not isinstance(broken, Problem):
+            return "is empty"
+        problem = broken
+    return unrecognised(source, path) if problem is None else f"{problem.code}: {problem.detail}"
+
+
 def _format(source: Source, forced: str | None, path: str) -> tuple[str, str]:
     if forced is not None:
         if forced not in readers():
             raise UsageError(f"format {forced!r}: no such reader{nearest(forced, readers())}")
         return forced, "named by the caller"
     claims = recognise(source)
-    problem = source.peek.problem
-    if not claims and source.peek.kind == "empty":
-        broken = next(source.lines(), None)
-        if not isinstance(broken, Problem):
-            raise UsageError(f"{source.name}: is empty")
-        problem = broken
-    if not claims and problem is not None:
-        raise UsageError(f"{source.name}: {problem.code}: {problem.detail}")
     if len(claims) != 1:
         if not claims:
-            raise UsageError(f"{source.name}: {unrecognised(source, path)}")
+            raise UsageError(f"{source.name}: {_why_unread(source, path)}")
         raise UsageError(
             f"{source.name}: claimed by {', '.join(claims)}; name one with {{format}}",
             format="NAME",

@@ -20,7 +20,7 @@ from builder.config import Config
 from builder.ledger import ranked
 from builder.output.aside import write_whole
 from builder.problem import UsageError
-from builder.text import counted
+from builder.text import counted, first_names
 
 if TYPE_CHECKING:
     from builder.build.inspection import InspectedConversation, Inspection
@@ -51,7 +51,7 @@ def run_inspect(
     proposes one and writes it. Raises UsageError if no reader recognises anything.
     """
     if suggests:
-        mapping = _suggested(path, config, output)
+        mapping, path = _suggested(path, config, output)
     inspected = inspect_log(
         path,
         index=index,
@@ -65,26 +65,33 @@ def run_inspect(
         print_json(inspected.to_json())
         return 0
     if inspected.formats is not None:
-        print_overview(path, inspected.formats, inspected.unknown)
+        print_overview(path, inspected.formats, len(inspected.unknown))
+        if inspected.unknown:
+            print(escaped(f"    {first_names(inspected.unknown)}"))
     _print_counts(inspected)
     if inspected.conversation is not None:
         _print_conversation(inspected, inspected.conversation, full=full)
     return 0
 
 
-def _suggested(log: str, config: Config, output: Output) -> Path:
-    """Writes a proposed mapping into the current folder and returns its path. Raises UsageError."""
+def _suggested(log: str, config: Config, output: Output) -> tuple[Path, str]:
+    """Writes a proposed mapping into the current folder.
+
+    Returns its path and that of the log, a file if `log` is a folder. Raises UsageError.
+    """
     source, text = suggest_mapping(log, config=config)
     path = Path(f"{Path(source).stem}.mapping.yaml")
     if path.exists():
         raise UsageError(f"{path}: exists; use it with --mapping, or remove it")
     write_whole(path, text.encode())
+    place = str(Path(log) / source) if Path(log).is_dir() else log
     if not output.as_json:
         print(escaped(f"{path}:\n{text}"))
-        place = shlex.quote(str(Path(log) / source) if Path(log).is_dir() else log)
-        command = f"builder build {place} --mapping {shlex.quote(str(path))} -o OUT"
-        print(escaped(f"Check it, then: {command}\n"))
-    return path
+        command = f"builder build {shlex.quote(place)} --mapping {shlex.quote(str(path))} -o OUT"
+        questions = counted(text.count("# Decide"), "line")
+        check = f"Answer its {questions} with # Decide" if "# Decide" in text else "Check it"
+        print(escaped(f"{check}, then: {command}\n"))
+    return path, place
 
 
 def _print_counts(inspected: Inspection) -> None:

@@ -242,6 +242,13 @@ def _all_claims(source: Source) -> dict[str, str]:
     return _claims(source, generic=False) or _claims(source, generic=True)
 
 
+def may_be_mapped(source: Source) -> bool:
+    """Returns whether a source has records that a mapping could describe."""
+    if source.peek.kind in ("utf-16", "binary", "empty", "zip"):
+        return False
+    return source.peek.kind != "text" or is_table(source)
+
+
 def unrecognised(source: Source, path: str = "") -> str:
     """Returns why no reader recognises a source, and what the user can do.
 
@@ -255,6 +262,8 @@ def unrecognised(source: Source, path: str = "") -> str:
     if kind == "text" and not is_table(source):
         return f"no reader recognises it: it is plain text, not {READ}"
     fault = first_fault(source) if kind == "zip" else ""
+    if kind == "zip" and not fault:
+        return "no reader recognises it (zip): unpack it, and look at its files"
     command = " ".join(
         ("builder inspect", *([shlex.quote(path)] if path else []), "--suggest-mapping")
     )

@@ -2,6 +2,7 @@
 
 import json
 import re
+from zipfile import ZipFile
 
 import pytest
 from support.places import DATA, TESTS
@@ -229,3 +230,39 @@ def test_faults_of_a_log_are_grouped(tmp_path, capsys):
     assert "line 4: " in shown
     assert "line 6: " not in shown
     assert "… 28 more (--json lists all)" in shown
+
+
+def test_a_folder_names_what_no_reader_recognises_and_proposes_a_mapping_for_it(
+    tmp_path, monkeypatch, inspect, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    rows(folder / "a.jsonl", "one")
+    (folder / "b.txt").write_text("no log")
+    dialog = [{"who": "human", "says": "What is new?"}, {"who": "bot", "says": "Nothing is."}]
+    (folder / "c.jsonl").write_text(json.dumps({"chat": 1, "dialog": dialog}) + "\n")
+    assert cli.main(["inspect", "logs"]) == 0
+    assert "(no reader)  2\n    b.txt, c.jsonl\n" in capsys.readouterr().out
+    found = inspect("logs", "--suggest-mapping")
+    assert (found["source"], found["conversation"]["samples"]) == ("c.jsonl", 1)
+    assert inspect("logs", "--mapping", "c.mapping.yaml")["source"] == "c.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "line"),
+    [
+        ("empty.jsonl", b"", "empty.jsonl: is empty"),
+        ("prose.txt", b"words", "it is plain text, not JSON"),
+        ("log.zip", None, "log.zip: no reader recognises it (zip): unpack it, and look at its"),
+    ],
+)
+def test_what_a_mapping_cannot_describe_is_named(tmp_path, capsys, name, data, line):
+    path = tmp_path / name
+    if data is None:
+        with ZipFile(path, "w") as archive:
+            archive.writestr("a.jsonl", '{"x": 1}\n')
+    else:
+        path.write_bytes(data)
+    assert cli.main(["inspect", str(path), "--suggest-mapping"]) == 2
+    assert line in capsys.readouterr().err
