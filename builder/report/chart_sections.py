@@ -25,6 +25,8 @@ Chart = Histogram | AuditTable
 
 _FIRST = ("tokens", "turns", "tools", "lengths")
 """Keys of the charts on the first screen: lengths, turns, tools, tokens by role."""
+_ELSEWHERE = ("rejects",)
+"""Keys of tables that a section of their own has."""
 _FIRST_ROWS = 6
 """Rows of a table that the first screen draws."""
 _CHART_BYTES = 1_000_000
@@ -40,7 +42,8 @@ def first_charts(surveyed: Survey, audit: Audit | None) -> Html:
 
 def other_charts(surveyed: Survey, audit: Audit | None) -> Html:
     """Returns all other charts; those with a single value are one list at the end."""
-    figures = [item for item in _all_charts(surveyed, audit) if item.key not in _FIRST]
+    elsewhere = (*_FIRST, *_ELSEWHERE)
+    figures = [item for item in _all_charts(surveyed, audit) if item.key not in elsewhere]
     drawn = [item for item in figures if _values(item) > 1]
     narrow = [item for item in drawn if not is_wide(item)]
     wide = [item for item in drawn if is_wide(item)]

@@ -41,7 +41,7 @@ def is_wide(item: Histogram | AuditTable) -> bool:
         max(min(len(cell(row[at])), 40) for row in rows if at < len(row))
         for at in range(len(item.columns))
     ]
-    return sum(letters) + (14 if item.bars else 0) > 80
+    return sum(letters) + (14 if item.bars else 0) > 80 or max(letters[1:], default=0) > 30
 
 
 def figure(key: str, title: str, note: str, *content: Html) -> Html:

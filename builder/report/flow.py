@@ -4,42 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from builder.audit.result import AuditTable
-from builder.report.charts import figure, label, rect, table_html
-from builder.report.codes import codes_html
-from builder.report.html import Html, join, plain, shorten, tag, text
-from builder.report.ledger_stages import IGNORED, LedgerCounts, Loss, Stage
+from builder.report.charts import figure, label, rect
+from builder.report.html import Html, join, plain, shorten, tag
+from builder.report.ledger_stages import LedgerCounts, Loss, Stage
+from builder.report.losses import losses_figure
 from builder.text import number
 
 _WIDE, _NARROW = 960.0, 340.0
 _NODE, _HEIGHT, _TOP = 10.0, 140.0, 46.0
 _NAMED = 2
 """Codes of a loss that the drawing names; the tables below it have all of them."""
-_KINDS = (
-    "Kinds of records, as the logs name them: program state, copies, measurements. They contain no"
-    " part of a conversation that is not read elsewhere, so no action is needed."
-)
 
 
 def ledger_figure(ledger: LedgerCounts) -> Html:
     """Returns the flow from records to samples, that of the calls, and a table of each loss."""
     stages = (ledger.records, ledger.conversations)
-    losses = [
-        *((stage.unit, loss) for stage in stages for loss in stage.losses),
-        (ledger.conversations.unit, ledger.cut),
-        *((stage.unit, loss) for stage in (ledger.samples, ledger.calls) for loss in stage.losses),
-    ]
-    tables = [
-        tag(
-            "div",
-            tag("h4", text(f"{unit.capitalize()}: {loss.name}")),
-            _codes(loss, unit),
-            class_=loss.style,
-        )
-        for unit, loss in losses
-        if loss.count
-    ]
-    listed = tag("div", *tables, class_="columns") if tables else tag("p", text("None."))
     once = "Every record and conversation is counted once."
     flow = _drawings("flow", stages, "samples", ledger.samples.used)
     calls_once = "A call that occurs several times in a log is counted once."
@@ -48,18 +27,9 @@ def ledger_figure(ledger: LedgerCounts) -> Html:
         (
             figure("flow", "From records to samples", once, *flow),
             figure("flow-calls", "Tool calls", calls_once, *calls),
-            figure("losses", "Every loss by its code", "", listed),
+            losses_figure(ledger),
         )
     )
-
-
-def _codes(loss: Loss, unit: str) -> Html:
-    rows = loss.codes or ((loss.name, loss.count),)
-    table = table_html(AuditTable("", "", ("code", "count"), rows, bars="count"))
-    if loss.name == IGNORED and unit == "records":
-        return join((table, tag("p", text(_KINDS), class_="note")))
-    head = tag("summary", text("What these codes mean, and what to do"))
-    return join((table, tag("details", head, codes_html(dict(rows)))))
 
 
 def description(stages: Sequence[Stage], last: str, count: int) -> str:
