@@ -12,7 +12,17 @@ from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES
 from builder.cli.output import Output
-from builder.cli.terminal import NO_SAMPLES, aligned, conversion_lines, escaped, print_json, warn
+from builder.cli.settings import option_for
+from builder.cli.terminal import (
+    NO_SAMPLES,
+    aligned,
+    conversion_lines,
+    escaped,
+    print_json,
+    print_wrapped,
+    warn,
+)
+from builder.codes import AUDIT_OPTIONS
 from builder.config import Config
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath
@@ -58,6 +68,18 @@ def run_audit(
         print_json({"dataset": dataset, **audited.as_json(), "failed": fired})
     elif not output.quiet and audited.rows:
         _print(dataset, audited)
+        _print_end(
+            audited,
+            sorted(
+                gates
+                - {
+                    gate
+                    for item in audited.findings
+                    for gate in _names(item)
+                    if _fires(item, {gate})
+                }
+            ),
+        )
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
     if not audited.samples:
@@ -125,6 +147,24 @@ def _print(dataset: str, audited: Audit) -> None:
     for key in TABLES:
         if key in by_key and by_key[key].rows:
             _print_table(by_key[key])
+
+
+def _print_end(audited: Audit, passed: Sequence[str]) -> None:
+    """Prints which gates passed, and the options of a build that leave out what was found."""
+    print()
+    if passed:
+        print(f"gates passed: {', '.join(passed)}")
+    found = {item.audit: None for item in audited.findings}
+    found |= {item.code: None for item in audited.findings}
+    for name in found:
+        if setting := AUDIT_OPTIONS.get(name):
+            print_wrapped("", f"{name}: a build leaves out or replaces these with"
+                          f" {option_for(setting)}", "  ")  # fmt: skip
+
+
+def _names(finding: AuditFinding) -> tuple[str, str, str]:
+    """Returns the gates that a finding may fail."""
+    return (finding.code, finding.audit, f"{finding.audit}.{finding.code}")
 
 
 def _print_finding(finding: AuditFinding) -> None:

@@ -32,6 +32,12 @@ def run_collect(out: Path, inputs: Sequence[str], output: Output, *, dry_run: bo
         files += [f"{done.unchanged:,} unchanged"]
         files += [f"{len(done.problems):,} not readable"] if done.problems else []
         verb = "would be copied" if dry_run else "copied"
-        print(escaped(f"{out}: {', '.join(files)}; {done.bytes / 1e6:,.1f} MB {verb}"))
+        if any(done.counts.values()):
+            size = f"; {done.bytes / 1e6:,.1f} MB {verb}" if done.bytes else ""
+            print(escaped(f"{out}: {', '.join(files)}{size}"))
+        elif inputs:
+            print(escaped(f"nothing to collect: no files in {', '.join(inputs)}"))
+        else:
+            print("nothing to collect: no logs of known agents on this machine; name their folders")
     sys.stdout.flush()
     return 1 if done.problems else 0

@@ -10,6 +10,8 @@ from builder.text import counted
 
 ROWS = 20
 """Rows of a table that are printed; `--json` contains all."""
+NAME = 46
+"""Characters of a name that are printed."""
 
 
 def run_diff(before: str, after: str, *, output: Output) -> int:
@@ -27,9 +29,20 @@ def _print(difference: DatasetDifference) -> None:
     print(f"{counted(difference.same, 'sample')} {'is' if is_one else 'are'} the same,"
           f" {difference.changed:,} changed, {difference.added:,} added,"
           f" {difference.removed:,} removed")  # fmt: skip
+    lacking = [
+        name
+        for name, facts in (("the first", difference.before), ("the second", difference.after))
+        if facts.samples and not facts.tokens
+    ]
+    for name in lacking:
+        print(f"  {name} has no meta/: only samples, calls, tools and splits are compared")
     for name, title in (("samples", ""), ("tokens", ""), ("calls", "calls in samples")):
+        if lacking and name == "tokens":
+            continue
         _row(title or name, getattr(difference.before, name), getattr(difference.after, name))
     for table, rows in difference.tables.items():
+        if lacking and table not in ("tools", "splits"):
+            continue
         print(f"{table}:")
         largest = sorted(rows.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
         for name, (one, other) in largest[:ROWS]:
@@ -39,4 +52,5 @@ def _print(difference: DatasetDifference) -> None:
 
 
 def _row(name: str, before: int, after: int) -> None:
-    print(escaped(f"  {name:40} {before:>12,} -> {after:<12,} {after - before:+,}"))
+    name = name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+    print(escaped(f"  {name:{NAME}} {before:>12,} -> {after:<12,} {after - before:+,}"))

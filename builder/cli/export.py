@@ -22,7 +22,7 @@ from builder.export.variants import VARIANTS
 from builder.output.manifest import Manifest
 from builder.paths import expand_home
 from builder.text import counted
-from builder.trainers import LONG
+from builder.trainers import LONG, TRAINERS
 
 
 def run_export(
@@ -46,7 +46,9 @@ def run_export(
     if output.as_json:
         print_json({**result(exported), "variant": exported.variant})
     elif not output.quiet:
-        _print(exported, out)
+        _print(to, exported, out)
+    if lacking := _lacking(to, exported):
+        warn(lacking)
     if exported.targets_advice:
         warn(left_out_line(exported, TARGETS))
     for change in [*exported.changed.values()][:20]:
@@ -60,6 +62,17 @@ def run_export(
     return 1 if exported.problems or not exported.rows else 0
 
 
+def _lacking(to: str, exported: Exported) -> str:
+    """Explains why the trainer that was asked for has no configuration, or returns ""."""
+    title = TRAINERS[to].title if to in TRAINERS else ""
+    why = exported.without_configuration.get(title)
+    if why is None:
+        return ""
+    able = ", ".join(run.title for run in exported.runs)
+    others = f"; the rows are for {able}" if able else ""
+    return f"--to {to}: no configuration for {title} was written: {why}{others}"
+
+
 def _why_empty(to: str, manifest: Manifest) -> str:
     """Explains why nothing was exported; for pairs, with the counts of the manifest."""
     if to not in VARIANTS or not VARIANTS[to].of_pairs:
@@ -70,7 +83,7 @@ def _why_empty(to: str, manifest: Manifest) -> str:
     return f"the dataset contains no preference pair (docs/preference.md){why}"
 
 
-def _print(exported: Exported, out: Path) -> None:
+def _print(to: str, exported: Exported, out: Path) -> None:
     rows, samples = counted(exported.rows, "row"), counted(exported.samples, "sample")
     print(f"{rows} of {samples} as {exported.variant} in {escaped(str(out))}")
     if exported.rows:
@@ -96,6 +109,8 @@ def _print(exported: Exported, out: Path) -> None:
         )
         print_wrapped("  ", text, "    ", WARNING)
     for title, why in exported.without_configuration.items():
+        if to in TRAINERS and title == TRAINERS[to].title:
+            continue  # said as a warning
         print_wrapped("  ", f"no configuration for {title}: {why}", "    ")
     if exported.rows and not exported.problems and exported.runs:
         print(painted("next", BOLD))

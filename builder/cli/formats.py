@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from builder.api import available_formats, recognise_all
 from builder.cli.output import Output
-from builder.cli.terminal import aligned, escaped, print_json, warn
+from builder.cli.terminal import aligned, escaped, print_json, print_wrapped, warn
 from builder.problem import Problem
 from builder.readers import Reader
 
@@ -28,7 +28,8 @@ def list_formats(*, output: Output) -> int:
     elif not output.quiet:
         width = max(map(len, readers), default=0)
         for name, reader in readers.items():
-            print(f"{name:{width}}  {reader.summary}{_basis(reader)}")
+            text = f"{reader.summary}{_basis(reader)}"
+            print_wrapped(f"{name:{width}}  ", text, " " * (width + 2))
     return 0
 
 

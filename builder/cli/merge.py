@@ -9,9 +9,13 @@ from builder.api import merge_datasets
 from builder.cli.build import summarise
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
+from builder.cli.terminal import print_wrapped
 from builder.config import Config
+from builder.output.manifest import Manifest
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
+from builder.paths import expand_home
+from builder.text import counted
 
 
 def run_merge(
@@ -36,5 +40,18 @@ def run_merge(
         )
     finally:
         progress.close()
+    if output.in_words:
+        _print_sources(datasets, built.ledger.samples)
     kept_by = "kept, in the builds that were merged, by"
     return summarise(built, config, out, Path(out), strict=strict, output=output, kept_by=kept_by)
+
+
+def _print_sources(datasets: Sequence[str], kept: int) -> None:
+    """Prints how many samples each dataset has, and how many of all were left out."""
+    ledgers = [Manifest.of(expand_home(dataset)).ledger for dataset in datasets]
+    samples = [ledger.samples if ledger is not None else 0 for ledger in ledgers]
+    parts = (f"{name} {number:,}" for name, number in zip(datasets, samples, strict=True))
+    text = f"merged {', '.join(parts)}: {counted(sum(samples), 'sample')} together"
+    if left := sum(samples) - kept:
+        text += f", of which {left:,} are left out (duplicates, and what the options leave out)"
+    print_wrapped("", text, "  ")

@@ -142,6 +142,12 @@ def usage_message(error: Any) -> str:
     if text.startswith("Missing option") and param is not None and context is not None:
         option = f"{min(param.opts, key=len)} {param.metavar or str(param.name).upper()}"
         return f"{context.info_name}: {option} is missing: {str(param.help).rstrip('.')}"
+    if text.startswith("Missing argument") and param is not None and context is not None:
+        name = param.metavar or str(param.name).upper()
+        return f"{context.info_name}: {name} is missing: {str(param.help).rstrip('.')}"
+    if extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
+        where = f"builder {context.info_name} -h" if context is not None else "builder -h"
+        return f"{extra[1]}: not expected here (`{where}` shows what is)"
     if number := re.search(
         r"'(--[\w-]+)'.*(?:valid integer|(greater|less) than or equal to (\d+))", text
     ):

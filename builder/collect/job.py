@@ -83,6 +83,8 @@ def collect_logs(
     rewritten, name) for each file. Raises UsageError if an input does not exist, `out` cannot be
     written, or another run is writing to it.
     """
+    if (out / "manifest.json").is_file() and (out / "data").is_dir():
+        raise UsageError(f"collect: {str(out)!r} is a dataset: name a folder for logs")
     places = [*_places(inputs)]
     for place, _ in places:
         if _is_inside(out, place) or _is_inside(place, out):

@@ -60,6 +60,9 @@ MISTAKES = {
     "select out": "no such command 'select': `build` and `merge` do it, with keys of the conf",
     "review out": "no such command 'review': `builder view DATASET` takes decisions",
     "help": "no such command 'help': `builder -h`",
+    "diff x.jsonl": "diff: B is missing: The dataset to compare with it",
+    "formats codex": r"codex: not expected here \(`builder formats -h` shows what is\)",
+    "collect -o ready x.jsonl": "collect: 'ready' is a dataset: name a folder for logs",
     # files and folders
     "build none.jsonl -o out": "none.jsonl",
     "build *.none -o out": "nothing matches the pattern",
@@ -90,7 +93,6 @@ MISTAKES = {
     "merge mine none -o out": "mine",
     "merge x.jsonl": "merge: -o FOLDER is missing: Write the dataset here",
     "diff x.jsonl none": "dataset 'none': no such file or folder",
-    "diff x.jsonl": "Missing argument 'B'",
     "merge ready ready -o out": "merge: a dataset is named twice",
     "merge ready -o ready": "output 'ready': is one of the datasets to merge",
     "merge ready -o mine": "output 'mine': the folder is not empty",

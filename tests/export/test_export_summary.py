@@ -92,6 +92,22 @@ def test_a_trainer_without_a_configuration_is_named_with_the_variant_that_has_on
     assert "which it would train (not with --to tokenized)" in printed
 
 
+def test_the_trainer_that_is_asked_for_has_no_configuration_and_this_is_said(tmp_path, capsys):
+    talk = [*TALK, {"role": "user", "content": "And?"}, {"role": "assistant", "content": "Bye."}]
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"messages": talk}) + "\n", encoding="utf-8")
+    options = ("--set", "normalize.unit=turn")
+    assert build(tmp_path / "built", *options, inputs=(log,)) == 0
+    command = ["export", str(tmp_path / "built"), "--to", "openrlhf", "-o", str(tmp_path / "out")]
+    capsys.readouterr()
+    cli.main(command)
+    printed = capsys.readouterr()
+    configured = (tmp_path / "out" / "configs" / "openrlhf.sh").exists()
+    said = "--to openrlhf: no configuration for OpenRLHF was written: " in printed.err
+    assert said != configured
+    assert printed.out.count("no configuration for OpenRLHF") == 0
+
+
 def test_the_trainer_that_is_asked_for_stands_first(rows, tmp_path, capsys):
     printed = exported(rows, tmp_path / "out", capsys, "axolotl")
     assert "next axolotl: cd " in printed
