@@ -81,7 +81,6 @@ MISTAKES = {
     "build x.jsonl -o x.jsonl": "output 'x.jsonl': is a file, not a folder",
     "build x.jsonl -o mine": "output 'mine': the folder is not empty and was not made by build",
     "export x.jsonl --to messages -o mine": "output 'mine': is not an empty folder",
-    "report x.jsonl -o none/r.html": "output 'none/r.html': No such file or directory",
     "report x.jsonl -o /proc/r.html": "output '/proc/r.html'",
     "push x.jsonl o/n": "no such folder; push takes one made by build",
     "build x.jsonl -o out -c none.yaml": "none.yaml: No such file or directory",
