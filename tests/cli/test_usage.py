@@ -344,6 +344,7 @@ def test_a_field_of_select_is_a_key_of_meta(built):
         "failed_calls",
         "tokens_recorded",
         "tokens_difference",
+        "agent_version",
     }
     assert keys | sometimes | {TOOLS} == FIELDS
 
