@@ -269,12 +269,14 @@ def _query_tokens(row: AuditRow) -> int:
     trained = {*targets(sample, "conversation", len(spans))}
     ends = iter(spans)
     answers = reached = total = 0
+    before = ""
     for role, text in sample.messages:
         if role == "assistant":
             reached = next(ends, (0, reached))[1] if answers in trained else reached
             answers += 1
-        elif role == "user" and reached and not is_response(text.strip("\n")):
+        elif before == "assistant" and reached and not is_response(text.strip("\n")):
             total, reached = total + reached, 0
+        before = role
     return (total + reached) * row.meta.tokens // max(row.meta.chars, 1)
 
 

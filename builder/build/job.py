@@ -34,6 +34,7 @@ from builder.problem import UsageError
 from builder.qwen3.tokenizer import Target, target_for
 from builder.scrub.redact import Scrubber, derive_key
 from builder.sources.source import Source
+from builder.text import counted
 from builder.verify.witnesses.count import witness_for
 
 
@@ -136,8 +137,9 @@ def _warn_of_unit(tasks: Sequence[Task], unit: str, warn: Callable[[str], object
     cost = unit_cost(tasks)
     if cost is not None and cost.factor >= LARGE:
         warn(
-            f"normalize.unit: {unit} takes about {cost.factor:.0f} times the tokens of"
-            f" conversation (estimated from {cost.conversations} conversations)"
+            f"normalize.unit: {unit} takes about {cost.factor:.1f} times the tokens of"
+            f" conversation (estimated from {counted(cost.conversations, 'conversation')} in"
+            f" {cost.files:,} of {counted(cost.of_files, 'file')})"
         )
 
 

@@ -8,7 +8,7 @@ from support.runs.builds import lines
 from builder import cli
 from builder.build.convert import Task
 from builder.build.estimate import unit_cost
-from builder.normalize.options import NormalizeOptions
+from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.sources.source import Source
 
 TURNS = 30
@@ -34,8 +34,26 @@ def cost(unit, *paths):
 @pytest.mark.parametrize(("unit", "factor"), [("conversation", 1), ("turn", (TURNS + 1) / 2)])
 def test_the_estimated_factor_is_that_of_the_texts(tmp_path, unit, factor):
     found = cost(unit, chat(tmp_path / "a.jsonl", TURNS), chat(tmp_path / "b.jsonl", TURNS, 3))
-    assert found.conversations == 4
+    assert (found.conversations, found.files, found.of_files) == (4, 2, 2)
     assert found.factor == pytest.approx(factor, rel=0.05)
+
+
+@pytest.mark.parametrize("too_long", ["split", "cut", "reject"])
+def test_the_estimate_knows_the_limit_of_lengths(tmp_path, too_long):
+    """The window of a turn has at most the limit, here that of about four turns."""
+    path = chat(tmp_path / "a.jsonl", TURNS)
+    limit = 4 * 224
+    limits = LengthOptions(max_tokens=round(limit / 3.5), too_long=too_long)
+    options = NormalizeOptions(unit="turn")
+    found = unit_cost([Task(Source("a", path), options, "a", lengths=limits)])
+    text = TURNS * 224
+    short = sum(224 * at for at in range(1, 5))
+    long = (TURNS - 4) * limit
+    wanted = {"split": (short + long) / text, "cut": (short + long) / limit, "reject": None}
+    if wanted[too_long] is None:
+        assert found is None  # the whole conversation is rejected
+    else:
+        assert found.factor == pytest.approx(wanted[too_long], rel=0.05)
 
 
 def test_the_estimate_skips_unreadable_inputs(tmp_path):
