@@ -193,13 +193,13 @@ def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
     shown = advice if verbose else advice[:SHOWN_ADVICE]
     for number, item in enumerate(shown, start=1):
         text = f"{item.finding} {item.detail}".rstrip() if verbose else item.finding
-        print_wrapped(f"  {number} ", text, "    ", "" if verbose else BOLD)
+        print_wrapped(f"  {number}. ", text, "     ", "" if verbose else BOLD)
         for remedy in item.remedies if verbose else item.remedies[:1]:
             price = f" (price: {remedy.price})" if remedy.price else ""
             end = ":" if remedy.commands else ""
-            print_wrapped("    → ", f"{with_options(remedy.text)}{price}{end}", "      ")
+            print_wrapped("     → ", f"{with_options(remedy.text)}{price}{end}", "       ")
             for command in remedy.commands:
-                print(f"      {escaped(command)}")  # unwrapped, to be pasted
+                print(f"       {escaped(command)}")  # unwrapped, to be pasted
     others = counted(len(advice) - len(shown), "more point") if len(advice) > len(shown) else ""
     remedies = "other remedies" if any(len(item.remedies) > 1 for item in shown) else ""
     if not verbose and (others or remedies):

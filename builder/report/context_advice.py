@@ -100,7 +100,8 @@ def _supplies(surveyed: Survey, names: list[str], *, by_version: bool) -> Iterat
             continue
         file = definitions_file(agent, version)
         options = " ".join(f"{_OPTIONS[name]} {file}" for name in names)
-        yield Remedy(f"Capture, then build with `{options}`", price, (command,))
+        text = "Capture them, then add" if by_version else "Capture them, build with"
+        yield Remedy(f"{text} `{options}`", price, (command,))
         is_known = True
     if not is_known:
         options = " ".join(f"{_OPTIONS[name]} FILE" for name in names)

@@ -289,7 +289,7 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
         out = tmp_path / f"out-{named}"
         built = run("build", log, "-o", out, *options)
         assert built.returncode == 0, built.stderr
-        assert (f"\n      {command}\n" in built.stdout) is named
+        assert (f"\n       {command}\n" in built.stdout) is named
         report = html.unescape((out / "report.html").read_text())
         assert (f'<pre class="command">{command}</pre>' in report) is named
         assert ("capture --definitions" in report) is named

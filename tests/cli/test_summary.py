@@ -5,7 +5,7 @@ import re
 
 import pytest
 from support.logs.preference import DENIED, call, corrected
-from support.places import DATA
+from support.places import DATA, ROOT
 from support.runs.builds import lines
 
 from builder import cli
@@ -104,7 +104,7 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     system.write_text("You are an agent.")
     asked = summary(log, tmp_path / "out", capsys)
     assert "100 % lack the system prompt or tools" in asked
-    assert "Capture, then build with --system claude-code.json --tools claude-code.json" in asked
+    assert "Capture them, build with --system claude-code.json --tools claude-code.json" in asked
     given = summary(log, tmp_path / "given", capsys, "--tools", str(tools), "--system", str(system))
     assert "apture" not in given
     assert "context as complete as these logs allow (not logged: reminders of the agent" in given
@@ -121,7 +121,7 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
     )
     assert command in partly
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
-    assert "Capture, then build with --tools claude-code.json (price" in half
+    assert "Capture them, build with --tools claude-code.json (price" in half
     assert "--system" not in half
 
 
@@ -130,7 +130,7 @@ def test_three_findings_are_printed_each_with_its_best_remedy(tmp_path, capsys):
     for options, findings in (((), 3), (("-v",), 4)):
         printed = summary(log, tmp_path / f"out{findings}", capsys, *options)
         shown = printed[printed.index("before you train") : printed.index("accounting")]
-        points = re.split(r" \d (?=[A-Z\d])", shown)[1:]
+        points = re.split(r" \d\. (?=[A-Z\d])", shown)[1:]
         remedies = [point.count("→") for point in points]
         assert len(points) == findings
         assert (remedies == [1, 1, 1]) is (findings == 3)
@@ -199,3 +199,11 @@ def test_the_reason_for_which_the_end_of_a_conversation_is_left_out_is_counted(t
     assert ledger["conversations"]["cut"] == {"bad_call": 1}
     assert "used in part" in (tmp_path / "out" / "report.html").read_text()
     assert "`bad_call` 1." in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_summary_in_the_docs_is_what_a_build_of_data_prints(tmp_path, capsys, monkeypatch):
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"<!-- summary of data/ -->\n```\n(.*?)```\n", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["build", str(DATA), "-o", "out/first", "--workers", "1"]) == 0
+    assert capsys.readouterr().out.startswith(shown + "accounting\n")
