@@ -133,7 +133,7 @@ def _are_messages(rows: Sequence[Row]) -> bool:
     from builder.readers import recognise  # noqa: PLC0415 - heavy
     from builder.sources.source import Source  # noqa: PLC0415 - as above
 
-    return not recognise(Source(ROWS, data=b"".join(_lines(rows))))
+    return not recognise(Source(ROWS, data=b"".join(lines_of(rows))))
 
 
 _SAYS = ("content", "tool_calls")
@@ -184,14 +184,15 @@ def scratch() -> Iterator[Path]:
 
 
 def _written(rows: Sequence[Row], folder: Path) -> Path:
-    """Writes rows to a file. Raises UsageError for a value that JSON does not have."""
+    """Writes rows to a file; returns its path."""
     path = folder / ROWS
     with path.open("wb") as stream:
-        stream.writelines(_lines(rows))
+        stream.writelines(lines_of(rows))
     return path
 
 
-def _lines(rows: Sequence[Row]) -> Iterator[bytes]:
+def lines_of(rows: Sequence[Row]) -> Iterator[bytes]:
+    """Yields rows as lines of JSON. Raises UsageError for a value that JSON does not have."""
     from builder.jsonio import dumps  # noqa: PLC0415 - orjson
 
     for number, row in enumerate(rows):

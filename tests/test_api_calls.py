@@ -153,6 +153,18 @@ def test_the_home_folder_is_written_as_a_tilde(tmp_path, monkeypatch):
     assert (tmp_path / "export").is_dir()
 
 
+def test_a_file_that_is_no_log_does_not_end_the_reading_of_a_folder(tmp_path):
+    (tmp_path / "README.md").write_text("Our logs.")
+    (tmp_path / "b.jsonl").write_text(json.dumps(ROW) + "\n")
+    problem, conversation = builder.read(tmp_path)
+    assert (problem.code, problem.where) == ("unrecognised", "README.md")
+    assert len(conversation.messages) == 2
+    with pytest.raises(builder.UsageError, match=r"'README.md': no reader recognises it; name a f"):
+        list(builder.read(tmp_path / "README.md"))
+    with pytest.raises(builder.UsageError, match="row 0: is not JSON"):
+        builder.read([{"messages": {1, 2}}])
+
+
 def test_decisions_about_rows_in_memory_are_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with builder.view_dataset([ROW]) as view:

@@ -32,6 +32,7 @@ from builder.given import (
     given_rows,
     given_system,
     given_tools,
+    lines_of,
     scratch,
 )
 from builder.problem import OptionError, Problem, UsageError, nearest
@@ -139,10 +140,10 @@ def read(
     """Yields the conversations of a source, and the outcome of its other records.
 
     A path, glob or URL means all sources there; records in memory are one source. `format` names a
-    reader; None chooses the reader that recognises the source. Raises UsageError if there is no
-    such reader, or not exactly one that recognises the source.
+    reader; None chooses the reader that recognises the source. Of several sources, one that no
+    reader recognises, or several do, is a Problem. Raises UsageError if it is the only one, or if
+    there is no such reader.
     """
-    from builder.jsonio import dumps
     from builder.sources.source import Source
 
     if isinstance(source, Source):
@@ -150,8 +151,7 @@ def read(
     if isinstance(source, str | os.PathLike):
         return _read_all(list(find_sources(source)), format)
     rows = given_rows(source, "source", mapped=format is not None)
-    lines = "".join(f"{dumps(dict(row))}\n" for row in rows)
-    return _read(Source("records", data=lines.encode("utf-8", "surrogatepass")), format)
+    return _read(Source("records", data=b"".join(lines_of(rows))), format)
 
 
 def _read_all(sources: Sequence[Source | Problem], name: str | None) -> Iterator[Event]:
@@ -162,7 +162,24 @@ def _read_all(sources: Sequence[Source | Problem], name: str | None) -> Iterator
             yield item
             continue
         with local_copy(item) as copy:
-            yield from _read(copy, name)
+            try:
+                events = _read(copy, name)
+            except _Unread as error:
+                if len(sources) == 1:
+                    raise
+                yield Problem(error.code, item.name, error.reason)
+                continue
+            yield from events
+
+
+class _Unread(UsageError):
+    """Raised for a source that not exactly one reader recognises."""
+
+    def __init__(self, name: str, claims: Sequence[str]) -> None:
+        self.code = "ambiguous" if claims else "unrecognised"
+        self.reason = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
+        text = f"source {name!r}: {self.reason}; name a format: {{format}}"
+        super().__init__(text, format="NAME")
 
 
 def _read(source: Source, name: str | None) -> Iterator[Event]:
@@ -173,10 +190,7 @@ def _read(source: Source, name: str | None) -> Iterator[Event]:
     if name is None:
         claims = recognise(source)
         if len(claims) != 1:
-            claimed = f"claimed by {', '.join(claims)}" if claims else "no reader recognises it"
-            raise UsageError(
-                f"source {source.name!r}: {claimed}; name a format: {{format}}", format="NAME"
-            )
+            raise _Unread(source.name, [*claims])
         name = next(iter(claims))
     elif name not in known:
         raise UsageError(f"format {name!r}: no such reader{nearest(name, known)}")
