@@ -21,8 +21,8 @@ from playwright.sync_api import FloatRect, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
-WIDE = ViewportSize(width=1180, height=1040)
-SAMPLE = ViewportSize(width=1180, height=620)
+WIDE = ViewportSize(width=1280, height=800)
+SAMPLE = ViewportSize(width=1280, height=700)
 
 
 PAGES = {

@@ -19,7 +19,7 @@ from builder.qwen3.written import written_style
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.edits import edit_html, edits
 from builder.report.html import EMPTY, Html, cut, join, omission, shorten, tag, text
-from builder.report.inserted import pieces
+from builder.report.inserted import pieces, words_of_person
 from builder.report.rendered import Limits
 from builder.sample import Sample
 from builder.text import number
@@ -106,7 +106,7 @@ def outline_html(
             parts.append(tag("span", text(f"{sign}{number(tokens[at])}"), class_="count"))
         link = tag("a", *parts, href=f"#turn-{at}")
         items.append(tag("li", link, class_="trained" if at in targets else None))
-    unit = ", with the tokens of each" if tokens else ""
+    unit = " and their tokens" if tokens else ""
     head = tag("summary", text(f"Outline: {number(len(sample.messages))} turns{unit}"))
     listed = tag("nav", tag("ol", *items), aria_label="Outline of turns", class_="turn-list")
     return tag("details", head, listed, class_="outline", open="")
@@ -158,7 +158,7 @@ def _summary(role: str, content: str, style: Style) -> str:
         return shorten(answer.text or answer.thought, 60)
     if _role_name(role, content, style) == "tool":
         return shorten("; ".join((split_responses(content, style) or [])[:5]), 60)
-    return shorten(content, 60)
+    return shorten(words_of_person([content]) if role == "user" else content, 60)
 
 
 def _turn(
@@ -209,8 +209,10 @@ def _body(
     elif role == "system":
         yield _folded(content, limits, hits)
     elif role == "user":
-        for named, piece in pieces(content):
-            yield _inserted(named, piece, limits, hits) if named else _content(piece, limits, hits)
+        found = list(pieces(content))
+        for named, piece in found:
+            own = piece.strip("\n") if len(found) > 1 else piece
+            yield _inserted(named, piece, limits, hits) if named else _content(own, limits, hits)
     else:
         yield _content(content, limits, hits)
 
