@@ -173,9 +173,10 @@ def read_mapping(document: object, base: Path, name: str) -> MappingSpec:
     reader = FieldReader(base)
     spec = reader.section(MappingSpec, as_document(document), "")
     faults = reader.faults
-    if spec is not REFUSED and not faults:
+    if spec is not REFUSED:
         assert isinstance(spec, MappingSpec)
-        faults = [*spec.faults()]
+        # A key with a typing error is missing too, which is no second fault.
+        faults = [*faults, *(spec.faults_of_values() if faults else spec.faults())]
         if not faults:
             return spec
     raise UsageError("\n".join(f"{name}: {fault}" for fault in faults))

@@ -9,6 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import yaml
+from support.logs.mapped import written
 from support.places import ROOT
 from support.runs.commands import run
 
@@ -254,7 +255,10 @@ def test_a_path_that_finds_nothing_names_the_nearest_one(tmp_path):
 @pytest.mark.parametrize(
     ("mapping", "fault"),
     [
-        ({"message": {"role": "a["}, "conversation": {"id": "x"}}, "message.role: not a JMESPath"),
+        (
+            {"message": {"role": "a["}, "conversation": {"id": "x"}},
+            "message.role: 'a[' is not a JMESPath",
+        ),
         ({"message": {"role": "a"}}, "conversation: needs messages"),
         (
             {"message": {"role": "a"}, "conversation": {"id": "a", "session": "b"}},
@@ -302,3 +306,29 @@ def test_hostile_values_stop_nothing(tmp_path):
     spec = spec_of(tmp_path, mapping)
     for value in (None, 1, "{", "[1]", [None], [{"r": 1, "t": {}, "c": 3}], {"r": []}):
         read(spec, lines(tmp_path, {"m": value, "x": value}))
+
+
+def test_faults_of_keys_and_of_values_are_shown_together(tmp_path):
+    path = tmp_path / "mapping.yaml"
+    path.write_text(
+        "conversation: {mesages: m}\nmessage: {role: r, roles: {a: usr}, text: 'words[', txet: x}\n"
+    )
+    with pytest.raises(UsageError) as raised:
+        load_mapping(path)
+    keys = [line.removeprefix(f"{path}: ").split(":")[0] for line in str(raised.value).split("\n")]
+    assert keys == ["message.txet", "conversation.mesages", "message.text", "message.roles.a"]
+
+
+def test_default_paths_of_calls_are_read(tmp_path):
+    call = {"name": "search", "arguments": {"words": "of the cats"}}
+    messages = [
+        {"role": "user", "text": "Hello there"},
+        {"role": "ai", "calls": [call]},
+        {"role": "tool", "text": "three of them"},
+    ]
+    mapping = {"conversation": {"messages": "m", "id": "id"},
+               "message": {"role": "role", "text": "text", "calls": "calls"}}  # fmt: skip
+    path = tmp_path / "mapping.yaml"
+    path.write_text(yaml.safe_dump(mapping))
+    (event,) = mapped_reader(load_mapping(path)).read(written(tmp_path, [{"id": 1, "m": messages}]))
+    assert not event.changes

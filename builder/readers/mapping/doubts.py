@@ -17,7 +17,8 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.readers.mapping.calls import scalar_paths
-from builder.readers.mapping.order import is_time
+from builder.readers.mapping.names import snake
+from builder.readers.mapping.order import is_time, places_of
 from builder.readers.mapping.read import conversations, listed, role_of
 from builder.readers.mapping.spec import ROLES, MappingSpec, value_at
 from builder.readers.mapping.structure import plain
@@ -25,6 +26,8 @@ from builder.readers.toolkit.unknown_keys import has_words
 from builder.sources.source import Record
 from builder.text import counted
 
+_PARENTS = ("parent", "parent_id", "parent_uuid", "parent_message_id")
+"""Names of the message that a message follows in a tree."""
 _SHOWN = 40
 """Characters of a text that a doubt quotes."""
 
@@ -33,6 +36,7 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
     """Yields a line for each thing that the user of a proposal has to decide."""
     yield from _skipped(spec, rows)
     yield from _unordered(spec, rows)
+    yield from _branches(spec, rows)
     found = _conversations(spec, rows)
     is_known = all(one.role in ROLES for event in found for one in event.messages)
     for role in ("user", "assistant") if is_known else ():
@@ -124,8 +128,21 @@ def _unordered(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
         times = [[value_at(path, row) for row in group] for group in groups.values()]
         if not all(is_time(one) for group in times for one in group):
             continue
-        if any([*map(str, group)] != sorted(map(str, group)) for group in times):
+        if any(places_of(group) != sorted(places_of(group) or []) for group in times):
             yield f"conversation.order: the records are not in the order of {path!r}: is it that?"
+
+
+def _branches(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a doubt about messages of which several have one parent: branches of a tree."""
+    lists = [listed(value_at(spec.conversation.messages, row)) for row in rows]
+    for items in [rows] if spec.are_messages else lists:
+        for path in scalar_paths(items):
+            if snake(path.rpartition(".")[2]) not in _PARENTS:
+                continue
+            parents = [one for item in items if (one := value_at(path, item)) is not None]
+            if len({*map(str, parents)}) < len(parents):
+                yield f"conversation: several messages have one {path!r}: are these branches one?"
+                return
 
 
 def _is_object(message: Message) -> bool:

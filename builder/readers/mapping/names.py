@@ -12,7 +12,9 @@ from builder.readers.mapping.words import KEY_WORDS, ROLE_WORDS
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SUFFIXES = {
     "id": re.compile(r"_(?:id|uid|uuid|key|no|number)$"),
-    "order": re.compile(r"_(?:id|idx|index|no|num|number|order)$|^(?:message|msg|event)_"),
+    "order": re.compile(
+        r"_(?:id|idx|index|no|num|number|order|ms|ns|us|utc|unix)$|^(?:message|msg|event)_"
+    ),
 }
 """Endings and beginnings of names that say nothing of what they name."""
 

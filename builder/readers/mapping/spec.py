@@ -92,17 +92,26 @@ class MappingSpec:
     query: str | None = None
 
     def faults(self) -> Iterator[str]:
-        """Yields a line for each path that is not JMESPath, and each contradiction."""
+        """Yields a line for each fault of a value, and each contradiction."""
+        yield from self.faults_of_values()
+        yield from self.contradictions()
+
+    def faults_of_values(self) -> Iterator[str]:
+        """Yields a line for each path that is not JMESPath, and each unknown role."""
         for key, path in self.paths():
             try:
                 _search()(path, None)
             except ValueError as error:  # the base class of the library's exceptions
                 if "invalid type for value" in str(error):
                     continue  # a function, which is given nothing here
-                yield f"{key}: not a JMESPath: {str(error).splitlines()[0]}"
+                why = str(error).splitlines()[0].removeprefix("Invalid jmespath expression: ")
+                yield f"{key}: {path!r} is not a JMESPath (https://jmespath.org): {why.rstrip(':')}"
         for value, role in self.message.roles.items():
             if role not in ROLES:
                 yield f"message.roles.{value}: must be one of {', '.join(ROLES)}, found {role!r}"
+
+    def contradictions(self) -> Iterator[str]:
+        """Yields a line for each key that is missing, or that does not go with another."""
         if self.message.role is None and self.conversation.messages is None:
             yield "message.role: is missing"
         if self.conversation.messages is None and self.conversation.id is None:
@@ -129,6 +138,8 @@ class MappingSpec:
                 _reads_all(other) for name, other in self.paths() if name.startswith(inside)
             )
             _names_in(_search_tree(path), read, is_end=is_whole)
+        if self.message.calls is not None or "call" in self.message.roles.values():
+            read["free"] |= {"name", "arguments", "id"}  # where `call` names no others
         known = frozenset().union(*read.values())
         free, json, maps = (frozenset(read[name]) for name in ("free", "json", "maps"))
         return KnownKeys(known, free=free, json=json, maps=maps)
