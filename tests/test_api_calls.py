@@ -211,7 +211,8 @@ def test_a_mapping_is_a_file_a_dict_or_the_proposal(tmp_path):
     import yaml
 
     keys = yaml.safe_load(proposed.text)
-    for number, mapping in enumerate((proposed, tmp_path / "m.yaml", keys)):
+    changed = proposed._replace(text=f"{proposed.text}# checked\n")
+    for number, mapping in enumerate((proposed, changed, tmp_path / "m.yaml", keys)):
         assert builder.inspect_log(LOG, mapping=mapping).conversation.samples == 1
         assert builder.build_dataset(LOG, tmp_path / f"a{number}", mapping=mapping).ledger.samples
     config = {"inputs": [{"path": LOG, "mapping": keys}]}
