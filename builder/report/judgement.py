@@ -92,8 +92,9 @@ def _context(surveyed: Survey) -> Judgement:
         judged = Judgement(text, 1 - lacking / whole)
         if judged.grade == "good":
             rest = percent(judged.share)
-            what = " or ".join(names) or "part of what the model saw"
-            judged = replace(judged, text=f"{rest} of the trained turns lack no {what}")
+            what = " and ".join(names) or "context"
+            text = f"{rest} of the trained turns have the {what} that the model saw"
+            judged = replace(judged, text=text)
         return judged
     supplied = min(surveyed.completed, partial)
     share = 1 - (partial - supplied) / whole

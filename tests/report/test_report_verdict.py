@@ -168,6 +168,7 @@ def test_turns_that_xml_cannot_hold_are_named():
     ("completed", "lacking", "grade", "words"),
     [(0, 10, "poor", "100 % of the trained turns lack the system prompt"),
      (0, 5, "fair", "50 % of the trained turns lack the system prompt"),
+     (0, 1, "good", "90 % of the trained turns have the system prompt that the model saw"),
      (10, 0, "good", "all trained turns have a complete context, 100 % with what you supplied"),
      (0, 0, "fair", "as complete as these logs allow (not logged: system prompt 100 % of the tur")],
 )  # fmt: skip
