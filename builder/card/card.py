@@ -16,7 +16,7 @@ from builder.card.context import context, parity, recorded, trained, witnesses
 from builder.card.front import front_matter, license_id
 from builder.card.markdown import Cell, Code, code, indented, plain, table
 from builder.card.result import BuildResult
-from builder.card.training import training
+from builder.card.training import LOADS, training
 from builder.config import Config, presets_in
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
@@ -100,6 +100,7 @@ def card(
     sections = [
         f"---\n{head}---\n\n# {plain(config.name)}",
         _summary(built, config),
+        LOADS,
         _making(made, config, target),
         _proof(target, config, built),
         *context(built),
@@ -167,12 +168,20 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
         (Code(name), Code(str(version or "not installed")))
         for name, version in made.versions.items()
     ]
-    changed = _changed(dict(made.config), Config().resolved())
+    differs = _changed(dict(made.config), Config().resolved())
+    changed = differs if isinstance(differs, dict) else {}
+    command = "builder build -c config.yaml -o OUT"
+    if made.merged:
+        changed.pop("inputs", None)
+        command = " ".join(["builder merge", *(item.name for item in made.merged), "-o OUT"])
+        command += " -c config.yaml" if changed else ""
     chosen = "All options have their defaults."
     if changed:
         # Copied by way of JSON, because YAML would write shared objects as references.
         text = yaml.safe_dump(loads(dumps(changed)), sort_keys=False, allow_unicode=True)
-        chosen = "The options that differ from the defaults (`manifest.json` has all):"
+        chosen = "`config.yaml` has the options that differ from the defaults"
+        chosen += ", some of which are those of the merged builds" if made.merged else ""
+        chosen += " (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
         if presets := " and ".join(f"`--preset {name}`" for name in presets_in(made.config)):
             chosen += f"\n\nThey contain those of {presets}."
@@ -181,7 +190,7 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
     lines = [
         "## How it was made",
         "",
-        "    builder build -c config.yaml -o OUT",
+        indented(command),
         "",
         chosen,
         "",

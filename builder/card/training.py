@@ -23,15 +23,19 @@ Needs `datasets` 4.7 or later: earlier versions do not know the declared type of
 import datasets
 
 rows = datasets.load_dataset("OWNER/NAME")  # or the path of this folder
-```"""
+```
+
+The text that the model reads and writes is that of `tokenizer.apply_chat_template` with a row's
+`messages`, and its `tools` if there are any. `meta/` is not loaded: its lines are those of `data/`,
+in the same order."""
 
 UNABLE = "none: it would train turns that are context only, or another text"
 
 
 def training(audit: Audit | None, splits: Sequence[str], targets: Targets, target: Target) -> str:
-    """Returns the section on loading, without configurations if the dataset is empty."""
+    """Returns the section on training, without configurations if the dataset is empty."""
     if audit is None or not audit.samples:
-        return LOADS
+        return "## Train with it\n\nThere are no samples."
     style = target.style
     known = replace(
         audit.facts.training,
@@ -45,14 +49,19 @@ def training(audit: Audit | None, splits: Sequence[str], targets: Targets, targe
         (item.title, f"`builder export . --to {variant} -o {variant}`" if variant else UNABLE)
         for item, variant in chosen
     ]
+    is_wider = known.wide_length != known.length
+    blocks = (
+        f", or {known.wide_length} if the trainer writes an empty think block before every turn"
+    )
+    wide = blocks if is_wider else ""
     lengths = (
         f"The longest sample has {number(known.longest)} tokens: set the length to at least"
-        f" {known.length}, or {known.wide_length} if the trainer writes an empty think block before"
-        " every turn; longer samples are cut. Each trainer reads one of the exports, which also"
+        f" {known.length}{wide}; longer samples are cut. Each trainer reads one of the"
+        " exports, which also"
         " contains the configurations below. Their first lines say whether they train exactly the"
         " tokens of `meta.spans`:"
     )
-    parts = [LOADS, lengths, "\n".join(table(("trainer", "export"), names))]
+    parts = ["## Train with it", lengths, "\n".join(table(("trainer", "export"), names))]
     for item, variant in chosen:
         if variant is None:
             continue

@@ -12,6 +12,7 @@ from support.places import DATA
 from support.runs.builds import build, files, lines
 from support.templates.targets import small_tokenizer_folder
 
+from builder import cli
 from builder.audit.result import Audit, AuditFacts, AuditTable, Histogram
 from builder.card.front import LICENSES, languages, license_id, licensing
 from builder.card.markdown import Code, code, indented, plain, table
@@ -297,3 +298,13 @@ def test_charts_without_data_are_omitted_and_hostile_names_stay_text():
     data = bars_picture(AuditTable("x", HOSTILE, ("a", "n"), ((HOSTILE, 3),), bars="n"))
     names = {item.tag.rpartition("}")[2] for item in ET.fromstring(data).iter()}
     assert names == {"svg", "style", "rect", "g", "title", "text"}
+
+
+def test_the_card_of_a_merge_names_the_merge(tmp_path):
+    for name in ("claude-code", "codex"):
+        assert build(tmp_path / name, inputs=[DATA / name]) == 0
+    command = ["merge", str(tmp_path / "claude-code"), str(tmp_path / "codex"), "-q"]
+    assert cli.main([*command, "-o", str(tmp_path / "both")]) == 0
+    text = (tmp_path / "both" / "README.md").read_text()
+    assert "\n    builder merge claude-code codex -o OUT\n\nAll options have their" in text
+    assert text.index("## Load it") < text.index("## How it was made") < text.index("## Limits")
