@@ -172,7 +172,7 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
     changed = differs if isinstance(differs, dict) else {}
     command = "builder build -c config.yaml -o OUT"
     if made.merged:
-        changed.pop("inputs", None)
+        changed = {key: value for key, value in changed.items() if key != "inputs"}
         command = " ".join(["builder merge", *(item.name for item in made.merged), "-o OUT"])
         command += " -c config.yaml" if changed else ""
     chosen = "All options have their defaults."
