@@ -69,7 +69,8 @@ def for_log(options: NormalizeOptions, agent: str, version: str | None) -> Norma
         options = replace(options, supplied_tools=tools.tools, supplied_source="captured")
     if system is not None:
         options = replace(options, supplied_system=system.system)
-    return options
+    differs = any(item and version and item.version != version for item in (tools, system))
+    return replace(options, is_other_version=True) if differs else options
 
 
 def _nearest(captured: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:

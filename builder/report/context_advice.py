@@ -37,6 +37,10 @@ def of_context(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) ->
         finding = _undefined(inferred) if unknown else _lacking(names, lacking, turns)
         remedies = tuple(_supplies(surveyed, names, by_version=unknown))
         yield Advice(share, finding, remedies, _detail(surveyed, inferred, given=given))
+    elif others := surveyed.changes["other_version"]:
+        finding = f"{_others(others)} These logs are of {_versions(surveyed)}."
+        remedies = tuple(_supplies(surveyed, ["system", "tools"], by_version=True))
+        yield Advice(others / surveyed.samples, finding, remedies, severity=0.5)
     if 0 < surveyed.gap_samples <= _SOME * surveyed.samples:
         yield _gaps(surveyed)
 
@@ -69,11 +73,18 @@ def _detail(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) -> st
             f"The tools of {counted(samples, 'sample')} are inferred from the calls: only tools"
             " that are called are shown, unlike at inference."
         )
+    if others := surveyed.changes["other_version"]:
+        texts.append(_others(others))
     if given and (versions := _versions(surveyed)):
         texts.append(f"These logs are of {versions}.")
     if any(name.startswith("mcp__") for name in inferred):
         texts.append("Capture tools of MCP servers with your own settings: `--own-settings`.")
     return " ".join(texts)
+
+
+def _others(samples: int) -> str:
+    files = "tools or a system prompt of another version of the agent, from your files"
+    return f"{counted(samples, 'sample')} {'has' if samples == 1 else 'have'} {files}."
 
 
 def _versions(surveyed: Survey) -> str:

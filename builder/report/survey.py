@@ -193,16 +193,16 @@ def _add_missing(surveyed: Survey, meta: SampleMeta, missing: Iterable[str]) -> 
     surveyed.gap_samples += bool(gaps)
     surveyed.gap_turns += turns if gaps else 0
     lacking = {*missing} - supplied
-    if not lacking.isdisjoint(SUPPLIABLE):
-        surveyed.lacking += turns
+    is_lacking = not lacking.isdisjoint(SUPPLIABLE)
+    surveyed.lacking += turns if is_lacking else 0
+    surveyed.completed += turns if missing and not lacking else 0
+    if is_lacking or "other_version" in meta.changes:
         name = shorten(meta.format or "", 80)
         if name and (name in surveyed.models or len(surveyed.models) < _NAMES):
             for model in meta.every_model:
                 _count(surveyed.models.setdefault(name, Counter()), model or "", 1)
             if meta.agent_version:
                 _count(surveyed.versions.setdefault(name, Counter()), meta.agent_version, 1)
-    elif missing and not lacking:
-        surveyed.completed += turns
 
 
 def with_contexts(surveyed: Survey, manifest: Manifest) -> Survey:

@@ -284,7 +284,6 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
     supplied = tmp_path / "definitions.json"
     names = ("Read", "Glob", "Grep", "Bash", "shell", "apply_patch")
     tools = [{"name": name, "input_schema": LS} for name in names]
-    supplied.write_text(json.dumps({"agent": agent, "version": "1", "system": "", "tools": tools}))
     for options, named in (((), True), (("--tools", supplied), False)):
         out = tmp_path / f"out-{named}"
         built = run("build", log, "-o", out, *options)
@@ -293,6 +292,9 @@ def test_summary_inspect_and_report_name_the_command_where_tools_are_missing(tmp
         report = html.unescape((out / "report.html").read_text())
         assert (f'<pre class="command">{command}</pre>' in report) is named
         assert ("capture --definitions" in report) is named
+        version = rows(out / "meta")[0].get("agent_version", "1")
+        sent = {"agent": agent, "version": version, "system": "", "tools": tools}
+        supplied.write_text(json.dumps(sent))
     shown = run("inspect", log)
     assert f"this captures the real ones: {command}\n" in shown.stdout
 

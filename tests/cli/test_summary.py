@@ -120,6 +120,15 @@ def test_what_the_user_supplied_is_not_asked_for_again(tmp_path, capsys):
         "-o claude-code-2.0.42.json -- npx -y @anthropic-ai/claude-code@2.0.42 --model claude-s"
     )
     assert command in partly
+    sent = {"agent": "claude-code", "version": "2.1.0", "system": "Be brief.",
+            "tools": [{"name": name, "input_schema": {}} for name in names]}  # fmt: skip
+    for version, is_other in (("2.1.0", True), ("2.0.42", False)):
+        tools.write_text(json.dumps({**sent, "version": version}))
+        options = ("--tools", str(tools), "--system", str(tools), "-v")
+        newer = summary(log, tmp_path / version, capsys, *options)
+        found = "1 sample has tools or a system prompt of another version of the agent"
+        assert (found in newer) is is_other
+        assert (command in newer) is is_other
     half = summary(log, tmp_path / "half", capsys, "--system", str(system))
     assert "Capture them, build with --tools claude-code.json (price" in half
     assert "--system" not in half
