@@ -258,7 +258,7 @@ def test_the_summary_has_the_same_accounting(accounted, tmp_path, capsys):
     source = folder.replace("/out", "/in.jsonl")
     config = folder.replace("/out", "/config.yaml")
     assert cli.main(["build", source, "-c", config, "-o", str(tmp_path / "o")]) == 0
-    printed = capsys.readouterr().out
+    printed = capsys.readouterr().out.partition("\naccounting\n")[2]
     for one in accounted.ledger.accounts:
         (row,) = re.findall(rf"^  {one.unit} +([\d ]+)$", printed, re.MULTILINE)
         parts = [one.duplicates, sum(one.ignored.values()), one.lost]
