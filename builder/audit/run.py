@@ -23,6 +23,7 @@ from builder.audit.result import Audit, AuditFacts, AuditFinding, FindingExample
 from builder.audit.shingles import word_numbers
 from builder.audit.turns import TurnAudit
 from builder.audit.unread import UNMAPPED, UNREAD, UnreadAudit
+from builder.audit.unverified import BROKEN_CALL, UNVERIFIED_ROW, UnverifiedAudit
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rejects import read_rejects
 from builder.dataset.rows import DatasetRow, dataset_rows
@@ -37,16 +38,18 @@ from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
 from builder.sources.related import file_version
+from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
+from builder.verify.verifier import Verdict, verifier_for
 
 CODES: dict[str, tuple[str, ...]] = {
-    "format": ("bad_row",),
+    "format": ("bad_row", UNVERIFIED_ROW),
     "secrets": (*SECRET_CODES, "redacted"),
     "personal_data": PERSONAL_CODES,
     "duplicates": duplicates.CODES,
     "contamination": ("contaminated",),
     "benchmarks": (EVALUATION_RUN,),
-    "calls": calls.CODES,
+    "calls": (*calls.CODES, BROKEN_CALL),
     "turns": turns.CODES,
     "unread": (UNMAPPED, UNREAD),
 }
@@ -88,11 +91,19 @@ class Audits:
         self.leaks, self.lengths, self.origins = Leaks(), LengthAudit(), OriginAudit()
         self.benchmarks, self.unread = BenchmarkAudit(), UnreadAudit()
         self.calls, self.turns = CallAudit(), TurnAudit()
+        self.unverified = UnverifiedAudit()
         self.duplicates, self.contamination = DuplicateAudit(), ContaminationAudit()
 
     def add(self, item: DatasetRow, *, without_secrets: bool = False) -> None:
         """Examines the next row; for `without_secrets` see `AuditRow`."""
-        row = _row(item, len(self.places), self.options.tokenizer, without_secrets=without_secrets)
+        verdict = _verdict(item, self.options.tokenizer)
+        row = _row(
+            item,
+            len(self.places),
+            self.options.tokenizer,
+            verdict,
+            without_secrets=without_secrets,
+        )
         self.rows += 1
         if item.reading.form:
             self.forms[item.reading.form] += 1
@@ -102,6 +113,8 @@ class Audits:
             self.bad += [row][: EXAMPLES - len(self.bad)]
             return
         self.places.append(self.rows - 1)
+        if verdict is not None:
+            self.unverified.add(row, verdict)
         self.leaks.add(row)
         self.lengths.add(row)
         self.origins.add(row)
@@ -133,6 +146,7 @@ class Audits:
         self.changes.update(later.changes)
         self.bad_rows += later.bad_rows
         self.bad += later.bad[: EXAMPLES - len(self.bad)]
+        self.unverified.merge(later.unverified)
         self.leaks.merge(later.leaks)
         self.lengths.merge(later.lengths)
         self.origins.merge(later.origins)
@@ -151,6 +165,7 @@ class Audits:
             findings.append(
                 AuditFinding("format", "bad_row", message, self.bad_rows, 0, examples=bad)
             )
+        findings += self.unverified.findings()
         findings += self.leaks.findings()
         picks = [
             *self.lengths.picks(),
@@ -236,8 +251,20 @@ def _audited(options: AuditOptions, rows: list[tuple[DatasetRow, bool]]) -> Audi
     return audits
 
 
+def _verdict(item: DatasetRow, tokenizer: str) -> Verdict | None:
+    """Returns the verdict on a row that `build` did not make; None if it has no sample."""
+    if not item.foreign or not isinstance(item.sample, Sample):
+        return None
+    return check_row(item, item.sample, verifier_for(tokenizer), None)
+
+
 def _row(
-    item: DatasetRow, number: int, tokenizer: str, *, without_secrets: bool
+    item: DatasetRow,
+    number: int,
+    tokenizer: str,
+    verdict: Verdict | None,
+    *,
+    without_secrets: bool,
 ) -> AuditRow | FindingExample:
     """Returns the input of the audits for a row; for a bad row, its location and fault."""
     where = f"{item.file}:{item.number}"
@@ -246,11 +273,19 @@ def _row(
         return FindingExample(where, detail=sample[0].message)
     dialogue = _dialogue(sample)
     meta = item.meta
-    if not (meta.tokens and meta.chars and meta.tokens_by_part):
-        try:
-            sample.line  # noqa: B018 - a cached property that fails for lone surrogates
-        except UnicodeEncodeError:
-            return FindingExample(where, detail="a lone surrogate cannot be written as UTF-8")
+    if verdict is not None and verdict.tokens and verdict.tokens_by_part:
+        meta = replace(
+            meta,
+            tokens=verdict.tokens,
+            spans=verdict.spans,
+            trained_tokens=verdict.trained_tokens,
+            tokens_by_part=verdict.tokens_by_part,
+            chars=len(verdict.text),
+            calls=verdict.calls,
+            assistant_turns=len(verdict.spans),
+            parity=counts(verdict.parity),
+        )
+    elif not (meta.tokens and meta.chars and meta.tokens_by_part):
         meta = _measured(meta, sample, dialogue, item.targets(sample), target_for(tokenizer))
     return AuditRow(
         number, item.split, where, sample, dialogue, meta, item.failed_calls, without_secrets

@@ -8,23 +8,23 @@ independently. Everything else is a log, for which a UsageError refers to `build
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import Conversation, Json
-from builder.dataset.samples import is_encoded, read_sample
+from builder.dataset.recognition import reader_of_row, row_line, unfit_form
+from builder.dataset.samples import is_encoded, read_sample, unrenderable
 from builder.finding import CheckFinding
 from builder.jsonio import dumps
 from builder.normalize.normalise import Normalised, normalise
 from builder.normalize.options import NormalizeOptions
-from builder.problem import Problem, UsageError
+from builder.problem import Problem
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import parse, split_tools
 from builder.qwen3.render import render_sample
 from builder.qwen3.style import SPECIFIED, Style
-from builder.readers import read_events, readers, recognise
+from builder.readers import read_events, readers
 from builder.readers.toolkit import as_dict, as_dicts
 from builder.sample import Dialogue, Sample
 from builder.sources.source import Source
@@ -82,23 +82,43 @@ def read_any(
 
     For `encoded_tools` see `read_sample`; `reader` is the one that recognised the row's file.
     """
-    sample = read_sample(value)
-    row = as_dict(value)
-    if isinstance(sample, Sample) and (style.beside or not sample.thoughts):
+    sample, row = read_sample(value), as_dict(value)
+    faults = sample if isinstance(sample, list) else list(unrenderable(sample))
+    if isinstance(sample, Sample) and not faults and (style.beside or not sample.thoughts):
         if not encoded_tools and is_encoded(row.get("tools")):
             return _flat_reading(sample, "messages-str", row)
         inside = _tools_in_system(sample, style)
         return RowReading(sample) if inside is None else RowReading(inside, "tools-in-system")
+    if isinstance(sample, Sample) and any(fault.code != "order" for fault in faults):
+        return no_sample(*faults)
     if "prompt" in row and "completion" in row:
         return _completion(row, style)
     text = row.get("text")
     if isinstance(text, str) and text.startswith(style.markers.begin):
         return _rendered(text if text.endswith("\n") else f"{text}\n", "", "text", style)
-    if reader is not None and (reader != CHAT or _is_structured(row)):
-        return _converted(row, reader, reader, style)
-    if isinstance(sample, Sample):
+    if unfit := unfit_form(row):
+        return no_sample(CheckFinding("format", f"contains {unfit}"))
+    readings: list[RowReading] = []
+    for name in dict.fromkeys((reader, reader_of_row(row) if row else None)):
+        if name is not None and (name != CHAT or _is_structured(row)):
+            readings.append(_converted(row, name, name, style))
+            if isinstance(readings[-1].sample, Sample):
+                return readings[-1]
+    if readings:
+        return readings[-1]
+    if not faults:
         return _converted(row, CHAT, CHAT, style)
-    return no_sample(*sample)
+    return no_sample(*faults if "messages" in row or not row else [_unknown_form(row, style)])
+
+
+def _unknown_form(row: dict[str, Json], style: Style) -> CheckFinding:
+    """Returns why a row without messages has no sample."""
+    if isinstance(row.get("text"), str):
+        begin = style.markers.begin
+        message = f"text: is not a rendering of the chat template: does not begin with {begin}"
+        return CheckFinding("format", message)
+    columns = ", ".join(key[:40] for key in list(row)[:8])
+    return CheckFinding("format", f"no known form of rows ({columns}): has no messages")
 
 
 def no_sample(
@@ -106,79 +126,6 @@ def no_sample(
 ) -> RowReading:
     """Returns the reading of a row without a sample; `code` defaults to that of a finding."""
     return RowReading(findings, form, reader, code or findings[0].code)
-
-
-def reader_for(source: Source, name: str, dataset: str) -> str | None:
-    """Returns the reader that converts rows of the file; None if they need none.
-
-    Examines the beginning of the file. If the file is a log or its rows have no known form, raises
-    a UsageError that names the command that reads it. `name` is the file's name, `dataset` what the
-    user specified.
-    """
-    peek = source.peek
-    rows = peek.objects
-    if any("input_ids" in row for row in rows):
-        raise UsageError(
-            f"dataset {name!r}: contains token ids (`builder export --to tokenized`), which no"
-            " template renders: use the dataset that they were made from"
-        )
-    if any({"prompt", "chosen", "rejected"} <= row.keys() for row in rows):
-        raise UsageError(
-            f"dataset {name!r}: contains preference pairs (`builder export --to preference`): use"
-            " the dataset that they were made from"
-        )
-    if any("messages" in row or {"prompt", "completion"} <= row.keys() for row in rows):
-        claims = recognise(source)
-        known = [reader for reader in claims if _reads_rows_alone(reader, source)]
-        return known[0] if len(claims) == len(known) == 1 else None
-    if any(isinstance(row.get("text"), str) for row in rows):
-        return None
-    claims = recognise(source)
-    if len(claims) == 1:
-        ((reader, why),) = claims.items()
-        if _reads_rows_alone(reader, source):
-            return reader
-        raise UsageError(
-            f"dataset {name!r}: is in the format {reader} ({why}); `builder build"
-            f" {shlex.quote(dataset)} -o OUT` makes a dataset of it"
-        )
-    if claims:
-        raise UsageError(
-            f"dataset {name!r}: claimed by {', '.join(claims)}; `builder build"
-            f" {shlex.quote(dataset)} -o OUT --format NAME` makes a dataset of it"
-        )
-    columns = ", ".join(list(dict.fromkeys(key for row in rows for key in row))[:8])
-    if columns:
-        raise UsageError(
-            f"dataset {name!r}: no known form of rows ({columns}): see docs/formats.md and"
-            " docs/readers.md"
-        )
-    return None
-
-
-def reader_of_rows(rows: Iterable[Json], dataset: str) -> str | None:
-    """Returns the reader of a dataset that is not a file, by its first rows (`reader_for`)."""
-    return reader_for(_as_lines(dataset, rows), dataset, dataset)
-
-
-def _reads_rows_alone(reader: str, source: Source) -> bool:
-    """Returns whether the reader treats each record of the source independently."""
-    splits = readers()[reader].splits
-    if splits is None:
-        return False
-    return splits(source) or splits(_as_lines(source.name, source.peek.records))
-
-
-def _as_lines(name: str, rows: Iterable[Json]) -> Source:
-    """Returns the rows, twice, as a JSONL source: a single line would be a JSON document."""
-    return Source(name, data=2 * b"".join(map(_line, rows)))
-
-
-def _line(value: Json) -> bytes:
-    try:
-        return dumps(value).encode("utf-8", "surrogatepass") + b"\n"
-    except ValueError:  # NaN or Infinity
-        return b""
 
 
 def _flat_reading(sample: Sample, form: str, row: dict[str, Json]) -> RowReading:
@@ -208,6 +155,12 @@ def _completion(row: dict[str, Json], style: Style) -> RowReading:
     """Reads prompt and completion: messages, or the rendered text of both."""
     prompt, completion = row["prompt"], row["completion"]
     if isinstance(prompt, str) and isinstance(completion, str):
+        if not prompt.startswith(style.markers.begin):
+            message = (
+                "prompt-completion-text: plain text, not a rendering of the chat template:"
+                " `builder build` converts it"
+            )
+            return no_sample(CheckFinding("format", message), form="prompt-completion-text")
         ended = completion if completion.endswith("\n") else f"{completion}\n"
         return _rendered(prompt + ended, prompt, "prompt-completion-text", style)
     if not isinstance(prompt, list) or not isinstance(completion, list):
@@ -254,10 +207,12 @@ def _answers_in(prompt: str, style: Style) -> int:
 
 
 def _is_structured(row: dict[str, Json]) -> bool:
-    """Returns whether a message has more than role and text, and no content is a list.
+    """Returns whether messages are JSON text, or have more than role and text, and no list.
 
     The template renders a list as nothing: that is a fault of the row, not another form.
     """
+    if isinstance(row.get("messages"), str):
+        return True
     messages = as_dicts(row.get("messages"))
     if any(isinstance(message.get("content"), list) for message in messages):
         return False
@@ -290,7 +245,7 @@ def _without_escapes(normalised: Normalised) -> dict[str, int]:
 
 def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> RowReading:
     """Converts a row with a reader, like `build` with the options that leave out least."""
-    source = Source("row", data=_line(row))
+    source = Source("row", data=row_line(row))
     events = list(read_events(readers()[reader], source))
     conversations = [event for event in events if isinstance(event, Conversation)]
     problems = [event for event in events if isinstance(event, Problem)]
@@ -327,7 +282,7 @@ def _converted(row: dict[str, Json], reader: str, form: str, style: Style) -> Ro
         form,
         reader,
         dialogue=normalised.dialogue,
-        messages=messages if reader == CHAT else (),
+        messages=messages if reader == CHAT or isinstance(read_sample(row), Sample) else (),
         tools=row.get("tools"),
         exact=exact,
         changes={} if exact else normalised.changes,

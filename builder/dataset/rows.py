@@ -12,15 +12,17 @@ from typing import Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.dataset.files import DataFile, dataset_files
-from builder.dataset.forms import RowReading, no_sample, read_any, reader_for, reader_of_rows
+from builder.dataset.forms import RowReading, no_sample, read_any
 from builder.dataset.meta import NO_META, SampleMeta
-from builder.dataset.samples import read_sample, targets
+from builder.dataset.recognition import is_csv, reader_for, reader_of_rows
+from builder.dataset.samples import read_sample, targets, unrenderable
 from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem, UsageError
 from builder.qwen3.style import SPECIFIED, Style
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
+from builder.sources.csv_file import csv_rows
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
 from builder.sources.store import hub_name
@@ -89,7 +91,10 @@ class DatasetRow:
                 self.decoded, encoded_tools=encoded_tools, reader=self.reader, style=self.style
             )
         sample = read_sample(self.decoded, encoded_tools=encoded_tools)
-        return RowReading(sample) if isinstance(sample, Sample) else no_sample(*sample)
+        faults = list(unrenderable(sample)) if isinstance(sample, Sample) else sample
+        if isinstance(sample, Sample) and not faults:
+            return RowReading(sample)
+        return no_sample(*faults)
 
     @cached_property
     def converted(self) -> dict[str, Json] | None:
@@ -214,7 +219,9 @@ def unindexed_rows(item: DataFile) -> Iterator[Json] | None:
     if is_parquet(source):
         return None
     rows = _stored_rows(item, source)
-    return None if rows is None else (value for _, value in rows)
+    if rows is None:
+        return None
+    return (f"{row.code}: {row.detail}" if isinstance(row, Problem) else row for _, row in rows)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Json]]:
@@ -237,7 +244,10 @@ def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
     rows = _stored_rows(item, source)
     if rows is not None:
         for number, value in rows:
-            yield DatasetRow(item.split, item.name, number, stored=value)
+            if isinstance(value, Problem):
+                yield DatasetRow(item.split, item.name, number, fault=value)
+            else:
+                yield DatasetRow(item.split, item.name, number, stored=value)
         return
     for number, line in _file_lines(item.path):
         if isinstance(line, Problem):
@@ -246,10 +256,13 @@ def _own_rows(item: DataFile, source: Source) -> Iterator[DatasetRow]:
             yield DatasetRow(item.split, item.name, number, line)
 
 
-def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json]] | None:
+def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json | Problem]] | None:
     """Returns (number, value) of the rows of a table or a JSON document; None if it is JSONL."""
     if is_parquet(source) or source.table is not None:
         return _table_rows(item.path)
+    if is_csv(source):
+        rows = (row if isinstance(row, Problem) else row.value for row in csv_rows(source))
+        return iter(enumerate(rows, start=1))
     document = None if ".jsonl" in item.path.name else _document(source)
     return None if document is None else iter(enumerate(document, start=1))
 

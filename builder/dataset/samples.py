@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from builder.conversation import Json
 from builder.finding import CheckFinding
 from builder.jsonio import JsonFault, loads, loads_text
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
+
+TEMPLATE_ROLES = ("system", "user", "assistant")
+"""Roles of the flat form, in which results are text of a user message."""
 
 
 def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[CheckFinding]:
@@ -73,6 +78,39 @@ def read_sample(value: Json, *, encoded_tools: bool = True) -> Sample | list[Che
     given = tuple(weights) if any(weight is not None for weight in weights) else ()
     beside = tuple(thoughts) if any(thoughts) else ()
     return Sample(tuple(messages), tuple(map(loads_text, listed)), given, beside)
+
+
+def unrenderable(sample: Sample) -> Iterator[CheckFinding]:
+    """Yields the faults for which the chat template cannot render a sample, or skips a part."""
+    if not sample.messages:
+        yield CheckFinding("order", "no messages")
+    for index, (role, content) in enumerate(sample.messages):
+        if role not in TEMPLATE_ROLES:
+            yield CheckFinding("order", f"unknown role {role[:40]!r}: the template skips it", index)
+        if not (is_encodable(content) and is_encodable(role)):
+            yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8", index)
+    if not all(map(is_encodable, sample.thoughts)):
+        yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8")
+    for index, tool in enumerate(sample.tools):
+        function = tool.get("function") if isinstance(tool, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        named = isinstance(name, str) and name
+        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
+            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
+            yield CheckFinding("tools", message)
+        elif not is_encodable(sample.definitions[index]):
+            yield CheckFinding(
+                "format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
+            )
+
+
+def is_encodable(text: str) -> bool:
+    """Returns whether a text can be written as UTF-8: it has no lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_encoded(tools: Json) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from builder.dataset.samples import unrenderable
 from builder.finding import CheckFinding, context
 from builder.qwen3.dialect import ParseFault
 from builder.qwen3.json_calls import UNFIT_NAME, breaks_json
@@ -14,35 +15,10 @@ from builder.verify.schemas import BrokenSchemaFault, violations
 
 
 def well_formed(sample: Sample) -> Iterator[CheckFinding]:
-    """Yields findings that prevent rendering."""
-    if not sample.messages:
-        yield CheckFinding("order", "no messages")
+    """Yields findings that prevent rendering, or training."""
+    yield from unrenderable(sample)
     if sample.weights and not sample.targets:
         yield CheckFinding("weight", "every assistant message has weight 0: nothing is trained")
-    for index, (role, content) in enumerate(sample.messages):
-        if role not in ("system", "user", "assistant"):
-            yield CheckFinding("order", f"unknown role {role[:40]!r}: the template skips it", index)
-        if not _encodable(content):
-            yield CheckFinding("format", "a lone surrogate cannot be written as UTF-8", index)
-    for index, tool in enumerate(sample.tools):
-        function = tool.get("function") if isinstance(tool, dict) else None
-        name = function.get("name") if isinstance(function, dict) else None
-        named = isinstance(name, str) and name
-        if not isinstance(tool, dict) or tool.get("type") != "function" or not named:
-            message = f'tools[{index}] is not {{"type": "function", "function": {{"name": …}}}}'
-            yield CheckFinding("tools", message)
-        elif not _encodable(sample.definitions[index]):
-            yield CheckFinding(
-                "format", f"tools[{index}]: a lone surrogate cannot be written as UTF-8"
-            )
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def meaning(sample: Sample, style: Style = SPECIFIED) -> tuple[Dialogue | None, list[CheckFinding]]:

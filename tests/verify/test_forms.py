@@ -68,7 +68,7 @@ def test_every_variant_has_an_expected_result():
 def test_preference_pairs_are_one_line(tmp_path):
     row = {"prompt": [], "chosen": [], "rejected": [], "tools": [], "reason": "label"}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(UsageError, match=r"contains preference pairs .*that they were made from"):
+    with pytest.raises(UsageError, match=r"contains preference pairs: .*that they were made from"):
         list(dataset_rows(str(tmp_path / "rows.jsonl")))
 
 
