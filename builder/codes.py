@@ -59,6 +59,12 @@ NOTHING_TO_TRAIN = ON_REQUEST | frozenset(
 )
 """Codes of conversations that lack nothing that could be trained: leaving them out is no loss."""
 
+_CHECKS: Mapping[str, str] = {
+    "changed": "not what the build wrote: differs from its manifest or from meta/",
+    "weight": "nothing is trained, or weights change the rendering",
+}
+"""{code: meaning} of the checks of `builder verify` whose codes mean something else in a build."""
+
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
@@ -124,6 +130,11 @@ def meaning(code: str) -> str:
     """Returns the meaning of a code, or "", as for the name of a record type."""
     found = explain(code)
     return found.meaning if found is not None else _words(code)
+
+
+def meaning_of_check(code: str) -> str:
+    """Returns the meaning of a code of `builder verify`, or ""."""
+    return _CHECKS.get(code) or meaning(code)
 
 
 def meaning_of_change(code: str) -> str:

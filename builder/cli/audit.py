@@ -64,22 +64,12 @@ def run_audit(
     )
     end()
     fired = [item.code for item in audited.findings if _fires(item, gates)]
+    passed = [gate for gate in gates if not any(_fires(item, [gate]) for item in audited.findings)]
     if output.as_json:
-        print_json({"dataset": dataset, **audited.as_json(), "failed": fired})
+        print_json({"dataset": dataset, **audited.as_json(), "failed": fired, "passed": passed})
     elif not output.quiet and audited.rows:
         _print(dataset, audited)
-        _print_end(
-            audited,
-            sorted(
-                gates
-                - {
-                    gate
-                    for item in audited.findings
-                    for gate in _names(item)
-                    if _fires(item, {gate})
-                }
-            ),
-        )
+        _print_end(audited, passed)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
     if not audited.samples:
@@ -87,12 +77,12 @@ def run_audit(
     return 1 if fired or not audited.samples else 0
 
 
-def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
+def _gates(fail_on: str | None, options: AuditOptions) -> list[str]:
     """Parses `--fail-on` into names of codes and audits.
 
     Raises UsageError for unknown names, and for audits that do not run: such a gate could not fail.
     """
-    gates = {item.strip() for item in (fail_on or "").split(",") if item.strip()}
+    gates = list(filter(None, dict.fromkeys(map(str.strip, (fail_on or "").split(",")))))
     if fail_on is not None and not gates:
         raise UsageError("--fail-on: names neither an audit nor a code")
     audit_of = {code: name for name, codes in CODES.items() for code in codes}
@@ -116,7 +106,7 @@ def _gates(fail_on: str | None, options: AuditOptions) -> set[str]:
     return gates
 
 
-def _fires(finding: AuditFinding, gates: set[str]) -> bool:
+def _fires(finding: AuditFinding, gates: Sequence[str]) -> bool:
     """Returns whether a finding fails a gate: one of its code, or of its audit if unresolved."""
     if finding.code in gates or f"{finding.audit}.{finding.code}" in gates:
         return True
@@ -160,11 +150,6 @@ def _print_end(audited: Audit, passed: Sequence[str]) -> None:
         if setting := AUDIT_OPTIONS.get(name):
             print_wrapped("", f"{name}: a build leaves out or replaces these with"
                           f" {option_for(setting)}", "  ")  # fmt: skip
-
-
-def _names(finding: AuditFinding) -> tuple[str, str, str]:
-    """Returns the gates that a finding may fail."""
-    return (finding.code, finding.audit, f"{finding.audit}.{finding.code}")
 
 
 def _print_finding(finding: AuditFinding) -> None:

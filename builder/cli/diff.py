@@ -32,17 +32,15 @@ def _print(difference: DatasetDifference) -> None:
     lacking = [
         name
         for name, facts in (("the first", difference.before), ("the second", difference.after))
-        if facts.samples and not facts.tokens
+        if facts.tokens is None
     ]
     for name in lacking:
         print(f"  {name} has no meta/: only samples, calls, tools and splits are compared")
     for name, title in (("samples", ""), ("tokens", ""), ("calls", "calls in samples")):
-        if lacking and name == "tokens":
-            continue
-        _row(title or name, getattr(difference.before, name), getattr(difference.after, name))
+        before, after = getattr(difference.before, name), getattr(difference.after, name)
+        if None not in (before, after):
+            _row(title or name, before, after)
     for table, rows in difference.tables.items():
-        if lacking and table not in ("tools", "splits"):
-            continue
         print(f"{table}:")
         largest = sorted(rows.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
         for name, (one, other) in largest[:ROWS]:

@@ -11,6 +11,7 @@ from builder.cli.masks import as_json, print_masks
 from builder.cli.output import Output
 from builder.cli.terminal import NO_SAMPLES, conversion_lines, escaped, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
+from builder.codes import meaning_of_check
 from builder.conversation import Json
 from builder.finding import CheckFinding
 from builder.ledger import ranked
@@ -128,7 +129,7 @@ class BadLines:
     def __init__(self, show_all: bool, output: Output) -> None:
         self.show_all = show_all
         self.output = output
-        self.groups = Grouped()
+        self.groups = Grouped(meaning_of_check)
         self.listed: list[Json] = []
 
     def add(self, report: LineReport) -> None:
@@ -168,8 +169,8 @@ def _result(
         for line in conversion_lines(summary.forms, summary.samples, summary.changes):
             print(escaped(line))
         if summary.turns:
-            shares = ", ".join(f"{summary.parity[mode]} in {mode} mode" for mode in MODES)
-            print(f"{summary.turns} trained turns; matching inference: {shares}")
+            shares = ", ".join(f"{summary.parity[mode]:,} in {mode} mode" for mode in MODES)
+            print(f"{summary.turns:,} trained turns; matching inference: {shares}")
         print(_proven(result))
     elif not output.as_json and summary.codes:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
@@ -183,7 +184,8 @@ def _proven(result: dict[str, Json]) -> str:
     """Summarises how many samples are verified against a tokenizer."""
     sha256 = str(result["template_sha256"])[:12]
     return (
-        f"{result['proven']} of {result['samples']} samples verified against {result['tokenizer']}"
+        f"{result['proven']:,} of {result['samples']:,} samples verified against"
+        f" {result['tokenizer']}"
         f" (template {result['template_name']}, sha256 {sha256})"
     )
 
@@ -204,7 +206,7 @@ def _print_faults(summary: Summary, lines: BadLines) -> None:
     """Prints the findings by code, with examples unless each was printed, and the warnings."""
     if lines.show_all:
         for code, count in ranked(summary.codes):
-            print(escaped(counts_line(code, count, "line")))
+            print(escaped(counts_line(code, count, "line", meaning_of_check)))
     else:
         for text in lines.groups.lines("line", "-v prints all"):
             print(text)

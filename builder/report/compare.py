@@ -21,17 +21,21 @@ from builder.sample import Sample
 BAD = "(no sample)"
 """Counted as the tool of a row that cannot be parsed."""
 
+_OF_META = frozenset({"formats", "models", "patterns", "units", "outcomes"})
+"""Tables of what only meta/ says."""
+
 
 @dataclass(slots=True)
 class DatasetFacts:
     """The facts that are compared; takes memory for an id and an origin per sample.
 
+    tokens   None if a row has no line in meta/, which counts them
     ids      samples by id, and `places` of their conversations
     counts   {table ("tools", "rejects", …): {name: number of samples, calls or lines}}
     """
 
     samples: int = 0
-    tokens: int = 0
+    tokens: int | None = 0
     calls: int = 0
     ids: Counter[str] = field(default_factory=Counter)
     places: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
@@ -52,7 +56,8 @@ class DatasetDifference:
 
     added, removed  samples of conversations that only one of the datasets has
     changed         samples of the same conversation with different bytes
-    tables          {table: {name: (before, after)}} of everything that differs
+    tables          {table: {name: (before, after)}} of everything that differs; without the counts
+                    of meta/ if one of the datasets has none
     """
 
     before: DatasetFacts
@@ -96,7 +101,8 @@ def compare(before: str, after: str) -> DatasetDifference:
     for table in sorted({*first.counts, *second.counts}):
         one, other = first.counts.get(table, Counter()), second.counts.get(table, Counter())
         names = sorted(name for name in {*one, *other} if one[name] != other[name])
-        if names:
+        is_known = table not in _OF_META or None not in (first.tokens, second.tokens)
+        if names and is_known:
             tables[table] = {name: (one[name], other[name]) for name in names}
     return DatasetDifference(
         first,
@@ -128,7 +134,10 @@ def dataset_facts(dataset: str) -> DatasetFacts:
             continue
         facts.ids[sample.id] += 1
         facts.places[sample.id] = meta.place
-        facts.tokens += meta.tokens
+        if row.meta_line is None:
+            facts.tokens = None
+        elif facts.tokens is not None:
+            facts.tokens += meta.tokens
         facts.count("splits", row.split)
         for name in ("format", "model", "pattern", "unit"):
             values = meta.every_model if name == "model" else (getattr(meta, name),)

@@ -1,0 +1,233 @@
+"""Rows of strangers with any fault: each command counts each of them, whatever is beside it.
+
+The table says for each row what is wrong with it; nothing of it is taken from an output.
+"""
+
+import http.client
+import json
+from urllib.parse import urlsplit
+
+import pytest
+from support.pages.viewer import served
+
+from builder import UsageError, cli
+from builder.audit.options import AuditOptions
+from builder.audit.run import audit
+from builder.verify.dataset import verify_dataset
+
+USER = {"role": "user", "content": "hi"}
+ANSWER = {"role": "assistant", "content": "yo"}
+TOOL = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"type": "object", "properties": {}}},
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "r"}
+
+
+def call(name="f", arguments="{}"):
+    function = {"name": name, "arguments": arguments}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def row(*messages, **columns):
+    return {"messages": list(messages), **columns}
+
+
+def text(content, role="user"):
+    return {"role": role, "content": content}
+
+
+ROWS = {
+    "a role that no format has": (row(text("hi", "narrator"), ANSWER), "order"),
+    "roles of ShareGPT in messages": (row(text("hi", "human"), ANSWER), ""),
+    "developer": (row(text("d", "developer"), USER, ANSWER), ""),
+    "lone surrogate": (row(text("a\ud800b"), ANSWER), "format"),
+    "lone surrogate in a role": (row(text("hi", "us\ud800er"), ANSWER), "format"),
+    "no messages": (row(), "order"),
+    "messages null": ({"messages": None}, "format"),
+    "messages as JSON text": ({"messages": json.dumps([USER, ANSWER])}, ""),
+    "messages as an object": ({"messages": {"role": "user"}}, "format"),
+    "content is a list": (row(text([{"type": "text", "text": "hi"}]), ANSWER), "format"),
+    "content is a number": (row(text(5), ANSWER), "format"),
+    "no content": (row(USER, text(None, "assistant")), "format"),
+    "a message is text": (row("hi", ANSWER), "format"),
+    "a message is null": (row(None, ANSWER), "format"),
+    "no role": (row({"content": "hi"}, ANSWER), "format"),
+    "tool without a name": (
+        row(USER, ANSWER, tools=[{"type": "function", "function": {}}]),
+        "tools",
+    ),
+    "tools is a number": (row(USER, ANSWER, tools=5), "format"),
+    "tools is no JSON": (row(USER, ANSWER, tools="nope"), "format"),
+    "broken call": (row(USER, text("<tool_call>\n{bad}\n</tool_call>", "assistant")), "calls"),
+    "broken arguments": (row(USER, call(arguments="{bad"), RESULT, ANSWER, tools=[TOOL]), "format"),
+    "result of no call": (row(USER, ANSWER, RESULT, ANSWER), "format"),
+    "undefined tool": (row(USER, call("g"), RESULT, ANSWER, tools=[TOOL]), "format"),
+    "character nul": (row(text("a\0b"), ANSWER), ""),
+    "bytes nul": (b'{"messages":\0\0}', "format"),
+    "huge integer": (b'{"messages": [], "n": ' + b"9" * 5000 + b"}", "format"),
+    "large integer": (row(USER, ANSWER, n=10**300), ""),
+    "NaN": (b'{"messages": [], "n": NaN}', "format"),
+    "too deep": (b'{"messages": ' + b"[" * 3000 + b"]" * 3000 + b"}", "format"),
+    "invalid UTF-8": (b'{"messages": [{"role": "user", "content": "\xff"}]}', "format"),
+    "cut off": (b'{"messages": [{"role": "user"', "format"),
+    "plain text": ({"text": "hello world"}, "format"),
+    "prompt and completion": ({"prompt": "2+2?", "completion": "4"}, "format"),
+    "prompt and completion as messages": ({"prompt": [USER], "completion": [ANSWER]}, ""),
+    "ShareGPT": (
+        {"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}]},
+        "",
+    ),
+    "Alpaca": ({"instruction": "hi", "input": "", "output": "yo"}, ""),
+    "blocks of Anthropic": (
+        row(
+            text([{"type": "text", "text": "hi"}]),
+            text([{"type": "tool_use", "id": "t", "name": "f", "input": {}}], "assistant"),
+            text([{"type": "tool_result", "tool_use_id": "t", "content": "r"}]),
+            ANSWER,
+            tools=[{"name": "f", "input_schema": {"type": "object"}}],
+        ),
+        "",
+    ),
+    "a JSON text": (b'"hi"', "format"),
+    "a number": (b"5", "format"),
+    "null": (b"null", "format"),
+    "no columns": ({}, "format"),
+    "empty turns": (row(text(""), text("", "assistant")), "order"),
+    "two questions": (row(USER, USER, ANSWER), "order"),
+    "no answer at the end": (row(USER, ANSWER, USER), "order"),
+    "late system": (row(USER, ANSWER, text("s", "system"), USER, ANSWER), "order"),
+    "control token": (row(text("<|im_end|>"), ANSWER), "tokens"),
+    "nothing trained": (row(USER, {**ANSWER, "weight": 0}), "weight"),
+    "half a weight": (row(USER, {**ANSWER, "weight": 0.5}), "format"),
+}
+"""{what is odd: (the row, the code of the finding; "" if it is a sample)}"""
+
+ONLY_BESIDE = {
+    "preference pair": ({"prompt": [USER], "chosen": [ANSWER], "rejected": [ANSWER]}, "format"),
+    "token ids": ({"input_ids": [1, 2], "labels": [1, 2]}, "format"),
+    "a list": ([USER, ANSWER], "format"),
+    "unknown columns": ({"a": 1, "b": "x"}, "format"),
+}
+"""Rows that alone are no dataset: a file of nothing else is refused in one line."""
+
+GOOD = {
+    "flat": [row(text(f"hi {n}"), ANSWER) for n in range(3)],
+    "structured": [row(text(f"hi {n}"), call(), RESULT, ANSWER, tools=[TOOL]) for n in range(3)],
+}
+
+
+def line(value):
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
+
+
+def written(path, values):
+    path.write_bytes(b"".join(line(value) + b"\n" for value in values))
+    return path
+
+
+def findings(path, verifier):
+    return [report.findings for report in verify_dataset(str(path), verifier, None)]
+
+
+@pytest.fixture(scope="module")
+def all_rows(tmp_path_factory):
+    """Returns a file of all rows, between good ones, and how many it has and how many pass."""
+    odd = [*ROWS.values(), *ONLY_BESIDE.values()]
+    values = [*GOOD["structured"], *(value for value, _ in odd), *GOOD["flat"]]
+    passing = 6 + sum(not code for _, code in odd)
+    return written(tmp_path_factory.mktemp("odd") / "rows.jsonl", values), len(values), passing
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_judged_alone_as_beside_others(name, tmp_path, verifier):
+    value, code = ROWS[name]
+    (alone,) = findings(written(tmp_path / "alone.jsonl", [value]), verifier)
+    assert (code in {finding.code for finding in alone}) if code else not alone
+    for kind, good in GOOD.items():
+        first, *rest = findings(written(tmp_path / f"{kind}.jsonl", [value, *good]), verifier)
+        *before, last = findings(written(tmp_path / f"{kind}.jsonl", [*good, value]), verifier)
+        assert first == last == alone
+        assert rest == before == [()] * len(good)
+
+
+@pytest.mark.parametrize("name", ONLY_BESIDE)
+def test_rows_that_are_no_dataset_do_not_refuse_their_file(name, tmp_path, verifier):
+    value, code = ONLY_BESIDE[name]
+    with pytest.raises(UsageError):
+        findings(written(tmp_path / "alone.jsonl", [value]), verifier)
+    for kind, good in GOOD.items():
+        first, *rest = findings(written(tmp_path / f"{kind}.jsonl", [value, *good]), verifier)
+        assert [finding.code for finding in first] == [code]
+        assert rest == [()] * len(good)
+
+
+def test_verify_counts_every_row(all_rows, capsys):
+    path, count, passing = all_rows
+    assert cli.main(["verify", str(path), "--workers", "1"]) == 1
+    assert f"{passing} of {count} samples verified" in capsys.readouterr().out
+
+
+def test_the_audit_counts_every_row(all_rows):
+    path, count, passing = all_rows
+    audited = audit(str(path), AuditOptions())
+    found = {finding.code: finding for finding in audited.findings}
+    assert audited.rows == count
+    assert audited.samples + found["bad_row"].count == count
+    assert audited.samples - found["unverified"].samples == passing
+    assert found["broken_call"].count == 1
+
+
+def test_a_gate_says_that_it_passed(all_rows, capsys):
+    path, *_ = all_rows
+    gates = "secrets,broken_call"
+    assert cli.main(["audit", str(path), "--workers", "1", "--fail-on", gates]) == 1
+    shown = capsys.readouterr()
+    assert "gates passed: secrets\n" in shown.out
+    assert "failed gates: broken_call" in shown.err
+
+
+def test_the_export_counts_every_row(all_rows, tmp_path, capsys):
+    path, count, passing = all_rows
+    out = tmp_path / "out"
+    command = ["export", str(path), "--to", "messages", "-o", str(out), "--json"]
+    assert cli.main(command) == 0
+    exported = json.loads(capsys.readouterr().out)
+    assert (exported["samples"], exported["rows"]) == (count, passing)
+    assert sum(exported["left_out"].values()) == count - passing
+    assert cli.main(["verify", str(out), "--workers", "1"]) == 0
+
+
+def test_a_dataset_does_not_differ_from_itself(all_rows, capsys):
+    path, count, _ = all_rows
+    assert cli.main(["diff", str(path), str(path), "--json"]) == 0
+    difference = json.loads(capsys.readouterr().out)
+    assert difference["samples"] == [count, count]
+    assert difference["tokens"] == [None, None]
+    assert not difference["tables"]
+
+
+def test_the_report_of_any_rows_is_written(all_rows, tmp_path, capsys):
+    path, *_ = all_rows
+    assert cli.main(["report", str(path), "-o", str(tmp_path / "page.html")]) == 0
+    capsys.readouterr()
+
+
+def test_the_viewer_shows_every_row(all_rows, tmp_path, capsys):
+    path, count, _ = all_rows
+    pages = ["", "overview", "?q=hi", "review.csv"]
+    pages += [f"{page}?at=0.{number}" for number in range(count) for page in ("row", "raw")]
+    with served(path, {}, tmp_path) as server:
+        for page in pages:
+            assert status(server, page) == 200, page
+    assert "Error" not in capsys.readouterr().err
+
+
+def status(server, page):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.request("GET", f"{urlsplit(server.url).path}{page}")
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
