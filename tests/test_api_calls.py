@@ -221,7 +221,9 @@ def test_a_mapping_is_a_file_a_dict_or_the_proposal(tmp_path):
     manifest = json.loads((tmp_path / "c" / "manifest.json").read_text())
     assert manifest["config"]["inputs"][0]["mapping"]["message"]["role"] == "kind"
     config = {"inputs": [{"path": str(LOG), "mapping": {"message": {"text": "a[", "role": "r"}}}]}
-    with pytest.raises(builder.UsageError, match=r"inputs\[0\].mapping.message.text: 'a\[' is not a JMES"):
+    with pytest.raises(
+        builder.UsageError, match=r"inputs\[0\].mapping.message.text: 'a\[' is not a JMES"
+    ):
         builder.build_dataset([], tmp_path / "d", config=config)
 
 
