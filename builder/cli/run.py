@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 from functools import cache
@@ -59,6 +60,7 @@ def run(arguments: list[str]) -> int:
         if twice := given_twice(arguments):
             raise UsageError(f"{twice}: is given twice")
         result = commands()(arguments or ["--help"], standalone_mode=False)
+        sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its end
         if not arguments:
             return MISTAKE  # nothing was done, as the shell of a script should see
     except OptionError as error:
@@ -76,6 +78,10 @@ def run(arguments: list[str]) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left is not written at the end
+            warn(f"standard output: {error.strerror}")
+            return 1
         if error.errno != errno.ENAMETOOLONG:
             raise
         # No existing file can have such a name, so it was given by the user.

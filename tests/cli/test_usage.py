@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.places import DATA
@@ -371,3 +372,23 @@ def test_the_help_of_the_program_names_every_command(capsys):
     assert cli.main(["-h"]) == 0
     printed = capsys.readouterr().out
     assert all(f"\n  {name} " in printed for name in COMMANDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["formats", "--help"])
+def test_a_full_disk_behind_standard_output_is_one_line(command):
+    device = Path("/dev/full")
+    if not device.exists():
+        pytest.skip("only Linux has /dev/full")
+    with device.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "builder", command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "builder: standard output: No space left on device\n",
+    )
