@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.qwen3.parts import PARTS
 from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS, TRAINERS
-from builder.trainers.record import Facts, wider
+from builder.trainers.record import Facts, training_split, wider
 
 PERCENTILES = (50, 90, 95, 99)
 PARTS_NOTE = "The parts add up to the sample; the template's are markers of turns and empty blocks."
@@ -23,11 +24,13 @@ class LengthAudit:
     def __init__(self) -> None:
         self.tokens = array("I")
         self._widest = 0
+        self._splits: Counter[str] = Counter()
         self._parts = {part: array("I") for part in PARTS}
 
     def add(self, row: AuditRow) -> None:
         """Counts a sample."""
         self.tokens.append(row.meta.tokens)
+        self._splits[row.split] += 1
         turns = sum(role == "assistant" for role, _ in row.sample.messages)
         self._widest = max(self._widest, wider(row.meta.tokens, turns))
         for part in PARTS:
@@ -36,6 +39,7 @@ class LengthAudit:
     def merge(self, later: LengthAudit) -> None:
         """Adds the counts of the samples that follow."""
         self.tokens += later.tokens
+        self._splits += later._splits
         self._widest = max(self._widest, later._widest)
         for part in PARTS:
             self._parts[part] += later._parts[part]
@@ -72,7 +76,9 @@ class LengthAudit:
             name: sum(tokens > default for tokens in self.tokens)
             for name, default in DEFAULT_LENGTHS.items()
         }
-        return Facts(len(self.tokens), max(self.tokens, default=0), self._widest, beyond)
+        longest = max(self.tokens, default=0)
+        train = self._splits[training_split(sorted(self._splits))]
+        return Facts(len(self.tokens), longest, self._widest, beyond, train=train)
 
     def histogram(self) -> Histogram:
         """Returns a histogram of samples by tokens, in doubling bins."""
@@ -120,10 +126,14 @@ def doubling(
 ) -> Histogram:
     """Returns a histogram with the edges 0, 1, 2, 4, 8 and so on."""
     counts: list[int] = [0]
+    lowest = highest = None
     for value in values:
+        lowest = value if lowest is None else min(lowest, value)
+        highest = value if highest is None else max(highest, value)
         bits = value.bit_length()
         counts += [0] * (bits + 1 - len(counts))
         counts[bits] += 1
     edges = (0, *(1 << at for at in range(len(counts))))
     first = next((at for at, count in enumerate(counts) if count), 0)
-    return Histogram(key, title, unit, edges[first:], tuple(counts[first:]), marks)
+    extent = None if lowest is None or highest is None else (lowest, highest)
+    return Histogram(key, title, unit, edges[first:], tuple(counts[first:]), marks, extent=extent)

@@ -88,7 +88,8 @@ class AuditTable:
 class Histogram:
     """Counts per bin; `len(edges) == len(counts) + 1`, the last bin includes its upper edge.
 
-    marks  named values that are drawn as lines, such as the default length of a trainer
+    marks   named values that are drawn as lines, such as the default length of a trainer
+    extent  the lowest and the highest value, if they are known
     """
 
     key: str
@@ -98,6 +99,7 @@ class Histogram:
     counts: tuple[int, ...]
     marks: tuple[tuple[str, int], ...] = ()
     note: str = ""
+    extent: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,16 @@ from builder.jsonio import dumps
 from builder.normalize.calls import call_fault
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.tools import offered_names
 from builder.problem import Problem
 from builder.text import token_pattern
 
 SECOND_ANSWER = "second_answer"
 TOKENS = "control_tokens"
+_SHORT = 40
+"""Maximum number of characters of a tool's name in a message."""
+_LISTED = 5
+"""Maximum number of offered tools that a message names."""
 NO_THOUGHT = "no_thought"
 
 LOST = ("xml_types", "xml_markup")
@@ -156,10 +161,10 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             block = replace(block, untrained=_foreign(block) or block.fault, fault=None)  # noqa: PLW2901 - refined
             blocks[at] = block
         if (code := block.untrained) is not None and options.untrained_turns == "reject":
-            return Problem(code, f"turn {at}", "this turn may not be trained", records=0)
+            return Problem(code, f"turn {at}", _untrained(draft, block, code), records=0)
         may_stay = options.untrained_turns == "weight" or (draft.recorded and at < last_target)
         if (code := _foreign_end(block, options, may_stay=may_stay)) is not None:
-            problem = Problem(code, f"turn {at}", "this turn may not be trained", records=0)
+            problem = Problem(code, f"turn {at}", _untrained(draft, block, code), records=0)
             return _ended(draft, blocks, at, problem, code)
         if block.fault is not None:
             draft = draft.dropping(block.calls, block.fault)
@@ -182,6 +187,17 @@ def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks)
 
 
+def _untrained(draft: Draft, block: Block, code: str) -> str:
+    """Says why a foreign turn ends a sample; for a tool that was not offered, which."""
+    if code != "undefined_tool":
+        return "this turn may not be trained"
+    offered = sorted(offered_names(draft.tools or ()) or ())
+    called = _names(call for call in block.calls if call.name not in offered)
+    listed = ", ".join(name[:_SHORT] for name in offered[:_LISTED])
+    more = f" and {len(offered) - _LISTED} more" if len(offered) > _LISTED else ""
+    return f"{called}; offered: {listed}{more}" if offered else called
+
+
 def _unparsed(block: Block, number: int) -> Problem:
     assert block.fault is not None, "the caller found one"
     what = f"a part of type {block.unknown!r}" if block.unknown else "it could not be parsed"
@@ -189,7 +205,7 @@ def _unparsed(block: Block, number: int) -> Problem:
 
 
 def _names(calls: Iterable[DraftCall]) -> str:
-    return "calls: " + ", ".join(call.name[:40] for call in calls)
+    return "calls: " + ", ".join(call.name[:_SHORT] for call in calls)
 
 
 def _is_target(block: Block) -> bool:

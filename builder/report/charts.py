@@ -229,7 +229,8 @@ def description(histogram: Histogram) -> str:
     edges, counts = _merged(histogram)
     most = max(counts)
     peak = _bins(edges)[counts.index(most)]
-    drawn = f"{number(sum(counts))} samples from {number(edges[0])} to {number(edges[-1])}"
+    low, high = histogram.extent or (edges[0], edges[-1])
+    drawn = f"{number(sum(counts))} samples from {number(low)} to {number(high)}"
     return f"{drawn} {histogram.unit}; most of them, {number(most)}, at {peak}."
 
 
