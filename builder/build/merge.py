@@ -103,7 +103,7 @@ def _folder(dataset: str) -> BuiltFolder:
         what = "is not a folder made by build" if path.exists() else "no such folder"
         raise UsageError(f"dataset {dataset!r}: {what}") from None
     except JsonFault as fault:
-        raise UsageError(f"dataset {dataset!r}: {MANIFEST}: {fault.detail}") from None
+        raise UsageError(f"dataset {dataset!r}: {MANIFEST} is not JSON: {fault.detail}") from None
     if not manifest.config or manifest.ledger is None or not manifest.tokenizer.template_sha256:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST} was not written by build")
     digest = hashlib.sha256(data).hexdigest()

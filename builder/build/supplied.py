@@ -141,7 +141,7 @@ def _json(path: Path) -> Json:
         with contextlib.suppress(JsonFault):
             if len(lines) > 1:
                 return [loads(line) for line in lines if line.strip()]
-        raise UsageError(f"tools {str(path)!r}: {fault.detail}") from fault
+        raise UsageError(f"tools {str(path)!r}: is not JSON: {fault.detail}") from fault
 
 
 def _json_or_none(text: str) -> Json:

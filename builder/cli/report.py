@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -44,10 +45,31 @@ def run_view(
     output: Output,
 ) -> int:
     """Serves the pages until Ctrl-C, or writes the review as CSV. Raises UsageError."""
-    interrupt_on_sigterm()
+    interrupt_on_sigterm(is_watched=False)
+    try:
+        return _view(dataset, logs, review, review_csv, port, opens, tokenizer, output)
+    except KeyboardInterrupt:
+        # Leaves without the message that the same command resumes.
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _view(
+    dataset: str,
+    logs: Path | None,
+    review: Path | None,
+    review_csv: Path | None,
+    port: int,
+    opens: bool,
+    tokenizer: str | None,
+    output: Output,
+) -> int:
     with view_dataset(dataset, logs=logs, review=review, port=port, tokenizer=tokenizer) as view:
         if review_csv is not None:
             data = view.review_csv()
+            if str(review_csv) == "-":
+                sys.stdout.buffer.write(data)
+                sys.stdout.flush()
+                return 0
             write_whole(review_csv, data)
             if output.as_json:
                 print_json({"review_csv": str(review_csv), "bytes": len(data)})
@@ -55,12 +77,8 @@ def run_view(
                 print(escaped(f"{review_csv}: {len(data):,} bytes, the review of {dataset} as CSV"))
             return 0
         line = json.dumps({"url": view.url}) if output.as_json else f"{view.url}  (Ctrl-C to stop)"
-        try:
-            print(line, flush=True)
-            if opens:
-                webbrowser.open(view.url)
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            # Leaves without the message that the same command resumes.
-            raise SystemExit(INTERRUPTED) from None
+        print(line, flush=True)
+        if opens:
+            webbrowser.open(view.url)
+        threading.Event().wait()
     return 0

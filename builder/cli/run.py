@@ -43,6 +43,9 @@ _NO_COMMANDS = {
 """{word that is no command: what does it}."""
 
 
+RESUMING = ("build", "collect", "push")
+"""Commands that keep finished work when they are interrupted."""
+
 _OFF = {"public": "--private"}
 """{parameter: the option for False}"""
 
@@ -92,7 +95,8 @@ def run(arguments: list[str]) -> int:
             raise
         return refused(usage_message(error), arguments)
     if result == INTERRUPTED:
-        warn("interrupted; finished work is kept, the same command resumes")
+        resumes = "; finished work is kept, the same command resumes"
+        warn(f"interrupted{resumes if arguments[:1] and arguments[0] in RESUMING else ''}")
     return result if isinstance(result, int) else 0
 
 

@@ -58,6 +58,7 @@ def dataset_files(dataset: str) -> list[DataFile]:
         return [readable_file(path, dataset)]
     if not path.is_dir():
         return []
+    check_folder(path, dataset)
     files = data_files(path)
     built = [item for item in files if item.parent == path / "data"]
     if built:
@@ -68,6 +69,25 @@ def dataset_files(dataset: str) -> list[DataFile]:
     for item in filter(is_special, files):
         raise UsageError(f"dataset {dataset!r}: {item.name!r} is {NOT_A_FILE}")
     return [data_file(path, item.relative_to(path).as_posix()) for item in files]
+
+
+def check_folder(path: Path, dataset: str) -> None:
+    """Raises UsageError for a built folder without data/, and for a folder of built folders."""
+    if is_built(path) and (path / "meta").is_dir() and not (path / "data").is_dir():
+        raise UsageError(f"dataset {dataset!r}: a folder made by `builder build` without its data/")
+    if is_built(path):
+        return
+    try:
+        inner = sorted(item.name for item in path.iterdir() if (item / "manifest.json").is_file())
+    except OSError as error:
+        raise UsageError(f"dataset {dataset!r}: {error.strerror or error}") from None
+    inner = [name for name in inner if (path / name / "data").is_dir()]
+    if inner:
+        listed = ", ".join(inner[:8]) + (", …" if len(inner) > 8 else "")
+        raise UsageError(
+            f"dataset {dataset!r}: holds built folders ({listed}): name one of them, or combine"
+            " them with `builder merge`"
+        )
 
 
 def readable_file(path: Path, dataset: str) -> DataFile:
@@ -98,13 +118,15 @@ def is_built(folder: Path) -> bool:
 def data_files(folder: Path) -> list[Path]:
     """Returns the data files below a folder, sorted, including pipes with the name of one.
 
-    JSON documents are data only if there is no other data file; a review never is.
+    JSON documents and CSV files are data only if there is no other data file; a review never is.
     """
     paths = [path for path in sorted(folder.rglob("*")) if not path.is_dir()]
     paths = [path for path in paths if not path.name.endswith(REVIEW_SUFFIX)]
-    return [path for path in paths if path.name.endswith(DATA_SUFFIXES)] or [
+    documents = [
         path for path in paths if path.suffix == ".json" and path.name not in _DESCRIPTIONS
     ]
+    tables = [path for path in paths if path.suffix == ".csv"]
+    return [path for path in paths if path.name.endswith(DATA_SUFFIXES)] or documents or tables
 
 
 def is_special(path: Path) -> bool:

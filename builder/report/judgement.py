@@ -113,7 +113,11 @@ def missing_words(code: str) -> str:
 
 
 def _used(ledger: Ledger) -> Iterator[Judgement]:
-    """Judges the losses; those that no option would keep leave a gap, no more."""
+    """Judges the losses; those that no option would keep leave a gap, no more.
+
+    What was left out on request counts as usable: the logs gave it, and the same share of it as of
+    the rest was lost before.
+    """
     lost, conversations = ledger.conversations_lost, ledger.conversations_rejected
     chosen = {
         code: count
@@ -121,18 +125,17 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
         if count and is_on_request(code)
     }
     left_out = sum(conversations[code] for code in chosen)
-    used = ledger.built + ledger.duplicates
-    wanted = used + lost.total()
-    if not wanted + left_out:
+    usable = ledger.built + ledger.duplicates + left_out
+    wanted = usable + lost.total()
+    if not wanted:
         return
-    share = percent(used / (wanted + left_out))
-    text = f"{share} of the conversations with something to train are used"
+    verb = "can be" if chosen else "are"
+    text = f"{percent(usable / wanted)} of the conversations with something to train {verb} used"
     if chosen:
         named = ", ".join(
             f"{_CHOSEN.get(code, code.replace('_', ' '))} {n:,}" for code, n in chosen.items()
         )
         text += f"; left out on request: {named}"
-    wanted = max(wanted, 1)
     kept = sum(recovery(ledger, code)[0] for code in lost)
     fair = 0.75 if 1 - kept / wanted < 0.75 else 0.0
     yield Judgement(text, 1 - lost.total() / wanted, good=0.95, fair=fair)

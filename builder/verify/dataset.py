@@ -16,6 +16,7 @@ from typing import Any
 from builder.dataset.files import (
     NOT_A_FILE,
     DataFile,
+    check_folder,
     data_file,
     data_files,
     dataset_path,
@@ -207,6 +208,7 @@ def _tasks(dataset: str, unit: str | None) -> Iterator[LineReport | _Task]:
     elif is_built(path):
         yield from _built_folder(path, unit)
     else:
+        check_folder(path, dataset)
         yield from _plain_folder(path, unit or CONVERSATION)
 
 

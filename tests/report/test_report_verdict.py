@@ -186,18 +186,18 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
     ledger = Ledger(found=12, built=8, duplicates=1)
     ledger.conversations_rejected.update({"no_user": 1, "warmup": 1, "select_tokens": 1})
     (used,) = [item for item in judgements(Survey(), Manifest(ledger=ledger)) if "use" in item.text]
-    assert used.text.startswith("90 % of the conversations with something to train are used;")
+    assert used.text.startswith("100 % of the conversations with something to train can be used;")
     assert used.text.endswith("; left out on request: select tokens 1")
     assert used.grade == "good"
     ledger.conversations_rejected["unanswered"] = 1
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
-    assert (used.share, used.grade) == (0.9, "fair")
+    assert (used.share, used.grade) == (1 - 1 / 11, "fair")
     page = plain(first_screen(Survey(samples=8), None, of_template("Qwen3"), None))
     assert "Ready to train: 1 of 1 point is good." in page
     manifest = replace(of_template("Qwen3"), ledger=ledger)
     page = plain(first_screen(Survey(samples=8), None, manifest, None))
     assert "Usable, with gaps: 1 of 2 points is fair." in page
-    assert page.index("81.8 % of the conversations") < page.index("verified byte for byte")
+    assert page.index("90.9 % of the conversations") < page.index("verified byte for byte")
 
 
 def test_what_was_left_out_on_request_is_in_the_verdict_and_no_gap():
@@ -207,7 +207,7 @@ def test_what_was_left_out_on_request_is_in_the_verdict_and_no_gap():
     ledger.recoverable["near_duplicate"] = 3
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
     assert used.grade == "good"
-    shares = "62.5 % of the conversations with something to train are used"
+    shares = "100 % of the conversations with something to train can be used"
     assert used.text == f"{shares}; left out on request: near duplicates 4"
     assert not list(advice(Survey(), Manifest(ledger=ledger), None))
 

@@ -231,3 +231,62 @@ def status(server, page):
     response.read()
     connection.close()
     return response.status
+
+
+def test_rows_of_a_csv_file_are_read(tmp_path, verifier):
+    messages = json.dumps([USER, ANSWER]).replace('"', '""')
+    path = tmp_path / "rows.csv"
+    path.write_text(f'id,messages\n1,"{messages}"\n2,hi,3\n3,hi\n')
+    codes = [[finding.code for finding in each] for each in findings(path, verifier)]
+    assert codes == [[], ["format"], ["format"]]
+    assert findings(tmp_path, verifier) == findings(path, verifier)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"no rows\nat all\n", "it is plain text"),
+        ('{"messages": []}\n'.encode("utf-16"), "text in UTF-16"),
+        (b"time,level,words\n1,info,a\n2,info,b\n", "no known form of rows (time, level, words)"),
+    ],
+)
+def test_text_that_is_no_dataset_is_one_line(data, reason, tmp_path, capsys):
+    path = tmp_path / "app.log"
+    path.write_bytes(data)
+    for command in (["verify"], ["audit"], ["diff", str(path)]):
+        assert cli.main([*command, str(path)]) == 2
+        (error,) = capsys.readouterr().err.splitlines()
+        assert reason in error
+
+
+def test_folders_that_are_no_dataset_say_what_they_are(tmp_path, capsys):
+    for name in ("data", "meta"):
+        (tmp_path / "all" / "one" / name).mkdir(parents=True)
+    (tmp_path / "all" / "one" / "manifest.json").write_text("{}")
+    written(tmp_path / "all" / "one" / "meta" / "train.jsonl", [{"id": "1"}])
+    for command in ("verify", "audit"):
+        assert cli.main([command, str(tmp_path / "all")]) == 2
+        assert "holds built folders (one): name one of them" in capsys.readouterr().err
+    (tmp_path / "all" / "one" / "data").rmdir()
+    assert cli.main(["audit", str(tmp_path / "all" / "one")]) == 2
+    assert "without its data/" in capsys.readouterr().err
+
+
+def test_a_command_that_keeps_nothing_does_not_promise_to_resume(all_rows, monkeypatch, capsys):
+    path, *_ = all_rows
+    monkeypatch.setattr("builder.cli.report.view_dataset", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["view", str(path)])
+    monkeypatch.setattr("builder.cli.diff.diff_datasets", interrupted)
+    assert ended.value.code == cli.main(["diff", str(path), str(path)]) == 130
+    assert capsys.readouterr().err == "builder: interrupted\n"
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_the_review_is_written_to_standard_output(all_rows, capsysbinary):
+    path, *_ = all_rows
+    assert cli.main(["view", str(path), "--review-csv", "-"]) == 0
+    assert capsysbinary.readouterr().out.startswith(b"id,decision,note")
