@@ -61,9 +61,11 @@ NOTHING_TO_TRAIN = ON_REQUEST | frozenset(
 
 _CHECKS: Mapping[str, str] = {
     "changed": "not what the build wrote: differs from its manifest or from meta/",
+    "order": "no messages, unknown roles, or roles that do not alternate as the template needs",
+    "repeated": "the same as an earlier row",
     "weight": "nothing is trained, or weights change the rendering",
 }
-"""{code: meaning} of the checks of `builder verify` whose codes mean something else in a build."""
+"""{code: meaning} of checks of `builder verify` whose codes mean more or less in a build."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from builder.parallel.pool import default_workers, prepare_for
 from builder.paths import expand_home
 from builder.qwen3.parity import MODES
 from builder.qwen3.tokenizer import Target, target_for
+from builder.text import counted
 from builder.trainers.mask_counts import Comparison, trainers_named
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
@@ -170,7 +171,7 @@ def _result(
             print(escaped(line))
         if summary.turns:
             shares = ", ".join(f"{summary.parity[mode]:,} in {mode} mode" for mode in MODES)
-            print(f"{summary.turns:,} trained turns; matching inference: {shares}")
+            print(f"{counted(summary.turns, 'trained turn')}; matching inference: {shares}")
         print(_proven(result))
     elif not output.as_json and summary.codes:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(summary.codes.items()))
@@ -211,7 +212,7 @@ def _print_faults(summary: Summary, lines: BadLines) -> None:
         for text in lines.groups.lines("line", "-v prints all"):
             print(text)
     for code, count in ranked(summary.warnings):
-        print(escaped(f"warning {counts_line(code, count, 'line')}"))
+        print(escaped(f"warning {counts_line(code, count, 'line', meaning_of_check)}"))
 
 
 def _as_json(report: LineReport) -> Json:

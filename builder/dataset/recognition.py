@@ -94,7 +94,8 @@ def unfit_form(row: dict[str, Json]) -> str:
 
 def is_csv(source: Source) -> bool:
     """Returns whether a file is a table of comma-separated values, and not damaged JSON."""
-    return is_table(source) and not source.head.lstrip().startswith((b"{", b"["))
+    is_named = source.name.endswith(".csv") and source.peek.kind == "text"
+    return (is_named or is_table(source)) and not source.head.lstrip().startswith((b"{", b"["))
 
 
 def as_lines(name: str, rows: Iterable[Json]) -> Source:

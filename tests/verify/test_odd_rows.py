@@ -240,6 +240,8 @@ def test_rows_of_a_csv_file_are_read(tmp_path, verifier):
     codes = [[finding.code for finding in each] for each in findings(path, verifier)]
     assert codes == [[], ["format"], ["format"]]
     assert findings(tmp_path, verifier) == findings(path, verifier)
+    path.write_text(f'messages\n"{messages}"\n')
+    assert findings(path, verifier) == [()]
 
 
 @pytest.mark.parametrize(
