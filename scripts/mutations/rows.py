@@ -48,7 +48,7 @@ KINDS: tuple[Mutation, ...] = (
     Mutation(
         "messages as JSON text",
         lambda row: {**row, "messages": json.dumps(row["messages"])},
-        FORMAT,
+        OTHER_FORM,
     ),
     Mutation(
         "messages under another name",

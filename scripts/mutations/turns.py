@@ -6,6 +6,7 @@ import re
 
 from mutations.edits import (
     ORDER,
+    OTHER_FORM,
     PAIRS,
     Mutation,
     asks,
@@ -93,8 +94,8 @@ KINDS: tuple[Mutation, ...] = (
         ),
         PAIRS,
     ),
-    Mutation("response of role tool", role_of_responses("tool"), ORDER),
-    Mutation("response of role function", role_of_responses("function"), ORDER),
+    Mutation("response of role tool", role_of_responses("tool"), ORDER | OTHER_FORM),
+    Mutation("response of role function", role_of_responses("function"), ORDER | OTHER_FORM),
     Mutation("response before its call", in_messages(swapped_turns), codes("order", "pairing")),
     Mutation("call turn lost", in_messages(without(asks)), codes("order", "pairing")),
     # Roles and their order.
@@ -102,17 +103,17 @@ KINDS: tuple[Mutation, ...] = (
     Mutation(
         "role developer",
         in_messages(lambda m: [{"role": "developer", "content": "Be brief."}, *m]),
-        ORDER,
+        ORDER | OTHER_FORM,
     ),
     Mutation(
         "role with a capital",
         in_messages(lambda m: [*m[:-1], {**m[-1], "role": "Assistant"}]),
-        UNKNOWN_ROLE,
+        UNKNOWN_ROLE | OTHER_FORM,
     ),
     Mutation(
         "roles of ShareGPT",
         in_messages(lambda m: [*m[:-1], {**m[-1], "role": "gpt"}]),
-        UNKNOWN_ROLE,
+        UNKNOWN_ROLE | OTHER_FORM,
     ),
     Mutation(
         "two user turns",

@@ -52,14 +52,14 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
 
 
 def test_build_names_the_option_that_would_keep_a_reject(tmp_path, capsys):
-    assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out")]) == 0
+    assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out"), "-v"]) == 0
     out = capsys.readouterr().out
     assert "kept by --set normalize.control_tokens=neutralise" in out
     assert "(--set normalize.unit=turn) (price: " in " ".join(out.split())
-    assert out.splitlines()[-1] == (
-        f"next: builder view {tmp_path}/out; builder export {tmp_path}/out --to trl"
-        f" -o {tmp_path}/out-trl"
-    )
+    assert out.splitlines()[-2:] == [
+        f"next: builder view {tmp_path}/out",
+        f"      builder export {tmp_path}/out --to trl -o {tmp_path}/out-trl",
+    ]
     assert "secret" not in out  # there are none
     assert "of the trained turns match non-thinking inference" in out
     assert "times the tokens" in out  # the price of `unit: turn`

@@ -3,7 +3,7 @@
 import base64
 import json
 import runpy
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from time import process_time
 
@@ -91,7 +91,7 @@ def dialogue(text):
 
 def test_one_secret_has_one_placeholder_in_every_field():
     scrubbed = scrubber().dialogue(dialogue("hello"))
-    reported = repr(scrubbed.dialogue)
+    reported = repr(asdict(scrubbed.dialogue))
     assert PASSWORD not in reported
     assert reported.count(GITHUB) == 0
     stand_in = scrubbed.dialogue.turns[2].calls[0].arguments["password"]
@@ -123,8 +123,8 @@ def test_names_of_surrounding_members_mark_a_secret():
     tool = {"type": "function", "function": {"name": "deploy", "parameters": schema}}
     turns = (Turn("user", "go"), Turn("assistant", calls=(call,)))
     scrubbed = scrubber().dialogue(Dialogue(turns, (tool,)))
-    assert PASSWORD not in repr(scrubbed.dialogue)
-    assert BEARER not in repr(scrubbed.dialogue)
+    assert PASSWORD not in repr(asdict(scrubbed.dialogue))
+    assert BEARER not in repr(asdict(scrubbed.dialogue))
 
 
 def test_a_word_that_is_a_password_is_replaced_only_where_it_is_one():
@@ -167,11 +167,11 @@ def test_a_password_of_another_tool_or_known_before_is_replaced():
         generated("read_file"),
         generated("generate_password", f"Not password={PASSWORD} as before"),
     ):
-        assert PASSWORD not in repr(scrubber().dialogue(dialogue_).dialogue)
+        assert PASSWORD not in repr(asdict(scrubber().dialogue(dialogue_).dialogue))
     token = generated("generate_password")
     answer = replace(token.turns[2], responses=(f"password: {GITHUB}",))
     token = replace(token, turns=(*token.turns[:2], answer, Turn("assistant", GITHUB)))
-    assert GITHUB not in repr(scrubber().dialogue(token).dialogue)
+    assert GITHUB not in repr(asdict(scrubber().dialogue(token).dialogue))
 
 
 IDS = (
