@@ -163,7 +163,7 @@ def same_view(built, folder, monkeypatch):
 def same_audit(built, folder, _):
     shown = printed("audit", built)
     audited = json.loads(json.dumps(builder.audit_dataset(built).as_json()))
-    assert shown == {"dataset": str(built), **audited, "failed": []}
+    assert shown == {"dataset": str(built), **audited, "failed": [], "passed": []}
 
 
 def same_formats(built, folder, _):
