@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+MAX_NAMES = 40
+"""Maximum number of valid names that a message about an unknown one lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -88,7 +91,15 @@ def known_names(names: Iterable[str], known: Iterable[str], option: str, kind: s
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Returns the end of a message about an unknown name: `, did you mean 'X'?`, or all names."""
+    """Returns the end of a message about an unknown name: `, did you mean 'X'?`, or the names.
+
+    Of more than `MAX_NAMES`, those that are most like it are returned.
+    """
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1)
-    return f", did you mean {close[0]!r}?" if close else f"; there are: {', '.join(names)}"
+    if close:
+        return f", did you mean {close[0]!r}?"
+    if len(names) <= MAX_NAMES:
+        return f"; there are: {', '.join(names)}"
+    like = sorted(difflib.get_close_matches(name, names, n=10, cutoff=0))
+    return f"; there are: {', '.join(like)} and {len(names) - len(like):,} more"

@@ -19,7 +19,7 @@ from builder.build.near_duplicates import near_duplicates
 from builder.build.preferences import Matched, match
 from builder.build.results import ChunkResult
 from builder.card.result import BuildResult, Origin
-from builder.codes import DUPLICATE, option_of
+from builder.codes import DUPLICATE, SELECTED, option_of
 from builder.config import Config
 from builder.conversation import LEVELS, Json
 from builder.dataset.meta import SampleMeta
@@ -373,8 +373,8 @@ def _left_out(
         code = choice.codes[number]
         if code is None:
             continue
-        is_condition = code not in ("weight", "mix")
-        detail = f"left out by {code}" if is_condition else f"left out for the share of {code}"
+        why = "for the share of" if code in ("weight", "mix") else "by"
+        detail = f"left out {why} {code.replace(SELECTED, 'select.where: ', 1)}"
         if code == DUPLICATE:
             detail = "the same as another sample, or the beginning of one, which was kept"
         elif code == NEAR_DUPLICATE:

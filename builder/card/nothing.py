@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from builder.card.result import BuildResult
+from builder.codes import SELECTED
 from builder.config import Config
 from builder.dataset.rejects import read_rejects
 from builder.ledger import Ledger
@@ -21,7 +22,7 @@ def why_nothing(built: BuildResult, config: Config, folder: Path) -> list[str]:
 
     `folder` holds the rejects.jsonl of the build.
     """
-    reasons = [*_rejects(folder)]
+    reasons = [*_rejects(folder)]  # those of conditions are in a line for each condition, below
     for name in config.select.where if built.judged else ():
         met = built.judged - built.unmet[name]
         reasons.append(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
@@ -42,7 +43,8 @@ def review_applied(built: BuildResult) -> str:
 
 def _rejects(folder: Path) -> Iterator[str]:
     """Yields the first lines of rejects.jsonl as messages."""
-    for item in islice(read_rejects(folder), MAX_REJECTS):
+    rejects = (item for item in read_rejects(folder) if not item.code.startswith(SELECTED))
+    for item in islice(rejects, MAX_REJECTS):
         place = "" if item.record in ("", "file") else f" {item.record}:"
         yield f"{item.source}:{place} {item.code}: {item.message}"
 

@@ -13,7 +13,7 @@ from builder.dataset.review import Review
 from builder.dataset.rows import DatasetRow, dataset_rows
 from builder.ledger import Ledger
 from builder.output.folder import Writer
-from builder.report.judgement import Judgement
+from builder.report.judgement import Judgement, verdict_on
 from builder.report.remedy import Advice
 from builder.verify.summary import LineReport
 from builder.verify.witnesses.count import Testimony
@@ -108,6 +108,37 @@ class BuildResult:
     def splits(self) -> dict[str, int]:
         """Returns {split: number of samples} for each split that has some."""
         return {name: len(flags) for name, flags in sorted(self.without_secrets.items())}
+
+    def as_json(self) -> dict[str, Json]:
+        """Returns the accounting, the verdict with its judgements, the context and the advice."""
+        verdict, reasons = verdict_on(self.judgements)
+        levels = self.context_levels
+        judged: list[Json] = [
+            {"text": item.text, "share": round(item.share, 4), "grade": item.grade}
+            for item in self.judgements
+        ]
+        advice: list[Json] = [
+            {
+                "finding": item.finding,
+                "share": round(item.share, 4),
+                "remedies": [
+                    {"text": one.text, "price": one.price, "commands": [*one.commands]}
+                    for one in item.remedies
+                ],
+            }
+            for item in self.advice
+        ]
+        return {
+            **self.ledger.to_json(),
+            "tokens": self.tokens,
+            "trained_turns": levels.total(),
+            "verdict": verdict,
+            "reasons": [*reasons],
+            "judgements": judged,
+            "context": dict(sorted(levels.items())),
+            "context_missing": dict(sorted(self.context_missing.items())),
+            "advice": advice,
+        }
 
     def _rows(self) -> Iterator[DatasetRow]:
         return dataset_rows(self.folder) if self.data_files and self.is_in_place else iter(())

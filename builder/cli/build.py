@@ -98,7 +98,7 @@ def summarise(
     ledger = built.ledger
     is_written = bool(built.writer.files) and (here / MANIFEST).is_file() and built.is_in_place
     if output.as_json:
-        result: dict[str, Json] = {**ledger.to_json(), "output": out if is_written else None}
+        result: dict[str, Json] = {**built.as_json(), "output": out if is_written else None}
         if built.changed_by_loader:
             result["as_loaded"] = len(built.changed_by_loader)
         print_json(result)

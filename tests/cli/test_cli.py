@@ -47,6 +47,11 @@ def test_json_is_one_object_with_the_ledger(tmp_path, capsys):
     assert cli.main(["build", str(DATA), "-o", str(tmp_path / "out"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"records", "conversations", "calls", "samples"} <= set(printed)
+    assert (printed["tokens"], printed["trained_turns"], printed["verdict"]) == (
+        2404, 21, "not ready yet",
+    )  # fmt: skip
+    assert printed["reasons"]
+    assert printed["advice"][0]["remedies"][0]["commands"][0].startswith("builder capture ")
     assert cli.main(["verify", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["proven"] == printed["samples"]
 

@@ -58,7 +58,7 @@ def same_build(built, folder, _):
     shown = printed("build", DATA / "codex", "-o", folder / "one", "--workers", 1)
     made = builder.build_dataset(DATA / "codex", folder / "other")
     assert files(folder / "one") == files(folder / "other")
-    assert shown == {**made.ledger.to_json(), "output": str(folder / "one")}
+    assert shown == {**made.as_json(), "output": str(folder / "one")}
     listed = [(item["name"], item["path"]) for item in printed("build")["stores"]]
     assert [name for name, _ in listed] == [agent for agent, _ in builder.installed_logs()]
 
@@ -210,7 +210,7 @@ def same_merge(built, folder, _):
     shown = printed("merge", built, "-o", folder / "one", "--workers", 1)
     merged = builder.merge_datasets([built], folder / "other")
     assert files(folder / "one") == files(folder / "other")
-    assert shown == {**merged.ledger.to_json(), "output": str(folder / "one")}
+    assert shown == {**merged.as_json(), "output": str(folder / "one")}
 
 
 def same_diff(built, folder, _):
