@@ -45,7 +45,7 @@ def test_places_that_cannot_be_written_are_one_line(dataset, tmp_path, capsys, t
 
 def test_a_report_that_cannot_be_written_is_one_line(dataset, tmp_path, capsys):
     (tmp_path / "folder").mkdir()
-    for place in ("folder", "none/r.html", "x.jsonl/r.html", "/proc/r.html"):
+    for place in ("folder", "x.jsonl/r.html", "/proc/r.html", "/proc/none/r.html"):
         one_line(capsys, 2, "report", dataset, "-o", tmp_path / place)
 
 

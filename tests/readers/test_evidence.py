@@ -1,6 +1,7 @@
 """What formats are known from, and formats whose meaning is not settled."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from typing import get_args
@@ -26,7 +27,8 @@ def test_each_format_states_its_evidence():
 
 def test_evidence_and_version_are_listed(capsys):
     assert cli.main(["formats"]) == 0
-    (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("codex "))
+    shown = capsys.readouterr().out
+    line = " ".join(re.split(r"\n(?=\S)", shown[shown.index("\ncodex ") :], maxsplit=2)[1].split())
     assert line.endswith(f"[source, files; checked with {readers()['codex'].checked}]")
     assert cli.main(["formats", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

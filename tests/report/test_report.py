@@ -248,13 +248,20 @@ def test_the_page_is_small_for_any_dataset(tmp_path, verifier):
 
 @pytest.mark.parametrize(
     "row",
-    [b"", b"null", b"[]", b"{}", b"not json", b'{"messages": 5}', b'{"messages": [{"role": 1}]}',
+    [b"", b"null", b"[]", b"{}", b'{"messages": 5}', b'{"messages": [{"role": 1}]}',
      b'{"messages": []}', b'{"messages": [{"role": "\\ud800", "content": "\\ud800"}]}',
      b'{"messages": [{"role": "user", "content": "a"}], "tools": [5, "x", {"function": 3}]}',
-     b"\xff\xfe\x00", b'{"messages": ' + b"[" * 5000],
+     b'{"messages": ' + b"[" * 5000],
 )  # fmt: skip
 def test_rows_that_are_not_samples_are_shown_as_they_are(tmp_path, verifier, row):
     (tmp_path / "odd.jsonl").write_bytes(row + b"\n" + row + b"\n")
+    check_closed(report_page(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
+
+
+@pytest.mark.parametrize("row", [b"not json", b"\xff\xfe\x00"])
+def test_lines_that_are_not_json_are_shown_beside_rows(tmp_path, verifier, row):
+    good = b'{"messages": [{"role": "user", "content": "a"}]}'
+    (tmp_path / "odd.jsonl").write_bytes(good + b"\n" + row + b"\n")
     check_closed(report_page(str(tmp_path / "odd.jsonl"), {}, None, verifier.target))
 
 
