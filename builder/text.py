@@ -125,3 +125,10 @@ def first_names(names: Sequence[str]) -> str:
     """Returns the first names of many, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def percent(share: float) -> str:
+    """Formats a share so that 100 % and 0 % appear only if they are exact."""
+    if 0 < share < 1:
+        share = min(max(share, 0.001), 0.999)
+    return f"{100 * share:.1f} %".replace(".0 %", " %")

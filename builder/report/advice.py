@@ -18,11 +18,11 @@ from builder.normalize.remedies import JOINED, recovery
 from builder.output.manifest import Manifest
 from builder.report.context_advice import of_context
 from builder.report.html import shorten
-from builder.report.judgement import Judgement, judgements, percent
+from builder.report.judgement import Judgement, judgements
 from builder.report.model_advice import of_model
 from builder.report.remedy import Advice, Remedy
 from builder.report.survey import Survey, with_contexts
-from builder.text import counted, number
+from builder.text import counted, number, percent
 from builder.trainers import LONG
 
 _BENCHMARKS = AUDIT_OPTIONS[EVALUATION_RUN]

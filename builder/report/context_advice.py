@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from builder.ledger import ranked
 from builder.normalize.captured import definitions_command, definitions_file
 from builder.report.html import shorten
-from builder.report.judgement import missing_words, percent
+from builder.report.judgement import missing_words
 from builder.report.remedy import Advice, Remedy
 from builder.report.survey import Survey
-from builder.text import counted, number
+from builder.text import counted, number, percent
 
 _MEANT = {"system": "the system prompt", "tools": "the tool definitions"}
 """What the user can supply of a context, in words."""

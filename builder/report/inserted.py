@@ -45,6 +45,10 @@ _WHOLE = (
     "# TODO LIST",
 )
 """Beginnings of text that a program wrote to its end: summaries, notices, reminders."""
+_REMINDER = re.compile(
+    r"^<(?P<name>system[-_](?:reminder|warning|message|notification|note))>", re.MULTILINE
+)
+"""The beginning of what an agent program adds to the results of tools."""
 _WRAPPERS = re.compile(
     r"</?(?:user_?(?:query|request|message|prompt|input)|task|feedback|answer)(?:\s[^<>]{0,400})?>",
     re.IGNORECASE,
@@ -71,6 +75,30 @@ def pieces(content: str, opening: re.Pattern[str] = _OPENING) -> Iterator[tuple[
         if end > start:
             yield shown_name(content[done:end]), content[done:end]
             done = end
+
+
+def pieces_of_result(content: str) -> Iterator[tuple[str, str]]:
+    """Yields (name, text) of consecutive pieces: the name is "" for what the tool returned.
+
+    Only reminders on lines of their own are inserted; other elements may be a page or a program.
+    """
+    done = 0
+    unclosed: set[str] = set()
+    for match in _REMINDER.finditer(content):
+        start, name = match.start(), match["name"]
+        if start < done or name in unclosed:
+            continue
+        closing = f"</{name}>"
+        last = content.find(closing, match.end())
+        if last < 0:
+            unclosed.add(name)
+            continue
+        if content[done:start].strip():
+            yield "", content[done:start]
+        done = last + len(closing)
+        yield name, content[start:done]
+    if not done or content[done:].strip():
+        yield "", content[done:]
 
 
 def shown_name(inserted: str) -> str:

@@ -11,6 +11,7 @@ from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
 from builder.report.html import shorten
 from builder.report.survey import SUPPLIABLE, Survey
+from builder.text import percent
 from builder.verify.options import mode_named
 
 GRADES = {"poor": "not ready yet", "fair": "usable, with gaps", "good": "ready to train"}
@@ -139,10 +140,3 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
     kept = sum(recovery(ledger, code)[0] for code in lost)
     fair = 0.75 if 1 - kept / wanted < 0.75 else 0.0
     yield Judgement(text, 1 - lost.total() / wanted, good=0.95, fair=fair)
-
-
-def percent(share: float) -> str:
-    """Formats a share so that 100 % and 0 % appear only if they are exact."""
-    if 0 < share < 1:
-        share = min(max(share, 0.001), 0.999)
-    return f"{100 * share:.1f} %".replace(".0 %", " %")

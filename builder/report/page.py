@@ -55,7 +55,8 @@ def page(
     """Returns the document in UTF-8.
 
     `links` are (address, text) of the navigation, `keys` (key, effect) of the keyboard help. A page
-    of the viewer may contain forms, and sends its address as referrer to other pages of the viewer.
+    of the viewer may contain forms, and sends its address as referrer to other pages of the viewer;
+    the name of its tab begins with the subtitle.
     """
     nav = [tag("a", text(name), href=address) for address, name in links]
     if keys:
@@ -68,7 +69,7 @@ def page(
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="same-origin" if viewer else "no-referrer"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", plain(title)),
+        tag("title", plain(f"{subtitle} · {title}" if viewer and subtitle else title)),
         *(Html(f"<style>{asset(name)}</style>") for name in styles),
     )
     below = tag("p", text(subtitle), class_="subtitle") if subtitle else EMPTY

@@ -10,7 +10,7 @@ from builder.report.charts import anchor, figure, folded_numbers, rect, table_ht
 from builder.report.html import Html, join, plain, tag, text
 from builder.report.rendered import Rendered
 from builder.sample import Sample
-from builder.text import number
+from builder.text import number, percent
 
 
 def turn_tokens(
@@ -53,7 +53,7 @@ def share_bar(rendered: Rendered) -> Html:
             rect("is-trained", 100 * start / whole, 9, max(100 * (end - start) / whole, 0.05), 3)
         )
     if trained := rendered.trained:
-        share = f"{100 * trained / max(sum(rendered.parts.values()), 1):.0f} %"
+        share = percent(trained / max(sum(rendered.parts.values()), 1))
         caption = text(f"trained {number(trained)} ({share})")
         names.append(tag("span", _key("is-trained"), caption))
     label = "Tokens by part, and the places of the trained text in the sample"
@@ -73,7 +73,7 @@ def dataset_shares(table: AuditTable, trained: float | None) -> Html:
     drawn, names = _parts(parts)
     if trained:
         drawn.append(rect("is-trained", 0, 9, 100 * trained, 3))
-        names.append(tag("span", _key("is-trained"), text(f"trained {100 * trained:.0f} %")))
+        names.append(tag("span", _key("is-trained"), text(f"trained {percent(trained)}")))
     label = "Tokens of the dataset by part, and the share of the trained text below"
     bar = _bar(drawn, label)
     shown = tag("div", bar, tag("p", join(names), class_="scroll"), class_="shares")
@@ -85,7 +85,7 @@ def _parts(parts: Mapping[str, int]) -> tuple[list[Html], list[Html]]:
     drawn, names, at = [], [], 0.0
     for name, count in parts.items():
         kind, wide = f"part-{PARTS.index(name)}", 100 * count / sum(parts.values())
-        caption = f"{name} {number(count)} ({wide:.0f} %)"
+        caption = f"{name} {number(count)} ({percent(wide / 100)})"
         drawn.append(tag("g", tag("title", plain(caption)), rect(kind, at, 0, wide, 8)))
         names.append(tag("span", _key(kind), text(caption)))
         at += wide

@@ -19,7 +19,7 @@ from builder.qwen3.written import written_style
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.report.edits import edit_html, edits
 from builder.report.html import EMPTY, Html, cut, join, omission, shorten, tag, text
-from builder.report.inserted import pieces, words_of_person
+from builder.report.inserted import pieces, pieces_of_result, words_of_person
 from builder.report.rendered import Limits
 from builder.sample import Sample
 from builder.text import number
@@ -203,7 +203,7 @@ def _body(
     elif name == "tool":
         responses = tuple(split_responses(content, style) or ())
         for response in responses[: limits.tools]:
-            yield _folded(response, limits, hits)
+            yield from _result(response, limits, hits)
         if len(responses) > limits.tools:
             yield omission(len(responses) - limits.tools, "responses")
     elif role == "system":
@@ -215,6 +215,13 @@ def _body(
             yield _inserted(named, piece, limits, hits) if named else _content(own, limits, hits)
     else:
         yield _content(content, limits, hits)
+
+
+def _result(content: str, limits: Limits, hits: Pattern[str] | None) -> Iterator[Html]:
+    found = list(pieces_of_result(content))
+    for named, piece in found:
+        own = piece.strip("\n") if len(found) > 1 else piece
+        yield _inserted(named, piece, limits, hits) if named else _folded(own, limits, hits)
 
 
 def _answer(

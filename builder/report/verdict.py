@@ -10,11 +10,11 @@ from builder.report.advice import judge
 from builder.report.chart_sections import first_charts, trained_share
 from builder.report.flow import ledger_figure
 from builder.report.html import EMPTY, Html, join, prose, statement, tag, text
-from builder.report.judgement import GRADES, Judgement, percent, verdict_on, worst
+from builder.report.judgement import GRADES, Judgement, verdict_on, worst
 from builder.report.ledger_stages import LedgerCounts
 from builder.report.remedy import Advice, Remedy
 from builder.report.survey import Survey
-from builder.text import counted, number
+from builder.text import counted, number, percent
 
 ADVICE = 3
 """Number of recommendations shown first; the others can be opened."""

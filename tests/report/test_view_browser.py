@@ -69,6 +69,21 @@ def test_from_the_list_to_a_sample_and_on(opened, viewed, size):
     expect(page.locator(".subtitle")).to_have_text("Rejects")
 
 
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_a_chosen_tab_is_on_the_first_screen(opened, viewed, size):
+    page = opened(f"{viewed}row?at=0.0", size)
+    legend = page.locator(".shares p")
+    assert legend.evaluate("item => item.scrollWidth <= item.clientWidth")
+    talk, beside = page.locator(".talk"), page.locator(".beside")
+    for name in ("Rendered text", "Raw records"):
+        page.get_by_role("link", name=name).click()
+        expect(beside.get_by_role("heading", name=name)).to_be_in_viewport()
+        assert talk.is_visible() == (size == DESK)
+    page.get_by_role("link", name="Conversation").click()
+    expect(beside).to_have_count(0)
+    assert talk.is_visible()
+
+
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
 def test_the_header_is_the_same_on_all_pages(opened, viewed, size):
     """Above the first text of each page: the same name, and links that it does not cover."""
