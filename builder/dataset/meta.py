@@ -7,13 +7,12 @@ of `builder verify` and the table in docs/output.md follow from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from builder.conversation import LEVELS, Context, Json
 from builder.jsonio import dumps
 from builder.keys import (
-    COUNT,
-    COUNTS,
     OBJECT_OR_NULL,
     TEXT,
     TEXT_OR_NULL,
@@ -26,6 +25,28 @@ from builder.keys import (
     write_keys,
     wrong_keys,
 )  # fmt: skip
+from builder.qwen3.parts import PARTS
+
+_MOST = (1 << 32) - 1
+"""The highest number in a line; a higher one is not read, as audits count in four bytes."""
+
+
+def _is_number(value: Json) -> TypeGuard[int]:
+    return is_count(value) and value <= _MOST
+
+
+def _numbers(value: Json) -> Mapping[str, int]:
+    found = value if isinstance(value, dict) else {}
+    return {name: count for name, count in found.items() if _is_number(count)}
+
+
+def _parts(value: Json) -> Mapping[str, int]:
+    return {name: count for name, count in _numbers(value).items() if count and name in PARTS}
+
+
+COUNT = Kind("number", lambda value: value if _is_number(value) else 0)
+COUNTS = Kind("number by code", _numbers)
+TOKENS_BY_PART = Kind("number by part", _parts)
 
 
 def _context(value: Json) -> Context | None:
@@ -43,7 +64,7 @@ def _spans(value: Json) -> tuple[tuple[int, int], ...]:
 
 def _span(value: Json) -> tuple[int, int] | None:
     match value:
-        case [start, end] if is_count(start) and is_count(end):
+        case [start, end] if _is_number(start) and _is_number(end):
             return start, end
     return None
 
@@ -126,7 +147,7 @@ class SampleMeta:
     tokens: int = key(COUNT, "tokens of the rendering")
     trained_tokens: int = key(COUNT, "those of `spans`: the tokens that are trained")
     tokens_by_part: Mapping[str, int] = key(
-        COUNTS, "tokens of each part (docs/audit.md); they add up to `tokens`"
+        TOKENS_BY_PART, "tokens of each part (docs/audit.md); they add up to `tokens`"
     )
     render_sha256: str = key(TEXT, "sha256 of the rendering in UTF-8")
     spans: tuple[tuple[int, int], ...] = key(
@@ -160,8 +181,13 @@ class SampleMeta:
 
     @classmethod
     def read(cls, value: Json | Mapping[str, Json]) -> SampleMeta:
-        """Returns the line as far as it can be read: other values have their defaults."""
-        return read_keys(cls, value)
+        """Returns the line as far as it can be read: other values have their defaults.
+
+        `tokens_by_part` is {} unless the parts add up to `tokens`.
+        """
+        meta = read_keys(cls, value)
+        is_whole = sum(meta.tokens_by_part.values()) == meta.tokens
+        return meta if is_whole or not meta.tokens_by_part else replace(meta, tokens_by_part={})
 
     @property
     def line(self) -> bytes:

@@ -22,7 +22,6 @@ from builder.qwen3.written import written_style
 from builder.readers.toolkit.narrow import as_str
 from builder.sample import Sample
 
-_MOST = (1 << 32) - 1
 _CALL = re.compile(r'<tool_call>\s*(?:\{"name": ("(?:[^"\\]|\\.)*")|<function=([^<>\n]{1,400})>)')
 
 
@@ -111,10 +110,10 @@ class Tally:
                 self._parts.update(row.meta.tokens_by_part or _characters(row))
             self._tokens += sum(row.meta.tokens_by_part.values())
             if row.meta.tokens:
-                self._lengths.append(min(row.meta.tokens, _MOST))
+                self._lengths.append(row.meta.tokens)
             if counts.turns:
                 self._turns.append(counts.turns)
-                self._of_sample.append(min(row.meta.calls or len(counts.calls), _MOST))
+                self._of_sample.append(row.meta.calls or len(counts.calls))
 
     def histograms(self) -> tuple[Histogram, ...]:
         """Returns the histograms of tokens, turns and calls, which are those of the audit."""

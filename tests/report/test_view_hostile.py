@@ -1,11 +1,9 @@
 """The viewer with any content in meta/: every request gets a response."""
 
-import http.client
 import json
-from urllib.parse import urlsplit
 
 import pytest
-from support.pages.viewer import served
+from support.pages.viewer import ask, served
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
@@ -23,15 +21,6 @@ ODD = [
     {"context": {"level": "x" * 3000, "missing": ["y" * 3000] * 3000}},
     {str(number): "z" * 900 for number in range(3000)},
 ]
-
-
-def ask(server, path):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
-    connection.request("GET", urlsplit(server.url).path + path)
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, body
 
 
 @pytest.fixture(scope="module")

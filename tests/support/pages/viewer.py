@@ -1,8 +1,10 @@
 """The viewer, served on loopback for a test."""
 
 import contextlib
+import http.client
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from builder.dataset.files import dataset_files
 from builder.dataset.store import Rows
@@ -37,3 +39,13 @@ def served(name, manifest, scratch, logs=None):
             server.shutdown()
             thread.join()
             viewer.close()
+
+
+def ask(server, path):
+    """Returns the status and the body of a page of the viewer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.request("GET", urlsplit(server.url).path + path)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
