@@ -73,7 +73,7 @@ def prove(
 
     An example that is too long is divided into windows (`too_long: split`) or cut to its beginning
     (`cut`). If targets do not fit, a proof of the whole example follows, with the problem
-    `max_tokens`.
+    `turn_too_long`, or `max_tokens` where windows might hold them.
     """
     assert normalised.dialogue is not None, "it was not rejected"
     for whole in examples(normalised.dialogue, options.unit, verifier.target.style):
@@ -91,7 +91,8 @@ def prove(
                 f"{left_out} of {len(whole.targets)} turns do not fit into limits.max_tokens:"
                 f" {limits.max_tokens}"
             )
-            yield replace(proof, problem=Problem("max_tokens", "rendering", detail, records=0))
+            code = "turn_too_long" if limits.too_long == "split" else "max_tokens"
+            yield replace(proof, problem=Problem(code, "rendering", detail, records=0))
 
 
 def _proof(

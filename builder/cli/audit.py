@@ -34,7 +34,7 @@ TABLES = ("lengths", "trainers", "patterns", "parity", "tools")
 TO_SET = "setting to use"
 """The column of `trainers` with the values for their configurations."""
 ROWS = 8
-"""Rows of a table that are printed."""
+"""Rows of a table that are printed; a single further one is printed too."""
 
 
 def run_audit(
@@ -68,7 +68,7 @@ def run_audit(
     if output.as_json:
         print_json({"dataset": dataset, **audited.as_json(), "failed": fired, "passed": passed})
     elif not output.quiet and audited.rows:
-        _print(dataset, audited)
+        _print(dataset, audited, options)
         _print_end(audited, passed)
     if fired:
         warn(f"failed gates: {', '.join(fired)}")
@@ -97,13 +97,18 @@ def _gates(fail_on: str | None, options: AuditOptions) -> list[str]:
         if gate not in known:
             raise UsageError(f"--fail-on {gate!r}: no such audit or code{nearest(gate, known)}")
         name = audit_of.get(gate, gate)
-        if name == "contamination" and not options.contamination:
+        if not _runs(name, options):
             raise UsageError(
                 f"--fail-on {gate!r}: the audit does not run without --contamination SET"
             )
         if "near_" in gate and options.near_duplicates == "off":
             raise UsageError(f"--fail-on {gate!r}: audit.near_duplicates is off")
     return gates
+
+
+def _runs(name: str, options: AuditOptions) -> bool:
+    """Returns whether an audit runs: for contamination, the evaluation sets must be named."""
+    return name != "contamination" or bool(options.contamination)
 
 
 def _fires(finding: AuditFinding, gates: Sequence[str]) -> bool:
@@ -123,7 +128,7 @@ def _progress(*, quiet: bool) -> tuple[Callable[[Progress], object], Callable[[]
     return (lambda progress: bar.update(progress.done - bar.n)), bar.close
 
 
-def _print(dataset: str, audited: Audit) -> None:
+def _print(dataset: str, audited: Audit, options: AuditOptions) -> None:
     print(escaped(f"{counted(audited.samples, 'sample')} in {dataset}"))
     for line in conversion_lines(audited.read_as, audited.rows, audited.conversion):
         print(escaped(line))
@@ -131,8 +136,11 @@ def _print(dataset: str, audited: Audit) -> None:
         print(f"\n{name}")
         for finding in findings:
             _print_finding(finding)
-    if not audited.findings:
-        print("nothing found")
+    found = {item.audit for item in audited.findings}
+    clean = [name for name in CODES if name not in found and _runs(name, options)]
+    if clean:
+        print()
+        print_wrapped("", f"nothing found: {', '.join(clean).replace('_', ' ')}", "  ")
     by_key = {table.key: table for table in audited.tables}
     for key in TABLES:
         if key in by_key and by_key[key].rows:
@@ -163,15 +171,16 @@ def _print_finding(finding: AuditFinding) -> None:
 
 
 def _print_table(table: AuditTable) -> None:
+    shown = ROWS if len(table.rows) > ROWS + 1 else len(table.rows)  # a row is as short as a note
     lines = [
         [_cell(cell, pasted=head == TO_SET) for cell, head in zip(line, table.columns, strict=True)]
-        for line in (table.columns, *table.rows[:ROWS])
+        for line in (table.columns, *table.rows[:shown])
     ]
     print(f"\n{table.title}")
     for line in aligned(lines):
         print(escaped(f"  {line}"))
-    if len(table.rows) > ROWS:
-        print(f"  … {len(table.rows) - ROWS} more (--json)")
+    if len(table.rows) > shown:
+        print(f"  … {len(table.rows) - shown} more (--json)")
 
 
 def _cell(value: str | int | float | None, *, pasted: bool) -> str:

@@ -11,7 +11,7 @@ from builder.normalize.remedies import recovery
 from builder.output.manifest import Manifest
 from builder.report.html import shorten
 from builder.report.survey import SUPPLIABLE, Survey
-from builder.text import percent
+from builder.text import counted, number, percent
 from builder.verify.options import mode_named
 
 GRADES = {"poor": "not ready yet", "fair": "usable, with gaps", "good": "ready to train"}
@@ -71,7 +71,7 @@ def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
     if levels.total():
         yield _context(surveyed)
     if manifest.ledger is not None:
-        yield from _used(manifest.ledger)
+        yield from _lost(manifest.ledger)
 
 
 def _context(surveyed: Survey) -> Judgement:
@@ -113,11 +113,10 @@ def missing_words(code: str) -> str:
     return _MISSING.get(code) or shorten(code.replace("_", " "), 30)
 
 
-def _used(ledger: Ledger) -> Iterator[Judgement]:
-    """Judges the losses; those that no option would keep leave a gap, no more.
+def _lost(ledger: Ledger) -> Iterator[Judgement]:
+    """Judges the conversations lost to faults; where no option would keep them, a gap, no more.
 
-    What was left out on request counts as usable: the logs gave it, and the same share of it as of
-    the rest was lost before.
+    What was left out on request is no loss, whether the rest is large or small: it is named.
     """
     lost, conversations = ledger.conversations_lost, ledger.conversations_rejected
     chosen = {
@@ -126,12 +125,11 @@ def _used(ledger: Ledger) -> Iterator[Judgement]:
         if count and is_on_request(code)
     }
     left_out = sum(conversations[code] for code in chosen)
-    usable = ledger.built + ledger.duplicates + left_out
-    wanted = usable + lost.total()
+    wanted = ledger.built + ledger.duplicates + left_out + lost.total()
     if not wanted:
         return
-    verb = "can be" if chosen else "are"
-    text = f"{percent(usable / wanted)} of the conversations with something to train {verb} used"
+    of_all = f"{counted(wanted, 'conversation')} with something to train"
+    text = f"{number(lost.total()) if lost else 'none'} of {of_all} lost to faults"
     if chosen:
         named = ", ".join(
             f"{_CHOSEN.get(code, code.replace('_', ' '))} {n:,}" for code, n in chosen.items()

@@ -84,7 +84,7 @@ def test_clean_data_have_no_findings_and_exit_0(tmp_path, capsys):
     assert cli.main(["audit", str(path), "--fail-on", ",".join(gates)]) == 0
     out = capsys.readouterr().out
     assert "6 samples" in out
-    assert "nothing found" in out
+    assert f"nothing found: {', '.join(gates).replace('_', ' ')}" in out.splitlines()
 
 
 def test_picks_name_rows_of_the_file_despite_bad_lines_between_them(tmp_path):

@@ -185,8 +185,10 @@ def test_the_verdict_on_the_context_counts_what_the_user_can_supply(
 def test_the_verdict_looks_at_what_could_have_been_trained():
     ledger = Ledger(found=12, built=8, duplicates=1)
     ledger.conversations_rejected.update({"no_user": 1, "warmup": 1, "select_tokens": 1})
-    (used,) = [item for item in judgements(Survey(), Manifest(ledger=ledger)) if "use" in item.text]
-    assert used.text.startswith("100 % of the conversations with something to train can be used;")
+    (used,) = [
+        item for item in judgements(Survey(), Manifest(ledger=ledger)) if "lost" in item.text
+    ]
+    assert used.text.startswith("none of 10 conversations with something to train lost to faults;")
     assert used.text.endswith("; left out on request: select tokens 1")
     assert used.grade == "good"
     ledger.conversations_rejected["unanswered"] = 1
@@ -197,7 +199,9 @@ def test_the_verdict_looks_at_what_could_have_been_trained():
     manifest = replace(of_template("Qwen3"), ledger=ledger)
     page = plain(first_screen(Survey(samples=8), None, manifest, None))
     assert "Usable, with gaps: 1 of 2 points is fair." in page
-    assert page.index("90.9 % of the conversations") < page.index("verified byte for byte")
+    assert page.index("1 of 11 conversations with something to train lost") < page.index(
+        "verified byte for byte"
+    )
 
 
 def test_what_was_left_out_on_request_is_in_the_verdict_and_no_gap():
@@ -207,9 +211,19 @@ def test_what_was_left_out_on_request_is_in_the_verdict_and_no_gap():
     ledger.recoverable["near_duplicate"] = 3
     *_, used = judgements(Survey(), Manifest(ledger=ledger))
     assert used.grade == "good"
-    shares = "100 % of the conversations with something to train can be used"
-    assert used.text == f"{shares}; left out on request: near duplicates 4"
+    words = "none of 8 conversations with something to train lost to faults"
+    assert used.text == f"{words}; left out on request: near duplicates 4"
     assert not list(advice(Survey(), Manifest(ledger=ledger), None))
+
+
+@pytest.mark.parametrize("left_out", [0, 60, 97])
+def test_a_selection_or_review_changes_no_grade(left_out):
+    ledger = Ledger(found=107, built=97 - left_out)
+    ledger.conversations_rejected.update({"unanswered": 5, "no_user": 5, "review": left_out})
+    *_, judged = judgements(Survey(), Manifest(ledger=ledger))
+    assert (judged.share, judged.grade) == (1 - 5 / 102, "good")
+    assert judged.text.startswith("5 of 102 conversations with something to train lost to faults")
+    assert judged.text.endswith(f"left out on request: review {left_out}") is bool(left_out)
 
 
 @pytest.mark.parametrize(("recoverable", "grade"), [(0, "fair"), (6, "poor")])
