@@ -53,6 +53,7 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
             f"message.text: {empty} of {counted(len(messages), 'message')} have no text and no"
             " calls: does another key hold them?"
         )
+    yield from _unlinked(spec, rows, found)
     for one, what in _sequences(found):
         yield f"{one}: {what}"
     objects = {one.role for event in found for one in event.messages if _is_object(one)}
@@ -143,6 +144,64 @@ def _branches(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
             if len({*map(str, parents)}) < len(parents):
                 yield f"conversation: several messages have one {path!r}: are these branches one?"
                 return
+
+
+def _unlinked(
+    spec: MappingSpec, rows: Sequence[Json], found: Sequence[Conversation]
+) -> Iterator[str]:
+    """Yields a doubt about values that results share with calls, where only places link them."""
+    if spec.message.result.id is not None or not any(map(_has_several, found)):
+        return
+    read = {path for key, path in spec.paths() if key.startswith("message.")}
+    calls: list[tuple[str, Json]] = []
+    results: list[tuple[str, Json]] = []
+    for group, message in _grouped(spec, rows):
+        paths = spec.message
+        inner = [] if paths.results is None else listed(value_at(paths.results, message))
+        made = [] if paths.calls is None else listed(value_at(paths.calls, message))
+        if inner or role_of(paths, message) == "tool":
+            results += [(group, one) for one in (*inner, message)]
+        if made or role_of(paths, message) == "call":
+            calls += [(group, one) for one in (*made, message)]
+    ids = _neighbours(calls)
+    for theirs, values in _neighbours(results).items():
+        own = next((one for one, those in ids.items() if values <= those), None)
+        if own is not None and read.isdisjoint((own, theirs)):
+            yield f"message.result.id: is it {theirs!r}, and {own!r} the id of its call?"
+            return
+
+
+def _grouped(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[str, Json]]:
+    """Yields (conversation, message) of each mapped message."""
+    for at, row in enumerate(rows):
+        if spec.are_messages:
+            yield str(value_at(spec.group, row)), row
+        else:
+            for one in listed(value_at(spec.conversation.messages, row)):
+                yield str(at), one
+
+
+def _neighbours(items: Sequence[tuple[str, Json]]) -> dict[str, set[tuple[str, str]]]:
+    """Returns the values of each path whose neighbours in a conversation all differ."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for path in scalar_paths([one for _, one in items]):
+        values = [(group, str(value)) for group, one in items
+                  if (value := value_at(path, one)) is not None]  # fmt: skip
+        if len(values) > 1 and all(one != after for one, after in pairwise(values)):
+            found[path] = {*values}
+    return found
+
+
+def _has_several(event: Conversation) -> bool:
+    """Returns whether several calls of a conversation precede their results."""
+    open_calls = 0
+    for part in (part for message in event.messages for part in message.parts):
+        if isinstance(part, ToolResult):
+            open_calls = 0
+        open_calls += isinstance(part, ToolCall)
+        if open_calls > 1:
+            return True
+    return False
 
 
 def _is_object(message: Message) -> bool:

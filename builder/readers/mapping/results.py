@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from builder.conversation import Json
 from builder.readers.mapping.calls import (
@@ -31,7 +32,7 @@ def propose_results(
     if tools and (nested := _nested(tools, call, role, found)) is not None:
         found.section["results"], results = nested
         found.section["result"] = (
-            _result_paths(messages, results, call, role, found)
+            _result_paths(results, call, role, found)
             if all(isinstance(one, dict) for one in results)
             else {"text": "@"}
         )
@@ -55,7 +56,7 @@ def propose_results(
         if not all(isinstance(one, dict) for one in results):
             found.section["result"] = {"text": "@"}
             return
-    found.section["result"] = _result_paths(messages, results, call, role, found)
+    found.section["result"] = _result_paths(results, call, role, found)
 
 
 def _nested(
@@ -83,19 +84,17 @@ def _nested(
     ]
     if not items or not all(isinstance(one, dict) for one in items):
         return None
-    ids = (
-        None
-        if call is None
-        else linked(call.name, call.items, items, (), call.arguments, found.conversations)
-    )
-    own = [] if ids is None else [ids[1]]
+    is_list = any(isinstance(value, list) for value, _ in values)
+    link = _link(call, items, role, found)
+    if link is None and not is_list and _link(call, tools, role, found) is not None:
+        return None  # the id stands in the message, beside the result
+    own = [] if link is None else [link[0][1]]
     text = usual_path(items, "result_text", inside=own)
     rest = {key for one in items if isinstance(one, dict) for key in one} - {text, *own}
     is_known = all(is_usual("result_name", key) or is_usual("error", key) for key in rest)
     if text is None or not is_known:
         return None
     found.taken.append(path)
-    is_list = any(isinstance(value, list) for value, _ in values)
     place = next(place for value, place in values if value is not None)
     return (place if is_list else f"[{place}][?@ != null]"), items
 
@@ -137,7 +136,6 @@ def _result_lists(
 
 
 def _result_paths(
-    messages: Sequence[Json],
     results: Sequence[Json],
     call: CallShape | None,
     role: str,
@@ -145,9 +143,10 @@ def _result_paths(
 ) -> dict[str, str]:
     """Returns the paths from a result."""
     paths: dict[str, str] = {}
-    ids = _link(messages, call, results, role, found) if call is not None else None
-    if ids is not None:
-        found.section["call"]["id"], paths["id"] = ids
+    link = _link(call, results, role, found)
+    if link is not None:
+        found.section |= link[1]
+        found.section["call"]["id"], paths["id"] = link[0]
     for key, usual in (("name", "result_name"), ("error", "error"), ("text", "result_text")):
         path = usual_path(results, usual, inside=[role, *found.apart, *paths.values()])
         if path is not None and (key != "name" or _names_calls(results, path, call)):
@@ -202,25 +201,28 @@ def _failed(results: Sequence[Json]) -> str | None:
 
 
 def _link(
-    messages: Sequence[Json], call: CallShape, results: Sequence[Json], role: str, found: Proposal
-) -> tuple[str, str] | None:
-    """Returns the paths of the ids that link calls and results.
+    call: CallShape | None, results: Sequence[Json], role: str, found: Proposal
+) -> tuple[tuple[str, str], dict[str, Any]] | None:
+    """Returns the paths of the ids that link calls and results, and what they change of `message`.
 
     Where a call's id stands in the message beside the call, its paths start from the message.
     """
+    if call is None:
+        return None
     apart = (role, *found.apart)
     own, groups = call.arguments, found.conversations
     ids = linked(call.name, call.items, results, apart, own, groups)
+    if ids is not None:
+        return ids, {}
     path = found.section.get("calls")
-    if ids is not None or path is None or "[" in path or len(call.items) > len(call.messages):
-        return ids  # several calls of a message cannot all have the id of the message
-    ids = linked(path, call.messages, results, apart, None, groups)
-    others = [one for one in messages if one not in call.messages and one not in results]
-    if ids is not None and not any(value_at(ids[0], one) is not None for one in others):
-        found.section |= {"calls": f"[@][?{path} != null]", "call": {
-            "name": f"{path}.{call.name}", "arguments": f"{path}.{call.arguments}"}}  # fmt: skip
-        return ids
-    return None
+    if path is None or "[" in path or len(call.items) > len(call.messages):
+        return None  # several calls of a message cannot all have the id of the message
+    if (ids := linked(path, call.messages, results, apart, None, groups)) is None:
+        return None
+    values = (decoded(value_at(path, one), path)[0] for one in call.messages)
+    inner = f"{path}[0]" if any(isinstance(value, list) for value in values) else path
+    names = {"name": f"{inner}.{call.name}", "arguments": f"{inner}.{call.arguments}"}
+    return ids, {"calls": f"[@][?{path}]", "call": names}
 
 
 def _names_calls(results: Sequence[Json], path: str, call: CallShape | None) -> bool:
