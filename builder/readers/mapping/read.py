@@ -24,10 +24,11 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.mapping.calls import find_calls
 from builder.readers.mapping.order import places_of
+from builder.readers.mapping.reading import Place, Reading, reading_of
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
-from builder.readers.toolkit.known_keys import KnownKeys, counted_names
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, one_or_many
+from builder.readers.toolkit.known_keys import counted_names
+from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import has_words
@@ -44,6 +45,9 @@ UNMAPPED_SKIP = "unmapped_skip"
 """The code of skipped records with text between a call without a result and what follows it."""
 UNMAPPED_CALL = "unmapped_call"
 """The code of results without a call."""
+
+_SHOWN = 40
+"""Maximum number of characters in the path of a key that is counted."""
 
 _ROLES = {
     "human": "user", "customer": "user", "ai": "assistant", "bot": "assistant",
@@ -73,21 +77,21 @@ def conversations(spec: MappingSpec, records: Iterable[Record | Problem]) -> Ite
     """Yields the conversations of records, as `read_mapped` does."""
     names: Counter[str] = Counter()
     groups: dict[str, list[Record]] = {}
-    keys = spec.known_keys()
+    reading = reading_of(spec)
     for record in records:
         if isinstance(record, Problem):
             yield record
         elif not isinstance(record.value, dict):
             yield not_object(record, "the record is ")
         elif spec.group is None:
-            yield _conversation(spec, [record], record.where, names, keys)
+            yield _conversation(spec, [record], record.where, names, reading)
         elif (name := value_at(spec.group, record.value)) in (None, ""):
             key = "id" if spec.are_messages else "session"
             yield Problem("no_id", record.where, f"conversation.{key} finds nothing in the record")
         else:
             groups.setdefault(dumps(name), []).append(record)
     for group in groups.values():
-        yield from _group(spec, group, names, keys)
+        yield from _group(spec, group, names, reading)
 
 
 def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
@@ -128,7 +132,7 @@ def _database(spec: MappingSpec, source: Source) -> Iterator[Record | Problem]:
 
 
 def _group(
-    spec: MappingSpec, records: list[Record], names: Counter[str], keys: KnownKeys
+    spec: MappingSpec, records: list[Record], names: Counter[str], reading: Reading
 ) -> Iterator[Event]:
     """Yields the conversation of records with one id."""
     if spec.conversation.order is not None:
@@ -140,7 +144,7 @@ def _group(
         records = [records[at] for at in sorted(range(len(records)), key=places.__getitem__)]
     first, last = records[0].where, records[-1].where
     where = first if first == last else f"{first} to {last}"
-    yield _conversation(spec, records, where, names, keys)
+    yield _conversation(spec, records, where, names, reading)
 
 
 def _conversation(
@@ -148,9 +152,9 @@ def _conversation(
     records: Sequence[Record],
     where: str,
     names: Counter[str],
-    keys: KnownKeys,
+    reading: Reading,
 ) -> Event:
-    """Returns the conversation of one or more records; `keys` are those that the mapping reads."""
+    """Returns the conversation of one or more records; `reading`: what the mapping reads."""
     paths = spec.conversation
     values = [record.value for record in records]
     items = values
@@ -160,7 +164,7 @@ def _conversation(
     messages: list[Message] = []
     unread: list[str] = []
     for value in () if spec.are_messages else values:
-        unread += unmapped(keys, value)
+        unread += unmapped(reading.record, value)
     if system := _first(paths.system, values):
         messages.append(Message("system", content(system)))
     skipped = 0
@@ -180,7 +184,7 @@ def _conversation(
             messages[-1] = _continued(messages[-1], found.pop(0))
         messages += found
         was_fragment = is_fragment
-        unread += unmapped(keys, item)
+        unread += unmapped(reading.message, item)
     changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
     changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
@@ -211,11 +215,12 @@ def _by_name(tools: dict[str, Json]) -> list[Json]:
     return [{"name": name, **item} for name, item in tools.items() if isinstance(item, dict)]
 
 
-def unmapped(keys: KnownKeys, value: Json) -> Iterator[str]:
-    """Yields the keys with text, or with calls, that no path reads."""
-    yield from keys.unknown_in(value)
-    rest = {key: item for key, item in as_dict(value).items() if key not in keys.known}
-    yield from (key for key, item in rest.items() if not has_words(item) and _is_call(key, item))
+def unmapped(place: Place, value: Json) -> Iterator[str]:
+    """Yields the paths of keys with text, or with calls, that no path reads."""
+    for path, item in place.unread(value):
+        key = path.rpartition(".")[2]
+        if has_words(item) or _is_call(key, item):
+            yield path if len(path) <= _SHOWN else key  # a longer name could not be shown
 
 
 def _is_call(key: str, value: Json) -> bool:

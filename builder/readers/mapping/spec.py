@@ -13,7 +13,6 @@ from typing import Any
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
-from builder.readers.toolkit.known_keys import KnownKeys
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "call", "thought", "fragment", "skip")
 """What a value of `message.role` may mean: a role; `call`, `thought`: a message that is itself a
@@ -127,23 +126,6 @@ class MappingSpec:
         """Yields (key, path) of all paths, e.g. ("message.call.name", "function.name")."""
         yield from _paths(self, "")
 
-    def known_keys(self) -> KnownKeys:
-        """Returns the keys that the paths read: whole at their end, and looked into elsewhere."""
-        read: dict[str, set[str]] = {name: set() for name in ("inner", "free", "json", "maps")}
-        for key, path in self.paths():
-            inside = {"message.calls": "message.call.", "message.results": "message.result."}.get(
-                key
-            )
-            is_whole = inside is None or any(
-                _reads_all(other) for name, other in self.paths() if name.startswith(inside)
-            )
-            _names_in(_search_tree(path), read, is_end=is_whole)
-        if self.message.calls is not None or "call" in self.message.roles.values():
-            read["free"] |= {"name", "arguments", "id"}  # where `call` names no others
-        known = frozenset().union(*read.values())
-        free, json, maps = (frozenset(read[name]) for name in ("free", "json", "maps"))
-        return KnownKeys(known, free=free, json=json, maps=maps)
-
     @property
     def are_messages(self) -> bool:
         """Returns whether each record is a message."""
@@ -167,43 +149,7 @@ def _paths(section: Any, prefix: str) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _names_in(node: dict[str, Any], read: dict[str, set[str]], *, is_end: bool) -> None:
-    """Adds the keys that a path reads; `is_end`: what it finds is read as a whole."""
-    children = node["children"]
-    match node["type"]:
-        case "field":
-            read["free" if is_end else "inner"].add(node["value"])
-        case "subexpression" | "pipe" | "projection" | "value_projection" | "index_expression":
-            is_last = children[-1]["type"] in ("identity", "index", "slice")
-            for child in children[:-1]:
-                _names_in(child, read, is_end=is_end and is_last)
-            _names_in(children[-1], read, is_end=is_end)
-        case "filter_projection":
-            _names_in(children[0], read, is_end=is_end and children[1]["type"] == "identity")
-            _names_in(children[1], read, is_end=is_end)
-            _names_in(children[2], read, is_end=False)
-        case "function_expression" if node["value"] in ("json", "values") and not is_end:
-            for child in children:
-                _names_in(child, read, is_end=False)
-                if child["type"] == "field":
-                    read["json" if node["value"] == "json" else "maps"].add(child["value"])
-        case _:
-            for child in children:
-                _names_in(child, read, is_end=is_end)
-
-
-def _reads_all(path: str) -> bool:
-    """Returns whether a path reads what it starts from as a whole: `@`, `keys(@)`."""
-    pending = [_search_tree(path)]
-    while pending:
-        node = pending.pop()
-        if node["type"] == "current":
-            return True
-        pending += node["children"]
-    return False
-
-
-def _search_tree(path: str) -> dict[str, Any]:
+def search_tree(path: str) -> dict[str, Any]:
     """Returns the syntax tree of a path."""
     import jmespath  # noqa: PLC0415 - see `_search`
 

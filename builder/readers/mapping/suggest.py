@@ -7,7 +7,7 @@ conversation that it gives shown next to it. What it leaves open, it says in a l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from builder.readers.mapping.calls import (
     objects_in,
     scalar_paths,
 )
-from builder.readers.mapping.check import contexts, key_paths
+from builder.readers.mapping.check import key_paths
 from builder.readers.mapping.columns import propose_pairs, propose_two_texts
 from builder.readers.mapping.documents import Records, first_records, lists_by_step, message_lists
 from builder.readers.mapping.doubts import characters_read, doubts
@@ -27,6 +27,7 @@ from builder.readers.mapping.order import places_of
 from builder.readers.mapping.parts import propose
 from builder.readers.mapping.proposal import Proposal, usual_path
 from builder.readers.mapping.read import listed, role_of, unmapped
+from builder.readers.mapping.reading import Place, reading_of
 from builder.readers.mapping.roles import Sure, has_user, role_path
 from builder.readers.mapping.rows import propose_rows
 from builder.readers.mapping.spec import (
@@ -112,28 +113,29 @@ def _spec(conversation: dict[str, Any], message: dict[str, Any]) -> MappingSpec:
 
 def _unread(spec: MappingSpec, rows: Sequence[Json]) -> dict[str, int]:
     """Returns the keys with text or calls that the proposal does not read, and how often."""
-    keys = spec.known_keys()
-    found: list[str] = []
-    for row in rows:
-        if not spec.are_messages or role_of(spec.message, row) != "skip":
-            found += unmapped(keys, row)
-        for item in () if spec.are_messages else listed(value_at(spec.conversation.messages, row)):
-            found += unmapped(keys, item)
+    found = [key for place, value in _read_values(spec, rows) for key in unmapped(place, value)]
     return counted_names(found)
 
 
-def _other_keys(
-    spec: MappingSpec, rows: Sequence[dict[str, Json]], unread: Collection[str]
-) -> list[str]:
+def _other_keys(spec: MappingSpec, rows: Sequence[Json], unread: Collection[str]) -> list[str]:
     """Returns the other keys of records, messages, calls and results that no path reads."""
-    known = spec.known_keys().known | {*unread}
-    found: dict[str, None] = {}
+    found = dict.fromkeys(
+        path
+        for place, value in _read_values(spec, rows)
+        for path, item in place.unread(value)
+        if item not in (None, "", [], {})
+    )
+    return [key for key in counted_names([*found]) if key not in unread]
+
+
+def _read_values(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[Place, Json]]:
+    """Yields (what a mapping reads of it, value) of each record and of each message in it."""
+    reading = reading_of(spec)
     for row in rows:
-        for _, value in contexts(spec, row):
-            for key, item in as_dict(value).items():
-                if key not in known and item not in (None, "", [], {}):
-                    found[key] = None
-    return [*counted_names([*found])]
+        if not spec.are_messages or role_of(spec.message, row) != "skip":
+            yield reading.record, row
+        for item in () if spec.are_messages else listed(value_at(spec.conversation.messages, row)):
+            yield reading.message, item
 
 
 def _found(rows: Sequence[dict[str, Json]]) -> tuple[dict[str, Any], Proposal] | None:
