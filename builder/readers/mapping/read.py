@@ -24,7 +24,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.mapping.calls import find_calls
 from builder.readers.mapping.order import places_of
-from builder.readers.mapping.reading import Place, Reading, reading_of
+from builder.readers.mapping.reading import KeyPlace, Reading, reading_of
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
 from builder.readers.toolkit.known_keys import counted_names
@@ -215,7 +215,7 @@ def _by_name(tools: dict[str, Json]) -> list[Json]:
     return [{"name": name, **item} for name, item in tools.items() if isinstance(item, dict)]
 
 
-def unmapped(place: Place, value: Json) -> Iterator[str]:
+def unmapped(place: KeyPlace, value: Json) -> Iterator[str]:
     """Yields the paths of keys with text, or with calls, that no path reads."""
     for path, item in place.unread(value):
         key = path.rpartition(".")[2]

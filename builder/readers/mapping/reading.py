@@ -20,7 +20,7 @@ _SAME = frozenset({"merge", "max_by", "min_by", "not_null", "reverse", "sort", "
 
 
 @dataclass(slots=True)
-class Place:
+class KeyPlace:
     """A value of a record that paths lead to, or past. A list is at the place of its items.
 
     is_whole   a path ends here: all inside is read
@@ -32,12 +32,12 @@ class Place:
     is_whole: bool = False
     is_tested: bool = False
     is_json: bool = False
-    keys: dict[str, Place] = field(default_factory=dict)
-    others: Place | None = None
+    keys: dict[str, KeyPlace] = field(default_factory=dict)
+    others: KeyPlace | None = None
 
     def unread(self, value: Json) -> Iterator[tuple[str, Json]]:
         """Yields (path of keys, value) of each value of a record that no path reads."""
-        pending: list[tuple[str, Place, Json]] = [("", self, value)]
+        pending: list[tuple[str, KeyPlace, Json]] = [("", self, value)]
         while pending:
             path, place, item = pending.pop()
             if place.is_whole or item is None:
@@ -59,7 +59,7 @@ class Place:
                 yield path, item  # where other records have an object, into which a path leads
 
 
-_Value = Place | dict[str, list[Any]]
+_Value = KeyPlace | dict[str, list[Any]]
 """What a path finds: a place in the record, or an object that the path makes of such places."""
 
 
@@ -67,22 +67,22 @@ _Value = Place | dict[str, list[Any]]
 class Reading:
     """What a mapping reads of a record, and of a message. Both are one if records are messages."""
 
-    record: Place
-    message: Place
+    record: KeyPlace
+    message: KeyPlace
 
 
 def reading_of(spec: MappingSpec) -> Reading:
     """Returns what the paths of a mapping read."""
-    record = Place()
+    record = KeyPlace()
     message = record
     made: list[_Value] = []
     if spec.conversation.messages is not None:
         found = _follow(search_tree(spec.conversation.messages), [record])
         made = [one for one in found if isinstance(one, dict)]
-        logged = [one for one in found if isinstance(one, Place)]
+        logged = [one for one in found if isinstance(one, KeyPlace)]
         _mark(logged, "is_whole")  # messages are compared one by one
         # What made messages are made of is compared in the record.
-        message = Place(is_whole=not logged)
+        message = KeyPlace(is_whole=not logged)
     messages = [message, *made]
     is_call = "call" in spec.message.roles.values()
     are_calls = is_call or spec.message.calls is None
@@ -174,7 +174,7 @@ def _function(
 def _key(value: _Value, key: str) -> list[Any]:
     if isinstance(value, dict):
         return value.get(key, [])
-    return [value.keys.setdefault(key, Place())]
+    return [value.keys.setdefault(key, KeyPlace())]
 
 
 def _others(values: Iterable[_Value]) -> list[Any]:
@@ -184,7 +184,7 @@ def _others(values: Iterable[_Value]) -> list[Any]:
         if isinstance(one, dict):
             found += [inner for item in one.values() for inner in item]
         else:
-            one.others = one.others or Place()
+            one.others = one.others or KeyPlace()
             found += [one.others, *one.keys.values()]
     return found
 

@@ -27,7 +27,7 @@ from builder.readers.mapping.order import places_of
 from builder.readers.mapping.parts import propose
 from builder.readers.mapping.proposal import Proposal, usual_path
 from builder.readers.mapping.read import listed, role_of, unmapped
-from builder.readers.mapping.reading import Place, reading_of
+from builder.readers.mapping.reading import KeyPlace, reading_of
 from builder.readers.mapping.roles import Sure, has_user, role_path
 from builder.readers.mapping.rows import propose_rows
 from builder.readers.mapping.spec import (
@@ -128,7 +128,7 @@ def _other_keys(spec: MappingSpec, rows: Sequence[Json], unread: Collection[str]
     return [key for key in counted_names([*found]) if key not in unread]
 
 
-def _read_values(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[Place, Json]]:
+def _read_values(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[tuple[KeyPlace, Json]]:
     """Yields (what a mapping reads of it, value) of each record and of each message in it."""
     reading = reading_of(spec)
     for row in rows:
