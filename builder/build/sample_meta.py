@@ -10,7 +10,7 @@ from typing import Any
 from builder.audit.pattern import pattern
 from builder.build.prove import VerifiedExample
 from builder.build.results import ResultSummary
-from builder.conversation import Conversation, Json, lowest
+from builder.conversation import REPEAT, Conversation, Json, lowest
 from builder.dataset.meta import EQUAL, SampleMeta, TokenDifference
 from builder.normalize.normalise import Normalised
 from builder.normalize.options import Unit
@@ -88,6 +88,7 @@ def sample_meta(
         agent_version=scrubber.text(conversation.version or ""),
         cut=normalised.cut or "",
         failed_turns=_failed_turns(example, normalised),
+        untrained_turns=_untrained_turns(example, normalised),
         failed_calls=failed,
         **_recorded(verdict.recorded, counted, scrubber),
     )
@@ -99,6 +100,17 @@ def _failed_turns(example: TrainingExample, normalised: Normalised) -> dict[str,
     for at in example.targets:
         failed.update({code for code in normalised.failures[example.origins[at]] if code})
     return dict(sorted(failed.items()))
+
+
+def _untrained_turns(example: TrainingExample, normalised: Normalised) -> dict[str, int]:
+    """Returns {reason: turns with weight 0}; a target of the dialogue is one of another sample."""
+    answers = (turn for turn in example.dialogue.turns if turn.role == "assistant")
+    codes = Counter(
+        normalised.untrained[origin] or REPEAT
+        for turn, origin in zip(answers, example.origins, strict=True)
+        if not turn.trained
+    )
+    return dict(sorted(codes.items()))
 
 
 def _recorded(

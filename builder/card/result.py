@@ -53,7 +53,7 @@ class BuildResult:
                      build, since samples that it changes are left out
     judgements       what the verdict on the dataset depends on; `advice` is what to do, by effect
     pseudonymised    places where personal data were replaced by stand-ins
-    untrained        turns that are context only, by code
+    untrained        turns with weight 0 in data/, by reason
     pairs            preference pairs in meta/; `pairs_left_out` counts uncertain ones by code
     without_secrets  for each split and each sample in it, 1 if redaction searched its texts and
                      found no secret

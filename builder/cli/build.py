@@ -209,6 +209,8 @@ def _print_advice(advice: Sequence[Advice], *, verbose: bool) -> None:
 
 LISTED = "builder build alone lists the logs of agents on this machine"
 SHOWN_ADVICE = 3
+UNMARKED = {"query": "only the turns after the last question", "turn": "only the last turn"}
+"""{unit: what it trains}, where a sample without weights does not train all its turns."""
 OF_TURNS = " of the trained turns"
 
 
@@ -243,9 +245,18 @@ def facts(built: BuildResult, config: Config, *, verbose: bool) -> Iterator[str]
         yield f"personal data, such as names of users, replaced by stand-ins in {places}"
     if built.is_weighted:
         why = ", ".join(f"{code} {count:,}" for code, count in ranked(built.untrained))
+        most = built.untrained.total()
+        have = f"{counted(most, 'turn')} in data/ {'has' if most == 1 else 'have'}"
         yield (
-            f'some turns have "weight": 0, which must not be trained{f" ({why})" if why else ""}:'
-            " builder export writes them for each trainer (docs/export.md)"
+            f'{have if why else "some turns have"} "weight": 0, which must not be trained'
+            f"{f' ({why})' if why else ''}: builder export writes them for each trainer"
+            " (docs/export.md)"
+        )
+    if trained := UNMARKED.get(config.normalize.unit):
+        yield (
+            f"normalize.unit: {config.normalize.unit} trains {trained} of a sample; where no turn"
+            ' has a "weight", those before have no mark, either: builder export masks them'
+            " (docs/export.md)"
         )
     if applied := review_applied(built):
         yield f"{applied} (docs/select.md)"

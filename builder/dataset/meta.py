@@ -167,6 +167,10 @@ class SampleMeta:
         COUNTS, "trained turns with a call that ended in `error`, `denied` or `interrupted`",
         optional=True,
     )  # fmt: skip
+    untrained_turns: Mapping[str, int] = key(
+        COUNTS, "assistant turns with `weight` 0, by reason; `repeat`: another sample trains it",
+        optional=True,
+    )  # fmt: skip
     failed_calls: Mapping[str, str] | None = key(
         FAILURES, "how calls failed, as the log says; absent: it does not say which failed",
         optional=True,

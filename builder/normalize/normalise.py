@@ -52,6 +52,7 @@ class Normalised:
     models        the names of the models that gave each assistant turn; None: not logged
     failures      for each assistant turn, the failure of each call: error, denied, interrupted or
                   None
+    untrained     for each assistant turn, the code for which it is not a target, or None
     is_flagged    whether the log says which calls failed
     lost          the calls that a server's parser would not give back: their turns are no targets
     cut           the code for which the dialogue ends before turns of the log; None: it does not
@@ -67,6 +68,7 @@ class Normalised:
     contexts: tuple[Context, ...] = ()
     models: tuple[tuple[str | None, ...], ...] = ()
     failures: tuple[tuple[str | None, ...], ...] = ()
+    untrained: tuple[str | None, ...] = ()
     is_flagged: bool = False
     lost: tuple[LostCall, ...] = ()
     cut: str | None = None
@@ -150,6 +152,7 @@ def normalise(conversation: Conversation, options: NormalizeOptions) -> Normalis
         contexts=tuple(block.context_in(draft.context) for block in answers),
         models=tuple(block.models or default for block in answers),
         failures=tuple(tuple(call.failure for call in block.calls) for block in answers),
+        untrained=tuple(block.untrained for block in answers),
         is_flagged=any(call.is_flagged for call in calls_in(answers)),
         lost=draft.lost,
         cut=draft.cut.code if draft.cut is not None and draft.changes.get("turns_cut") else None,

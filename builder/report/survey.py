@@ -16,7 +16,7 @@ from pathlib import Path
 from builder.audit.lengths import doubling, token_histogram
 from builder.audit.origins import SEVERAL
 from builder.audit.result import AuditTable, Histogram, Pick
-from builder.codes import UNTRAINED, meaning_of_change
+from builder.codes import meaning_of_change
 from builder.dataset.files import dataset_files
 from builder.dataset.meta import SampleMeta
 from builder.dataset.rows import DatasetRow, dataset_rows, json_lines
@@ -59,6 +59,7 @@ class Survey:
     window_turns trained turns of these samples
     turn_tokens about the number of tokens of one sample for each trained turn (`unit: turn`)
     failed      trained turns by how a call of theirs failed: error, denied, interrupted
+    untrained   turns with weight 0, by reason, in each sample that has them
     models      {format: models} of the samples that lack what the user can supply; "": not named
     versions    {format: versions} of the agent program of these samples
     long_turns  trained turns of samples that are longer than trainers take (`LONG`)
@@ -87,6 +88,7 @@ class Survey:
     long_turns: int = 0
     changes: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    untrained: Counter[str] = field(default_factory=Counter)
     has_tokens: bool = False
     windows: int = 0
     window_turns: int = 0
@@ -98,17 +100,6 @@ class Survey:
     def pseudonymised(self) -> int:
         """The places where personal data were replaced by stand-ins."""
         return self.changes["pseudonymised"]
-
-    @property
-    def untrained(self) -> Counter[str]:
-        """The turns that are context only, by code."""
-        return Counter(
-            {
-                code.removeprefix(UNTRAINED): count
-                for code, count in self.changes.items()
-                if code.startswith(UNTRAINED)
-            }
-        )
 
 
 def survey(dataset: str) -> Survey:
@@ -170,6 +161,8 @@ def _add(surveyed: Survey, meta: SampleMeta, split: str, length: int) -> None:
         _count(surveyed.parity, mode, count)
     for code, count in meta.failed_turns.items():
         _count(surveyed.failed, code, count)
+    for code, count in meta.untrained_turns.items():
+        _count(surveyed.untrained, code, count)
     for name in FIELDS:
         value = split if name == "split" else getattr(meta, name)
         if value is None and meta.id:

@@ -45,7 +45,12 @@ def test_calls_that_the_user_refused_are_named_with_what_leaves_them_out(refused
     assert "not wanted" in (tmp_path / "out" / "report.html").read_text()
     data = tmp_path / "agentic" / "data" / "train-00000-of-00001.jsonl"
     weights = [row.get("weight") for row in json.loads(data.read_text())["messages"]]
-    assert 0 in weights
+    assert weights.count(0) == 1
+    assert masked["untrained_turns"] == {"denied": 1}
+    assert '1 turn in data/ has "weight": 0, which must not be trained (denied 1)' in without
+    assert "trains only the turns after" not in without
+    by_query = summary(refused, tmp_path / "query", capsys, "--set", "normalize.unit=query")
+    assert "normalize.unit: query trains only the turns after the last question" in by_query
 
 
 THOUGHT = re.compile(r"<think>\s*\S.*?</think>", re.DOTALL)

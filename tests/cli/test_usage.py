@@ -342,6 +342,7 @@ def test_a_field_of_select_is_a_key_of_meta(built):
         "preferences",
         "models",
         "failed_turns",
+        "untrained_turns",
         "failed_calls",
         "tokens_recorded",
         "tokens_difference",

@@ -157,6 +157,8 @@ def test_windows_of_a_long_conversation(tmp_path, policy, unit):
     trained = []
     for row, about in zip(data, meta, strict=True):
         own = answers(row)
+        context = [message for message in own if message.get("weight") == 0]
+        assert about.get("untrained_turns", {}) == ({"repeat": len(context)} if context else {})
         if any("weight" in message for message in own):
             assert unit == "conversation"
             own = [message for message in own if message["weight"]]
