@@ -60,13 +60,13 @@ def _days(dates: Sequence[re.Match[str]]) -> list[Any] | None:
     return [(int(date[4]), int(date[month]), int(date[day]), *_clock(date[5])) for date in dates]
 
 
-def _clock(text: str) -> tuple[int, list[Any]]:
+def _clock(text: str) -> tuple[tuple[int, str], list[Any]]:
     """Returns a key for the time of day: the hour of a clock of 12 hours counts from midnight."""
-    numbers = _natural(text)
-    hour = numbers[1] if len(numbers) > 1 else 0
-    if (half := _HALF.search(text)) is not None:
-        hour = hour % 12 + 12 * (half[0].lower() == "pm")
-    return hour, numbers[2:]
+    parts = _natural(text)
+    hour = parts[1] if len(parts) > 1 else _number("")
+    if (half := _HALF.search(text)) is not None and hour[0] <= 2:
+        hour = _number(str(int(hour[1] or 0) % 12 + 12 * (half[0].lower() == "pm")))
+    return hour, parts[2:]
 
 
 def _time(text: str) -> datetime | None:
@@ -80,4 +80,10 @@ def _time(text: str) -> datetime | None:
 
 def _natural(text: str) -> list[Any]:
     """Returns a key that sorts `step-2` before `step-10`: texts and numbers by turns."""
-    return [int(one) if at % 2 else one for at, one in enumerate(_DIGITS.split(text))]
+    return [_number(one) if at % 2 else one for at, one in enumerate(_DIGITS.split(text))]
+
+
+def _number(digits: str) -> tuple[int, str]:
+    """Returns a key that sorts numbers of any length; `int` refuses those of many digits."""
+    significant = digits.lstrip("0")
+    return len(significant), significant

@@ -256,7 +256,8 @@ def _wrapped(
     Of calls it is an object, of others it may be a text.
     """
     path = shape.path
-    others = [one for items in by_role.values() for one in items if one not in calling]
+    own = {*map(id, calling)}
+    others = [one for items in by_role.values() for one in items if id(one) not in own]
     if path is None or "[" in path or "(" in path or len(shape.items) != len(calling):
         return None
     if all(value_at(path, one) in (None, "") for one in others):

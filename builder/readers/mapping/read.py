@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 
 from builder.conversation import (
     Conversation,
@@ -161,19 +162,19 @@ def _conversation(
     if not spec.are_messages:
         items = [one for value in values for one in listed(value_at(paths.messages, value))]
     changes: Counter[str] = Counter()
-    messages: list[Message] = []
+    runs: list[list[Message]] = []  # of one message, or of the fragments of one
     unread: list[str] = []
     for value in () if spec.are_messages else values:
         unread += unmapped(reading.record, value)
     if system := _first(paths.system, values):
-        messages.append(Message("system", content(system)))
+        runs.append([Message("system", content(system))])
     skipped = 0
-    was_fragment = False
+    was_fragment = is_open = False
     for item in items:
         role = role_of(spec.message, item)
         if role == "skip":
             changes["mapped_skip"] += 1
-            skipped += _is_open(messages) and has_words(item)
+            skipped += is_open and has_words(item)
             continue
         found = [*_messages(spec.message, item, changes)]
         if skipped and found and found[0].role != "tool":
@@ -181,10 +182,14 @@ def _conversation(
         skipped = 0
         is_fragment = role == "fragment"
         if was_fragment and is_fragment:
-            messages[-1] = _continued(messages[-1], found.pop(0))
-        messages += found
-        was_fragment = is_fragment
+            runs[-1].append(found.pop(0))
+            is_open = is_open or _has_calls(runs[-1][-1])
+        if found:
+            runs += [[one] for one in found]
+            is_open = _has_calls(found[-1])
+        was_fragment = is_fragment and runs[-1][0].role == "assistant"
         unread += unmapped(reading.message, item)
+    messages = [_joined(run) for run in runs]
     changes.update({f"{UNMAPPED}{name}": n for name, n in counted_names(unread).items()})
     changes[UNMAPPED_CALL] += _without_calls(messages)
     tools = _first(paths.tools, values)
@@ -231,23 +236,23 @@ def _is_call(key: str, value: Json) -> bool:
     return shape is not None and shape.evidence > 0
 
 
-def _is_open(messages: Sequence[Message]) -> bool:
-    """Returns whether the last message has calls, whose results may follow."""
-    return bool(messages) and any(isinstance(part, ToolCall) for part in messages[-1].parts)
+def _has_calls(message: Message) -> bool:
+    """Returns whether a message has calls, whose results may follow."""
+    return any(isinstance(part, ToolCall) for part in message.parts)
 
 
-def _continued(message: Message, fragment: Message) -> Message:
-    """Returns an answer with its next fragment: a text continues the text that it follows."""
-    parts = [*message.parts]
-    for part in fragment.parts:
-        last = parts[-1] if parts else None
-        if isinstance(last, Text) and isinstance(part, Text):
-            parts[-1] = Text(last.text + part.text)
-        elif isinstance(last, Reasoning) and isinstance(part, Reasoning):
-            parts[-1] = Reasoning(last.text + part.text)
-        else:
-            parts.append(part)
-    return replace(message, parts=tuple(parts))
+def _joined(fragments: Sequence[Message]) -> Message:
+    """Returns the answer of its fragments: a text continues the text that it follows."""
+    if len(fragments) == 1:
+        return fragments[0]
+    parts: list[Part] = []
+    for kind, group in groupby((part for one in fragments for part in one.parts), key=type):
+        same = [*group]
+        if kind in (Text, Reasoning):
+            texts = [one.text for one in same if isinstance(one, Text | Reasoning)]
+            same = [kind("".join(texts))]
+        parts += same
+    return replace(fragments[0], parts=tuple(parts))
 
 
 def _without_calls(messages: Sequence[Message]) -> int:

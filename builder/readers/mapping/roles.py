@@ -79,7 +79,8 @@ def with_phase(messages: Sequence[Json], role: str, tools: Collection[str]) -> s
         if shape is None or shape.evidence < 2 or "'" in value:
             continue
         calls = [one for one in items if value_at(shape.name, one) and shape.path is not None]
-        rest = [one for one in items if one not in calls]
+        own = {*map(id, calls)}
+        rest = [one for one in items if id(one) not in own]
         if meaning(value) not in ("tool", "call") or not calls or not rest:
             continue
         for path in scalar_paths(items):

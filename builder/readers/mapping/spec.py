@@ -178,5 +178,5 @@ def value_at(path: str | None, value: Json) -> Json:
         return None
     try:
         return _search()(path, value)
-    except (ValueError, TypeError, RecursionError):
-        return None  # a function got a value of another type than it takes
+    except (ValueError, TypeError, ArithmeticError, RecursionError):
+        return None  # a function got a value of another type or size than it takes
