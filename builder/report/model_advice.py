@@ -10,7 +10,7 @@ from builder.codes import UNTRAINED
 from builder.normalize.targets import LOST
 from builder.output.manifest import Manifest
 from builder.qwen3.parity import MODES
-from builder.qwen3.style import SPECIFIED, Thoughts
+from builder.qwen3.style import SPECIFIED, Style, Thoughts
 from builder.qwen3.templates import TEMPLATES
 from builder.report.remedy import Advice, Remedy
 from builder.report.survey import Survey
@@ -23,13 +23,13 @@ _THINKING = 0.1
 
 def of_model(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterator[Advice]:
     """Yields what depends on the model that is trained."""
-    yield from _matching(surveyed, manifest, facts.query_tokens)
+    yield from _matching(surveyed, manifest, facts)
     yield from _thoughts(surveyed, manifest, facts.query_tokens)
     yield from _without_thoughts(surveyed, facts.thinking_turns)
     yield from _unwritable(surveyed, manifest)
 
 
-def _matching(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
+def _matching(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterator[Advice]:
     mode = mode_named(manifest.mode)
     if not surveyed.turns or mode not in surveyed.parity or surveyed.parity[mode] >= surveyed.turns:
         return
@@ -44,24 +44,29 @@ def _matching(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Ad
             " sample, only before the last one."
         )
     verb = "does" if differing == 1 else "do"
-    remedies = tuple(_matching_more(surveyed, manifest, mode, queries))
-    if remedies:
-        yield Advice(
-            differing / surveyed.turns,
-            f"{number(differing)} of {counted(surveyed.turns, 'trained turn')} {verb} not match"
-            f" {mode} inference: in use, the model may act otherwise.",
-            remedies,
-            detail,
+    finding = (
+        f"{number(differing)} of {counted(surveyed.turns, 'trained turn')} {verb} not match"
+        f" {mode} inference: in use, the model may act otherwise."
+    )
+    if known is not None and _never_matches(known.style) and not any(surveyed.parity.values()):
+        finding = (
+            f"No trained turn matches inference: {model} begins every answer with a thought, but"
+            " its template takes thoughts out of the history, so its samples have none."
         )
+    remedies = tuple(_matching_more(surveyed, manifest, mode, facts))
+    if remedies:
+        yield Advice(differing / surveyed.turns, finding, remedies, detail)
+
+
+def _never_matches(style: Style) -> bool:
+    """Returns whether samples have no thoughts although the model thinks (QwQ)."""
+    return style.thoughts in (Thoughts.last, Thoughts.dropped)
 
 
 def _matching_more(
-    surveyed: Survey, manifest: Manifest, mode: str, queries: int
+    surveyed: Survey, manifest: Manifest, mode: str, facts: AuditFacts
 ) -> Iterator[Remedy]:
-    """Yields what makes more turns match inference, that with the fewest tokens first.
-
-    `queries` are the tokens of a sample for each question.
-    """
+    """Yields what makes more turns match inference, that with the fewest tokens first."""
     for other in MODES:
         count = surveyed.parity[other]
         if count > surveyed.parity[mode]:
@@ -73,17 +78,25 @@ def _matching_more(
                 "no more tokens" + (", but it answers without thinking" if silent else ""),
             )
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
-    if known is not None and known.style == SPECIFIED:  # the other writes all else as this one
+    # The other writes all else as this one.
+    if known is not None and (
+        known.style == SPECIFIED or (known.style.is_specified and _never_matches(known.style))
+    ):
         yield Remedy(
             "Train a model whose template has no thoughts"
             " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
             "no more tokens, another model",
         )
+    # A smaller unit ends samples at more turns: futile if no turn matches where samples end now,
+    # or if the others have thoughts, which the prompt of this mode excludes.
+    thoughts = facts.thinking_turns if mode == "non-thinking" else 0
+    if not 0 < surveyed.parity[mode] < surveyed.turns - thoughts:
+        return
     by_query = known is not None and known.style.thoughts is Thoughts.current
     if manifest.unit == "conversation" and by_query:
         yield Remedy(
             "Write a sample for each question (`normalize.unit: query`)",
-            _times(queries, surveyed),
+            _times(facts.query_tokens, surveyed),
         )
     if manifest.unit != "turn":
         price = _times(surveyed.turn_tokens, surveyed)
