@@ -139,6 +139,8 @@ def _rows(name: str) -> Iterator[Json]:
             yield from path.read_text(encoding="utf-8", errors="replace").split("\n")
         else:
             yield from (row.value for row in dataset_rows(name, as_is=True))
+    except UsageError as error:
+        raise UsageError(f"audit.contamination: {error}") from error
     except OSError as error:
         raise UsageError(f"audit.contamination: {name!r}: {error.strerror or error}") from error
 

@@ -25,7 +25,7 @@ from builder.cli.terminal import (
 from builder.codes import AUDIT_OPTIONS
 from builder.config import Config
 from builder.parallel.pool import default_workers
-from builder.paths import UserPath
+from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest
 from builder.text import counted
 
@@ -35,6 +35,14 @@ TO_SET = "setting to use"
 """The column of `trainers` with the values for their configurations."""
 ROWS = 8
 """Rows of a table that are printed; a single further one is printed too."""
+
+
+def _found(sets: Sequence[str]) -> tuple[UserPath, ...]:
+    """Returns the evaluation sets that were named. Raises UsageError for one that is not there."""
+    for name in sets:
+        if not name.startswith("hf://") and not expand_home(name).exists():
+            raise UsageError(f"--contamination {name!r}: no such file or folder")
+    return tuple(map(UserPath, sets))
 
 
 def run_audit(
@@ -54,7 +62,7 @@ def run_audit(
     options = config.audit_options
     options = replace(
         options,
-        contamination=tuple(map(UserPath, contamination)) or options.contamination,
+        contamination=_found(contamination) or options.contamination,
         tokenizer=tokenizer or options.tokenizer,
     )
     gates = _gates(fail_on, options)

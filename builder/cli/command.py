@@ -12,6 +12,7 @@ import typer
 from builder.cli import options
 from builder.cli.help import HelpCommand
 from builder.cli.output import Output
+from builder.problem import UsageError
 
 Command = Callable[..., int]
 
@@ -32,6 +33,8 @@ def command(
         @wraps(function)
         def run(**values: Any) -> int:
             output = Output(**{name: values.pop(name) for name in kinds})
+            if output.quiet and (output.verbose or values.get("show_all")):
+                raise UsageError("--quiet and --verbose: contradict each other")
             return function(**values, output=output)
 
         signature = inspect.signature(function, eval_str=True)

@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
             reconfigure(errors="backslashreplace")  # log text may not be encodable for the terminal
     try:
         if twice := given_twice(arguments):
-            raise UsageError(f"{twice}: is given twice")
+            raise UsageError(twice)
         result = commands()(arguments or ["--help"], standalone_mode=False)
         sys.stdout.flush()  # a full disk is reported here, not by the interpreter at its end
         if not arguments:
@@ -114,19 +114,25 @@ def commands() -> Any:
 
 
 def given_twice(arguments: list[str]) -> str | None:
-    """Returns a single-value option that occurs more than once, or None.
+    """Returns what is wrong with an option that has two values or both of its states, or None.
 
-    The parser would silently use the last value.
+    The parser would silently use the last.
     """
     command = commands().commands.get(arguments[0]) if arguments else None
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
+    single: set[str] = set()
     for argument in arguments[: arguments.index("--")] if "--" in arguments else arguments:
+        given = argument.partition("=")[0]
         for option in command.params if command is not None else ():
-            is_single = not (option.multiple or getattr(option, "is_flag", False))
-            if is_single and argument.partition("=")[0] in option.opts:
-                if option.name in seen:
-                    return argument.partition("=")[0]
-                seen.add(option.name)
+            if option.multiple or given not in (*option.opts, *option.secondary_opts):
+                continue
+            before = seen.setdefault(option.name, given)
+            if not getattr(option, "is_flag", False):
+                if option.name in single:
+                    return f"{given}: is given twice"
+                single.add(option.name)
+            elif (before in option.opts) != (given in option.opts):
+                return f"{before} and {given}: contradict each other"
     return None
 
 
@@ -158,6 +164,8 @@ def usage_message(error: Any) -> str:
     if extra := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
         where = f"builder {context.info_name} -h" if context is not None else "builder -h"
         return f"{extra[1]}: not expected here (`{where}` shows what is)"
+    if param is not None and param.metavar == "SHARE":
+        return f"{param.opts[0]}: must be a number between 0 and 1"
     if number := re.search(
         r"'(--[\w-]+)'.*(?:valid integer|(greater|less) than or equal to (\d+))", text
     ):

@@ -288,7 +288,9 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_the_review_is_written_to_standard_output(all_rows, capsysbinary):
+def test_the_review_is_written_to_standard_output(all_rows, tmp_path, capsysbinary):
     path, *_ = all_rows
-    assert cli.main(["view", str(path), "--review-csv", "-"]) == 0
+    review = tmp_path / "review.jsonl"
+    review.write_text(json.dumps({"id": "0" * 64, "decision": "accept"}) + "\n")
+    assert cli.main(["view", str(path), "--review", str(review), "--review-csv", "-"]) == 0
     assert capsysbinary.readouterr().out.startswith(b"id,decision,note")
