@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from builder.scrub.hosts import HOST_RULES, NO_HOST, contains
+from builder.scrub.names import name_before
 from builder.scrub.national import (
     IDENTITY_CONDITION,
     PHONE_CONDITION,
@@ -35,11 +36,6 @@ _MAIL = after_none_of(
 _NO_MAIL = re.compile(
     r"(?:git|hg|svn|noreply|no-reply|do-not-reply|donotreply|root)@|.*@noreply\.", re.IGNORECASE
 )
-_NAMED = re.compile(
-    r"((?<=: )[\w.-]+"
-    r"|[^\W\d_a-z][\w.'\u2019-]*(?: (?:[^\W\d_a-z][\w.'\u2019-]*|de|la|van|von|der)){0,4}) <\Z"
-)
-"""The end of the text before the mail address of `Name <mail>`, as in commits."""
 _IN_URL = re.compile(r"://[^\s/]{0,99}:$")
 _NO_TOP = frozenset((
     "invalid", "localhost", "local", "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "mjs",
@@ -164,10 +160,9 @@ def _mails(text: str, start: int, end: int) -> Iterator[Hit]:
             continue  # the password of a URL
         if match["top"].lower() not in _NO_TOP and not _NO_MAIL.match(match[0]):
             yield Hit(match.start(), match.end(), "mail")
-            before = max(start, match.start() - 99)
-            named = _NAMED.search(text, before, match.start())
-            if named and _is_users(named[1]):
-                yield Hit(*named.span(1), "user_name")
+            name = name_before(text, start, match.start())
+            if name is not None and _is_users(text[slice(*name)]):
+                yield Hit(*name, "user_name")
 
 
 def _phones(text: str, start: int, end: int) -> Iterator[Hit]:

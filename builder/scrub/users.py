@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from builder.scrub.names import is_author
 from builder.secrets.hits import Hit
 from builder.secrets.words import LABEL_PARTS, OF_PROGRAMS, OF_RESOURCES
 
@@ -44,7 +45,8 @@ _LINE = 96
 def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple[str, ...]:
     """Returns the names of users that show in paths from the root, prompts and commits.
 
-    The longest is first; in `Name <mail>`, only a name of several words counts.
+    The longest is first. Of `Name <mail>` counts the name of an author (`Author:`, `From:`,
+    `Signed-off-by:`) that has several words.
 
     `hits_of` has the hits in each of the texts.
     """
@@ -53,7 +55,7 @@ def known_users(texts: Sequence[str], hits_of: Iterable[Sequence[Hit]]) -> tuple
         for hit in hits:
             if hit.kind == "user_name" and (
                 text[hit.end : hit.end + 1] == "@"
-                or (text[hit.end : hit.end + 2] == " <" and " " in text[hit.start : hit.end])
+                or (" " in text[hit.start : hit.end] and is_author(text, hit.start))
                 or _AT_ROOT.search(text[max(0, hit.start - _BEFORE) : hit.start])
             ):
                 names[text[hit.start : hit.end]] = None

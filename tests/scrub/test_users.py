@@ -66,6 +66,30 @@ def test_a_name_is_found_again(shown, again):
         ("Author: Ann O'Neil <ann@example.org>", ["Ann O'Neil"]),
         ("Author: soph <s@example.org>", ["soph"]),
         ("send it to Ann de Wit <a@example.org>", ["Ann de Wit"]),
+        ("Author:     J. R. Roe Jr. <a@example.org>", ["J. R. Roe Jr."]),
+        ("author jane roe <a@example.org> 1700000000 +0000", ["jane roe"]),
+        (r"Fix\n\nSigned-off-by: Ann Lee <a@example.org>", ["Ann Lee"]),
+        ("Ask Ann Lee <a@example.org>", ["Ann Lee"]),
+        ("by Jane Roe. Contact Us <a@example.org>", []),
+        ("Written by Ann. Will <a@example.org>", ["Will"]),
+        *(
+            (f"{words} <a@example.org>", [])
+            for words in (
+                "Code Owners",
+                "File Reader",
+                "Email",
+                "Reply To",
+                "Returns: List",
+                "x: string",
+                "version: 1.2.3",
+                "Co-authored-by: Copilot",
+                "Author: Test User",
+                "std.Vector",
+                "From: Support Team",
+                "Contact: Sales",
+                "- Security Team",
+            )
+        ),
         ("x = map <a@example.org>; From: <a@example.org>; Claude <noreply@example.org>", []),
     ],
 )
@@ -79,6 +103,11 @@ def test_the_full_name_of_an_author_is_found_again():
     found = personal_in(texts)
     finder = UserFinder(known_users(texts, found), ())
     assert [len([*finder.hits(text)]) for text in texts] == [1, 1, 0]
+
+
+def test_a_name_that_no_label_proves_is_replaced_beside_its_address_only():
+    shown, again = "Kotlin Script <k@example.org>", "I will use Kotlin Script, in Java"
+    assert marked(shown, again) == ["<Kotlin Script> <<k@example.org>>", again]
 
 
 def test_names_of_tools_stay():
