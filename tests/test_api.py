@@ -89,6 +89,32 @@ def test_a_dataset_is_verified_against_its_own_tokenizer(built, tmp_path, capsys
     assert builder.verify_dataset(folder, tokenizer="qwen3").proven > 0
 
 
+def test_a_manifest_does_not_choose_what_is_downloaded(built, tmp_path, monkeypatch):
+    """Unless the files that it names are those of the embedded tokenizer, which then stands in."""
+
+    def downloads(*_, local_files_only=False, **__):
+        assert local_files_only, "a download that nobody asked for"
+        raise FileNotFoundError
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", downloads)
+    folder = shutil.copytree(built, tmp_path / "built")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["tokenizer"]["name"] = manifest["config"]["verify"]["tokenizer"] = "someone/else"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert builder.verify_dataset(folder).proven > 0
+    manifest["tokenizer"]["files"]["tokenizer.json"] = "0" * 64
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    for command in (
+        lambda: builder.verify_dataset(folder),
+        lambda: builder.export_dataset(folder, "openai", tmp_path / "exported"),
+        lambda: builder.report_dataset(folder, tmp_path / "report.html"),
+        lambda: builder.merge_datasets([folder], tmp_path / "merged"),
+    ):
+        with pytest.raises(builder.UsageError, match="not on this machine") as refused:
+            command()
+        assert "--tokenizer someone/else" in str(refused.value)
+
+
 def test_commands_take_the_tokenizer_of_the_manifest_and_say_so(built, tmp_path, capsys):
     other = tokenizer_folder(tmp_path / "other", "{# another #}" + TEMPLATE)
     folder = tmp_path / "built"

@@ -320,8 +320,10 @@ def tokenizer_of(
 ) -> str:
     """Returns the requested tokenizer and template, or else those that the manifest names.
 
-    Raises UsageError if those of the manifest cannot be loaded.
+    Raises UsageError if those of the manifest cannot be loaded, or only from the Hub: a dataset of
+    others must not choose what is downloaded. The embedded tokenizer stands for its equals.
     """
+    from builder.qwen3.cached import is_here, not_here
     from builder.qwen3.reference import EMBEDDED, with_template
     from builder.qwen3.tokenizer import target_for
 
@@ -333,6 +335,12 @@ def tokenizer_of(
         template = manifest.chat_template
     target = with_template(name, template, entry.template_options)
     if tokenizer is None and chat_template is None and target != EMBEDDED:
+        if not is_here(target):
+            embedded, file = target_for(EMBEDDED), "tokenizer.json"
+            digests = (embedded.template_sha256, embedded.files[file])
+            if digests == (entry.template_sha256, entry.files.get(file)):
+                return with_template(EMBEDDED, None, entry.template_options)
+            raise UsageError(not_here(name))
         try:
             target_for(target)
         except UsageError as error:

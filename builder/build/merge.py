@@ -30,6 +30,7 @@ from builder.output.folder import output_folder
 from builder.output.manifest import MANIFEST, Manifest, MergedEntry
 from builder.paths import expand_home
 from builder.problem import UsageError
+from builder.qwen3.cached import is_here, not_here
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
@@ -72,6 +73,8 @@ def merge(
     if out.resolve() in {folder.path.resolve() for folder in folders}:
         raise UsageError(f"output {str(out)!r}: is one of the datasets to merge")
     chosen = _config(folders, config)
+    if not is_here(chosen.verify.target):
+        raise UsageError(not_here(chosen.verify.tokenizer.written))
     target = target_for(chosen.verify.target)
     for folder in folders:
         _check(folder, target)

@@ -44,6 +44,11 @@ def reference(text: str) -> Reference:
     return Reference(tokenizer, template, {name: _value(item) for name, item in pairs.items()})
 
 
+def is_path(tokenizer: str) -> bool:
+    """Returns whether a tokenizer's name can only be a folder's."""
+    return tokenizer.startswith((".", "/", "~")) or "\\" in tokenizer or tokenizer.count("/") > 1
+
+
 def with_template(
     name: str, chat_template: str | None, options: Mapping[str, Json] | None = None
 ) -> str:

@@ -22,7 +22,7 @@ from builder.qwen3.constants import STRUCTURE_TOKENS
 from builder.qwen3.parity import MODES
 from builder.qwen3.pretrained import pretrained
 from builder.qwen3.probe import UnsupportedTemplate, dialect_name, style_of
-from builder.qwen3.reference import EMBEDDED, Reference, reference
+from builder.qwen3.reference import EMBEDDED, Reference, is_path, reference
 from builder.qwen3.style import CHATML, Style
 from builder.qwen3.template_file import checked_options, template_text
 from builder.qwen3.templates import TEMPLATES
@@ -247,8 +247,7 @@ def load(name: str = EMBEDDED) -> Target:
             # Without it, transformers returns a tokenizer with an empty vocabulary.
             raise UsageError(f"tokenizer {target.tokenizer!r}: the folder has no tokenizer.json")
         return _load(name, target, folder)
-    is_path = target.tokenizer.startswith((".", "/", "~")) or "\\" in target.tokenizer
-    if is_path or target.tokenizer.count("/") > 1:
+    if is_path(target.tokenizer):
         raise UsageError(f"tokenizer {target.tokenizer!r}: no such folder")
     return _load(name, target, _fetch(target.tokenizer))
 
