@@ -290,7 +290,7 @@ class Conversation:
     padded: bool = False
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the numbers of messages and tools and where they are from in one line."""
         parts = [f"{len(self.messages)} messages"]
         if self.tools is not None:
             parts.append(f"{len(self.tools)} tools")

@@ -78,7 +78,7 @@ class Dialogue:
     tools: tuple[Json, ...] = ()
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the numbers of turns and tools in one line."""
         return brief(self, f"{len(self.turns)} turns", f"{len(self.tools)} tools")
 
 
@@ -103,7 +103,7 @@ class Sample:
     thoughts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the numbers of messages and tools in one line."""
         return brief(self, f"{len(self.messages)} messages", f"{len(self.tools)} tools")
 
     @classmethod

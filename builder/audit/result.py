@@ -60,7 +60,7 @@ class AuditFinding:
     examples: tuple[FindingExample, ...] = ()
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the code, its counts and its gate in one line."""
         gate = self.gate.value
         return brief(self, code=self.code, count=self.count, samples=self.samples, gate=gate)
 
@@ -162,7 +162,7 @@ class Audit:
     conversion: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the samples, rows and findings in one line."""
         found = {item.code: item.count for item in self.findings}
         return brief(self, samples=self.samples, rows=self.rows, findings=found)
 

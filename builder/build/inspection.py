@@ -72,7 +72,7 @@ class InspectedConversation:
     shares: bool = True
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the conversation, its samples or its problem in one line."""
         code = self.problem and self.problem.code
         return brief(self, index=self.index, id=self.id, samples=self.samples, problem=code)
 
@@ -134,7 +134,7 @@ class Inspection:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the source, its format and its counts in one line."""
         counts = {"conversations": self.conversations, "problems": len(self.problems)}
         return brief(self, source=self.source, format=self.format, **counts)
 
@@ -167,7 +167,7 @@ class SuggestedMapping(NamedTuple):
     text: str
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the source, the lines and the open decisions in one line."""
         lines, questions = self.text.count("\n"), self.text.count("# Decide")
         return brief(self, f"{lines} lines", f"{questions} to decide", source=self.source)
 

@@ -65,7 +65,7 @@ class SentDefinitions:
     tools: tuple[Json, ...]
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the agent and the sizes of its prompt and list of tools in one line."""
         parts = f"system of {len(self.system):,} characters", f"{self.count} tools"
         return brief(self, *parts, agent=self.agent, version=self.version)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 import yaml
 
@@ -173,7 +174,7 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
     command = "builder build -c config.yaml -o OUT"
     if made.merged:
         changed = {key: value for key, value in changed.items() if key != "inputs"}
-        command = " ".join(["builder merge", *(item.name for item in made.merged), "-o OUT"])
+        command = " ".join(["builder merge", *(quote(item.name) for item in made.merged), "-o OUT"])
         command += " -c config.yaml" if changed else ""
     chosen = "All options have their defaults."
     if changed:
@@ -184,7 +185,7 @@ def _making(made: Manifest, config: Config, target: Target) -> str:
         chosen += " (`manifest.json` has all):"
         chosen += f"\n\n{indented(text.rstrip())}"
         if presets := " and ".join(f"`--preset {name}`" for name in presets_in(made.config)):
-            chosen += f"\n\nThey contain those of {presets}."
+            chosen += f"\n\nWith the defaults, they contain those of {presets}."
     if config.verify.tokenizer.located.is_dir():
         chosen += f"\n\n{_folder_of_tokenizer(made, target)}"
     lines = [

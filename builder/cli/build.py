@@ -109,7 +109,7 @@ def summarise(
         warn(f"not as `datasets` loads it: {place} {report.findings[0].message}")
     if built.bugs:
         warn(
-            f"{built.bugs} conversations or sources failed in a way that is a bug of this program:"
+            f"{counted(built.bugs, 'failure')} of this program, not of the logs:"
             " see rejects.jsonl (internal, spec, structured, inverse) and report it"
         )
     rejected = ledger.rejected.total() + ledger.conversations_rejected.total()

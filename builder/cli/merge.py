@@ -50,7 +50,7 @@ def _print_sources(datasets: Sequence[str], kept: int) -> None:
     """Prints how many samples each dataset has, and how many of all were left out."""
     ledgers = [Manifest.of(expand_home(dataset)).ledger for dataset in datasets]
     samples = [ledger.samples if ledger is not None else 0 for ledger in ledgers]
-    parts = (f"{name} {number:,}" for name, number in zip(datasets, samples, strict=True))
+    parts = (f"{name} ({number:,})" for name, number in zip(datasets, samples, strict=True))
     text = f"merged {', '.join(parts)}: {counted(sum(samples), 'sample')} together"
     if left := sum(samples) - kept:
         text += f", of which {left:,} are left out (duplicates, and what the options leave out)"

@@ -102,9 +102,10 @@ def run(arguments: list[str]) -> int:
 
 def _option(name: str, value: object) -> str:
     """Returns an option as it is written on the command line."""
-    if isinstance(value, bool):
-        return f"--{name}" if value else _OFF[name]
-    return f"--{name} {value}"
+    usual = f"--{name.replace('_', '-')}"
+    if value is False:
+        return _OFF.get(name, f"--no-{usual.removeprefix('--')}")
+    return usual if value is True else f"{usual} {value}"
 
 
 @cache

@@ -69,8 +69,9 @@ def for_log(options: NormalizeOptions, agent: str, version: str | None) -> Norma
         options = replace(options, supplied_tools=tools.tools, supplied_source="captured")
     if system is not None:
         options = replace(options, supplied_system=system.system)
-    differs = any(item and version and item.version != version for item in (tools, system))
-    return replace(options, is_other_version=True) if differs else options
+    chosen = (("tools", tools), ("system", system))
+    others = tuple(name for name, item in chosen if item and version and item.version != version)
+    return replace(options, of_other_version=others) if others else options
 
 
 def _nearest(captured: Sequence[AgentDefinitions], version: str | None) -> AgentDefinitions | None:

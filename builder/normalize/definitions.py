@@ -89,10 +89,10 @@ def tools(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """
     counts: Counter[str] = Counter()
     listed, source = draft.tools, draft.tools_source
-    is_supplied = (listed is None and options.supplied_tools) or draft.changes.get(
-        "system_supplied"
-    )
-    counts["other_version"] += bool(is_supplied and options.is_other_version)
+    supplied = {"tools"} if listed is None and options.supplied_tools else set()
+    if draft.changes.get("system_supplied") or draft.changes.get("system_replaced"):
+        supplied.add("system")
+    counts["other_version"] += not supplied.isdisjoint(options.of_other_version)
     if listed is None and options.supplied_tools is not None:
         called = {call.name for call in draft.called}
         listed, deferred = without_deferred(options.supplied_tools, called)

@@ -74,7 +74,7 @@ class Normalised:
     cut: str | None = None
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the number of turns and what was changed in one line."""
         code = None if self.problem is None else self.problem.code
         turns = f"{len(self.dialogue.turns) if self.dialogue is not None else 0} turns"
         return brief(

@@ -72,10 +72,10 @@ class NormalizeOptions:
     The last nine are not keys: `train` is a section of its own. `supplied_tools` and
     `supplied_system` come from the options of an input whose logs lack them. `captured` are what
     agents send, of which `builder.normalize.captured.for_log` supplies the one for a log and sets
-    `supplied_source`, the source of the tools, and `is_other_version`, whether they are not of the
-    log's version. `shared_tools` come from other sessions of the same agent (None: not known yet).
-    `added_tokens` are the control tokens of the target tokenizer, `style` is that of its chat
-    template.
+    `supplied_source`, the source of the tools, and `of_other_version`: which of `tools` and
+    `system` are not of the log's version. `shared_tools` come from other sessions of the same agent
+    (None: not known yet). `added_tokens` are the control tokens of the target tokenizer, `style` is
+    that of its chat template.
     """
 
     unit: Unit = "conversation"
@@ -99,7 +99,7 @@ class NormalizeOptions:
     supplied_tools: tuple[Json, ...] | None = field(default=None, metadata=SUPPLIED)
     supplied_system: str | None = field(default=None, metadata=SUPPLIED)
     supplied_source: Literal["supplied", "captured"] = field(default="supplied", metadata=SUPPLIED)
-    is_other_version: bool = field(default=False, metadata=SUPPLIED)
+    of_other_version: tuple[str, ...] = field(default=(), metadata=SUPPLIED)
     captured: tuple[AgentDefinitions, ...] = field(default=(), metadata=SUPPLIED)
     shared_tools: SharedTools | None = field(default=None, metadata=SUPPLIED)
     added_tokens: tuple[str, ...] = field(default=ADDED_TOKENS, metadata=SUPPLIED)

@@ -88,8 +88,8 @@ def refusals(
     if unknown:
         yield GateRefusal(
             UNKNOWN_LICENSE,
-            f"the licence of {unknown} samples is not known, and the dataset would be public"
-            " (set inputs[].license)",
+            f"the licence of {counted(unknown, 'sample')} is not known, and the dataset would be"
+            " public (set inputs[].license)",
         )
 
 

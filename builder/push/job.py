@@ -82,7 +82,7 @@ class PushReport:
     error: str | None = None
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the repository, the files and what became of them in one line."""
         closed = [item.code for item in self.refused]
         files = f"{len(self.files)} files"
         return brief(

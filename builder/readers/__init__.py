@@ -115,7 +115,7 @@ class Reader:
     item_sizes: Callable[[Source], Sequence[int]] | None = None
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the name and the summary in one line."""
         return brief(self, name=self.name, summary=self.summary)
 
 

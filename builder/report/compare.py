@@ -42,7 +42,7 @@ class DatasetFacts:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the samples, tokens and calls in one line."""
         return brief(self, samples=self.samples, tokens=self.tokens, calls=self.calls)
 
     def count(self, table: str, name: str, number: int = 1) -> None:
@@ -69,7 +69,7 @@ class DatasetDifference:
     tables: Mapping[str, Mapping[str, tuple[int, int]]]
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the samples of both and how many differ in one line."""
         counts = {key: getattr(self, key) for key in ("same", "changed", "added", "removed")}
         return brief(self, before=self.before.samples, after=self.after.samples, **counts)
 

@@ -63,7 +63,7 @@ class Verdict:
     recorded: TokenComparison | None = None
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the findings and the main counts of the sample in one line."""
         codes = [item.code for item in self.findings]
         turns = f"{len(self.spans)} trained turns"
         return brief(self, turns, findings=codes, tokens=self.tokens, calls=self.calls)

@@ -28,7 +28,7 @@ class DatasetView:
     viewer: Viewer
 
     def __repr__(self) -> str:
-        """Returns the main counts in one line."""
+        """Returns the address in one line."""
         return brief(self, url=self.url)
 
     def review_csv(self) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -140,6 +141,18 @@ def test_merging_again_gives_the_same_bytes(logs):
     assert {path: data for path, data in files(out).items() if path != "manifest.json"} == before
     manifest = json.loads((out / "manifest.json").read_bytes())
     assert [item["name"] for item in manifest["merged"]] == ["out-a", "out-b"]
+
+
+def test_folders_with_spaces_in_their_names(logs, capsys):
+    first, second = built(logs, "a").rename(logs / "of a 1"), built(logs, "b").rename(logs / "b 2")
+    capsys.readouterr()
+    assert cli.main(["merge", str(first), str(second), "-o", str(logs / "out")]) == 0
+    assert f"merged {first} (3), {second} (4): 7 samples" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    card = (logs / "out" / "README.md").read_text()
+    (command,) = (line for line in card.splitlines() if "builder merge" in line)
+    assert shlex.split(command) == ["builder", "merge", "of a 1", "b 2", "-o", "OUT"]
 
 
 def test_selecting_from_one_dataset_again(logs):

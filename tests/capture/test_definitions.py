@@ -15,8 +15,11 @@ from builder.capture.pairs import agent_of
 from builder.capture.scripted import MODEL, TEXT, handler
 from builder.capture.serving import serve
 from builder.normalize.captured import definitions_command, for_log
+from builder.normalize.definitions import tools
+from builder.normalize.draft import Draft
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import AgentDefinitions
+from builder.normalize.turns import system
 from builder.readers import read_events, readers
 from builder.sources.source import Source
 
@@ -203,6 +206,19 @@ def test_the_nearest_version_is_supplied(version, chosen):
     assert found.supplied_tools == ({"name": chosen},)
     assert found.supplied_source == "captured"
     assert for_log(options, "pi", version) == options
+
+
+@pytest.mark.parametrize(
+    ("listed", "captured_system", "count"),
+    [(None, "I am 2.", 1), (None, None, 1), ((), "I am 2.", 1), ((), None, 0)],
+)
+def test_another_version_counts_where_its_definitions_are_used(listed, captured_system, count):
+    """A system prompt that the user gave is of no version."""
+    other = AgentDefinitions("claude-code", "2", captured_system, ({"name": "ls"},))
+    options = NormalizeOptions(captured=(other,), supplied_system="Mine.")
+    options = for_log(options, "claude-code", "1")
+    draft = system(Draft((), system=(), tools=listed), options)
+    assert tools(draft, options).changes.get("other_version", 0) == count
 
 
 CHAT = {

@@ -11,6 +11,7 @@ from support.templates.targets import NO_THOUGHTS
 
 from builder import cli
 from builder.cli.accounting import print_rejects
+from builder.cli.run import _option
 from builder.cli.settings import option_for, with_options
 from builder.config import load_config
 from builder.ledger import Ledger
@@ -58,6 +59,19 @@ def test_a_mistake_in_a_setting_is_named(setting, fault):
     with pytest.raises(UsageError) as raised:
         load_config(settings=[setting])
     assert str(raised.value).startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "written"),
+    [
+        ("fresh", True, "--fresh"),
+        ("public", False, "--private"),
+        ("as_loaded", False, "--no-as-loaded"),
+        ("min_calls", 3, "--min-calls 3"),
+    ],
+)
+def test_an_option_in_a_message_is_written_as_on_the_command_line(name, value, written):
+    assert UsageError(f"use {{{name}}}", **{name: value}).written(_option) == f"use {written}"
 
 
 def test_the_advised_option_works(tmp_path):

@@ -164,7 +164,10 @@ def test_what_publish_replaced_and_what_it_could_not_draw_is_named(tmp_path, cap
         "no validation samples: none of 1 conversation was drawn (split.validation: 0.05" in printed
     )
     assert "names of users, replaced by stand-ins in 1 place" in printed
-    assert "They contain those of `--preset publish`." in (tmp_path / "out/README.md").read_text()
+    assert (
+        "With the defaults, they contain those of `--preset publish`."
+        in (tmp_path / "out/README.md").read_text()
+    )
     plainly = summary(log, tmp_path / "plain", capsys)
     assert "validation" not in plainly
     assert "--preset" not in (tmp_path / "plain/README.md").read_text()
