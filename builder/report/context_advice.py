@@ -20,6 +20,7 @@ _NAMES = 4
 """Tools and versions that a line names."""
 _SOME = 0.5
 """Samples with gaps are advised to be left out if they are no more than this share."""
+_KEPT = Remedy("Capture the agent's requests from now on: `builder capture` has what was sent")
 
 
 def of_context(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) -> Iterator[Advice]:
@@ -37,11 +38,11 @@ def of_context(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) ->
         finding = _undefined(inferred) if unknown else _lacking(names, lacking, turns)
         remedies = tuple(_supplies(surveyed, names, by_version=unknown))
         yield Advice(share, finding, remedies, _detail(surveyed, inferred, given=given))
-    elif others := surveyed.changes["other_version"]:
+    if others := surveyed.changes["other_version"]:
         finding = f"{_others(others)} These logs are of {_versions(surveyed)}."
         remedies = tuple(_supplies(surveyed, ["system", "tools"], by_version=True))
         yield Advice(others / surveyed.samples, finding, remedies, severity=0.5)
-    if 0 < surveyed.gap_samples <= _SOME * surveyed.samples:
+    if surveyed.gap_samples:
         yield _gaps(surveyed)
 
 
@@ -73,8 +74,6 @@ def _detail(surveyed: Survey, inferred: Mapping[str, int], *, given: bool) -> st
             f"The tools of {counted(samples, 'sample')} are inferred from the calls: only tools"
             " that are called are shown, unlike at inference."
         )
-    if others := surveyed.changes["other_version"]:
-        texts.append(_others(others))
     if given and (versions := _versions(surveyed)):
         texts.append(f"These logs are of {versions}.")
     if any(name.startswith("mcp__") for name in inferred):
@@ -124,17 +123,16 @@ def _gaps(surveyed: Survey) -> Advice:
     codes = [code for code, _ in ranked(surveyed.gaps)]
     listed = ", ".join(f"{missing_words(code)} {number(surveyed.gaps[code])}" for code in codes[:4])
     without = ", ".join(codes)
+    left_out = Remedy(
+        f"`select.where: {{context.missing: {{not: [{without}]}}}}` leaves them out",
+        f"{counted(surveyed.gap_samples, 'sample')} with"
+        f" {counted(surveyed.gap_turns, 'trained turn')}",
+    )
     return Advice(
         surveyed.gap_turns / max(surveyed.turns, 1),
         f"In {counted(surveyed.gap_samples, 'sample')}, the model saw what the log does not hold"
         f" ({listed}).",
-        (
-            Remedy(
-                f"`select.where: {{context.missing: {{not: [{without}]}}}}` leaves them out",
-                f"{counted(surveyed.gap_samples, 'sample')} with"
-                f" {counted(surveyed.gap_turns, 'trained turn')}",
-            ),
-        ),
+        (left_out if surveyed.gap_samples <= _SOME * surveyed.samples else _KEPT,),
         "A model trained on this learns to state what it cannot see.",
         severity=0.7,
     )

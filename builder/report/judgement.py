@@ -69,25 +69,22 @@ def judgements(surveyed: Survey, manifest: Manifest) -> Iterator[Judgement]:
         yield Judgement(f"{percent(share)} of the trained turns match {mode} inference", share)
     levels = surveyed.context
     if levels.total():
-        yield _context(surveyed)
+        yield from _context(surveyed)
     if manifest.ledger is not None:
         yield from _lost(manifest.ledger)
 
 
-def _context(surveyed: Survey) -> Judgement:
-    """Judges the context of the trained turns by what the user can still supply of it.
+def _context(surveyed: Survey) -> Iterator[Judgement]:
+    """Judges the context of the trained turns: what the user can still supply, and the rest.
 
     What no option can supply is a limit of the logs, which is stated: it leaves a gap, no more.
     """
     levels = surveyed.context
     whole, partial = levels.total(), levels["partial"]
-    lacking = min(surveyed.lacking, partial)
+    lacking, supplied = min(surveyed.lacking, partial), min(surveyed.completed, partial)
+    missing = surveyed.missing - surveyed.supplied
     if lacking:
-        names = [
-            missing_words(name)
-            for name in SUPPLIABLE[::-1]
-            if surveyed.missing[name] > surveyed.supplied[name]
-        ]
+        names = [missing_words(name) for name in SUPPLIABLE[::-1] if missing[name]]
         what = f"the {' or '.join(names)}" if names else "a part of what the model saw"
         text = f"{percent(lacking / whole)} of the trained turns lack {what}"
         judged = Judgement(text, 1 - lacking / whole)
@@ -96,16 +93,21 @@ def _context(surveyed: Survey) -> Judgement:
             what = " and ".join(names) or "context"
             text = f"{rest} of the trained turns have the {what} that the model saw"
             judged = replace(judged, text=text)
-        return judged
-    supplied = min(surveyed.completed, partial)
-    share = 1 - (partial - supplied) / whole
+        yield judged
     added = f", {percent(supplied / whole)} with what you supplied" if supplied else ""
+    never = [(code, count) for code, count in ranked(missing) if code not in SUPPLIABLE]
+    shares = [f"{missing_words(code)} {percent(count / whole)}" for code, count in never[:4]]
+    notes = [f"not logged: {', '.join(shares)} of the turns"] if shares else []
+    if others := surveyed.changes["other_version"]:
+        notes.append(f"{counted(others, 'sample')} with definitions of another version")
+    share = 1 - (partial - supplied) / whole
     if partial == supplied:
-        return Judgement(f"all trained turns have a complete context{added}", share)
-    codes = ranked(surveyed.missing - surveyed.supplied)
-    never = ", ".join(f"{missing_words(code)} {percent(n / whole)}" for code, n in codes[:4])
-    text = f"context as complete as these logs allow{added} (not logged: {never} of the turns)"
-    return Judgement(text, share, fair=0.0)
+        yield Judgement(f"all trained turns have a complete context{added}", share)
+    elif notes and lacking:
+        yield Judgement("; ".join(notes), share, fair=0.0)
+    elif not lacking:
+        text = f"context as complete as these logs allow{added}"
+        yield Judgement(f"{text} ({'; '.join(notes)})" if notes else text, share, fair=0.0)
 
 
 def missing_words(code: str) -> str:

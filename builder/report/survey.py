@@ -188,8 +188,9 @@ def _add_missing(surveyed: Survey, meta: SampleMeta, missing: Iterable[str]) -> 
     lacking = {*missing} - supplied
     is_lacking = not lacking.isdisjoint(SUPPLIABLE)
     surveyed.lacking += turns if is_lacking else 0
-    surveyed.completed += turns if missing and not lacking else 0
-    if is_lacking or "other_version" in meta.changes:
+    is_other = "other_version" in meta.changes
+    surveyed.completed += turns if missing and not lacking and not is_other else 0
+    if is_lacking or is_other:
         name = shorten(meta.format or "", 80)
         if name and (name in surveyed.models or len(surveyed.models) < _NAMES):
             for model in meta.every_model:

@@ -170,7 +170,7 @@ def test_turns_that_xml_cannot_hold_are_named():
      (0, 5, "fair", "50 % of the trained turns lack the system prompt"),
      (0, 1, "good", "90 % of the trained turns have the system prompt that the model saw"),
      (10, 0, "good", "all trained turns have a complete context, 100 % with what you supplied"),
-     (0, 0, "fair", "as complete as these logs allow (not logged: system prompt 100 % of the tur")],
+     (0, 0, "fair", "as complete as these logs allow")],
 )  # fmt: skip
 def test_the_verdict_on_the_context_counts_what_the_user_can_supply(
     completed, lacking, grade, words
@@ -180,6 +180,31 @@ def test_the_verdict_on_the_context_counts_what_the_user_can_supply(
     *_, found = judgements(surveyed, Manifest())
     assert found.grade == grade
     assert words in found.text
+
+
+def test_what_can_be_supplied_does_not_hide_what_cannot():
+    """One turn more, without a system prompt, does not make a dataset with gaps ready."""
+    surveyed = Survey(samples=19, turns=19, context=Counter({"partial": 19}),
+                      missing=Counter({"history": 19}))  # fmt: skip
+    (_, found) = judgements(surveyed, Manifest())
+    assert (found.grade, found.text) == (
+        "fair", "context as complete as these logs allow (not logged: history 100 % of the turns)",
+    )  # fmt: skip
+    surveyed = replace(surveyed, samples=20, turns=20, context=Counter({"partial": 20}),
+                       missing=Counter({"history": 19, "system": 1}), lacking=1)  # fmt: skip
+    (_, supplied, found) = judgements(surveyed, Manifest())
+    assert supplied.grade == "good"
+    assert (found.grade, found.text) == ("fair", "not logged: history 95 % of the turns")
+
+
+def test_definitions_of_another_version_are_no_complete_context():
+    surveyed = Survey(samples=2, turns=4, context=Counter({"partial": 4}), completed=0,
+                      missing=Counter({"tools": 4}), supplied=Counter({"tools": 4}),
+                      changes=Counter({"other_version": 2}))  # fmt: skip
+    (_, found) = judgements(surveyed, Manifest())
+    assert (found.grade, "2 samples with definitions of another version" in found.text) == (
+        "fair", True,
+    )  # fmt: skip
 
 
 def test_the_verdict_looks_at_what_could_have_been_trained():
