@@ -332,7 +332,7 @@ class _Converter:
             index,
             conversation.id,
             conversation.record,
-            conversation.model,
+            conversation.model or next((m.model for m in conversation.messages if m.model), None),
             dict(normalised.changes),
             normalised.tools_source,
             samples=sum(proof.problem is None for proof in proofs),

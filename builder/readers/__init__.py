@@ -34,6 +34,7 @@ from builder.readers.homes import Home
 from builder.readers.toolkit.known_keys import KnownKeys, shipped_keys, watch
 from builder.sources.csv_file import is_table
 from builder.sources.listing import Listing
+from builder.sources.sniff import is_prefixed
 from builder.sources.source import Source
 from builder.sources.zip_file import first_fault
 
@@ -259,6 +260,8 @@ def unrecognised(source: Source, path: str = "") -> str:
         return "no reader recognises it (text in UTF-16: convert it to UTF-8)"
     if kind == "binary":
         return f"no reader recognises it: it is binary, not {READ}"
+    if kind == "text" and is_prefixed(source.head):
+        return "no reader recognises it: each line has JSON after a prefix: strip it"
     if kind == "text" and not is_table(source):
         return f"no reader recognises it: it is plain text, not {READ}"
     fault = first_fault(source) if kind == "zip" else ""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from builder.conversation import Json
 from builder.problem import Problem
+from builder.sources.sniff import is_prefixed
 from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
@@ -20,7 +21,7 @@ MAX_FIELD = 1 << 30
 
 def csv_header(source: Source) -> tuple[str, ...]:
     """Returns the names in the first line of a text; () if it is not a table."""
-    if source.peek.kind != "text":
+    if source.peek.kind != "text" or is_prefixed(source.head):
         return ()
     first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
     try:

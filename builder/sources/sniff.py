@@ -98,7 +98,15 @@ def peek_file(
     values = [item for item in known if item is not None] or glued(first)
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values)), []
+    problem = None if is_prefixed(head) else problem
     return Peek("binary" if b"\x00" in text else "text", problem=problem), []
+
+
+def is_prefixed(head: bytes) -> bool:
+    """Returns whether the first line of a text is a JSON object after a prefix, as in log files."""
+    prefix, brace, rest = head.removeprefix(BOM).lstrip().partition(b"\n")[0].partition(b"{")
+    value, _ = container((brace + rest).rstrip())
+    return prefix.strip(b" \t[") != b"" and isinstance(value, dict)
 
 
 def _peek(kind: str, records: Sequence[Json]) -> Peek:

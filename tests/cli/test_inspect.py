@@ -254,6 +254,9 @@ def test_a_folder_names_what_no_reader_recognises_and_proposes_a_mapping_for_it(
     [
         ("empty.jsonl", b"", "empty.jsonl: is empty"),
         ("prose.txt", b"words", "it is plain text, not JSON"),
+        ("app.log", b'10:00:00, chat {"a": 1, "b": 2}\n' * 2, "each line has JSON after a prefix"),
+        ("b.log", b'[10:00] INFO {"a": 1, "b": 2}\n' * 2, "each line has JSON after a prefix"),
+        ("c.log", b'INFO: {"a": {}}', "each line has JSON after a prefix: strip it"),
         ("log.zip", None, "log.zip: no reader recognises it (zip): unpack it, and look at its"),
     ],
 )
@@ -266,3 +269,13 @@ def test_what_a_mapping_cannot_describe_is_named(tmp_path, capsys, name, data, l
         path.write_bytes(data)
     assert cli.main(["inspect", str(path), "--suggest-mapping"]) == 2
     assert line in capsys.readouterr().err
+
+
+def test_the_model_of_the_messages_is_shown(tmp_path, capsys):
+    rows = [{"s": 1, "who": who, "text": "Hi", "llm": "acme-1"} for who in ("user", "assistant")]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    mapping = "conversation: {id: s}\nmessage: {role: who, text: text, model: llm}\n"
+    (tmp_path / "m.yaml").write_text(mapping)
+    args = ["inspect", str(tmp_path / "log.jsonl"), "--mapping", str(tmp_path / "m.yaml")]
+    assert cli.main(args) == 0
+    assert "model acme-1" in capsys.readouterr().out

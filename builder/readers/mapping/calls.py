@@ -288,14 +288,15 @@ def scalar_paths(rows: Sequence[Json]) -> list[str]:
     return [*found]
 
 
-def perhaps_roles(messages: Sequence[Json]) -> Iterator[str]:
-    """Yields a decision for each key that all messages have with 2 to 6 names: is it the role?"""
-    for path in scalar_paths(messages):
+def perhaps_roles(messages: Sequence[Json], taken: Collection[str | None]) -> Iterator[str]:
+    """Yields a decision for each path, but those taken, with 2 to 6 names: is it the role?"""
+    for path in (one for one in scalar_paths(messages) if one not in taken):
         values = [value for one in messages if isinstance(value := value_at(path, one), str)]
         names = [*dict.fromkeys(values)]
         is_full = len(values) == len(messages) > len(names) and not any(map(has_words, names))
         if is_full and 2 <= len(names) <= 6:
-            yield f"message.role: is it {path!r} ({', '.join(map(repr, names))})?"
+            asked = f"does {path!r} ({', '.join(map(repr, names))}) say who speaks? If so, name it"
+            yield f"message.role: {asked} and its values in roles; if not, all are the assistant's"
 
 
 def linked(

@@ -48,8 +48,6 @@ def propose(
     own += filter(None, [find_tools(messages)[0]])
     found.taken += own
     found.section["role"] = role if role is not None else "'assistant'"
-    if role is None:
-        found.decisions += perhaps_roles(messages)
     by_role = _roles(conversations, role, tools, found)
     answers, calling = by_role.get("assistant", []), by_role.get("call", [])
     keys = dict.fromkeys(
@@ -70,6 +68,9 @@ def propose(
         if path is not None:
             found.section[key] = path
             found.taken.append(path)
+    if role is None:
+        call = found.section.get("call", {})
+        found.decisions += perhaps_roles(messages, (call.get("name"), call.get("arguments")))
     if (text := _texts(by_role, found)) is not None:
         found.section["text"] = text
     if role is not None:

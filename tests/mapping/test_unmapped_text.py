@@ -7,6 +7,7 @@ import yaml
 from support.logs.mapped import written
 
 from builder.config.load import parse_mapping
+from builder.readers.mapping.calls import perhaps_roles
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.suggest import suggest
 
@@ -88,3 +89,35 @@ def test_a_proposal_names_text_beside_a_key_that_it_reads(tmp_path):
     assert "# Not read, name it if the model saw it: input.text\n" in suggest(
         written(tmp_path, rows)
     )
+
+
+def test_the_name_of_a_call_is_not_asked_for_as_a_role(tmp_path):
+    def steps(thought, name, arguments, found, answer):
+        first = {"thought": thought, "action": name, "action_input": arguments}
+        last = {"thought": "done", "action": "finish", "action_input": {"answer": answer}}
+        return [{**first, "observation": found}, {**last, "observation": ""}]
+
+    rows = [
+        {
+            "task": "Find capital of France",
+            "trajectory": steps(
+                "search it", "search", {"q": "capital"}, "Paris is the capital", "Paris"
+            ),
+            "success": True,
+        },
+        {
+            "task": "2+2",
+            "trajectory": steps("calc", "calc", {"e": "2+2"}, "4", "4"),
+            "success": True,
+        },
+    ]
+    text = suggest(written(tmp_path, rows))
+    assert "name: action\n" in text
+    assert "message.role:" not in text
+
+
+def test_the_question_for_the_role_says_what_follows():
+    messages = [{"level": level, "action": level} for level in ("low", "high", "low")]
+    (asked,) = perhaps_roles(messages, ("action",))
+    assert asked.startswith("message.role: does 'level' ('low', 'high') say who speaks? If so,")
+    assert asked.endswith("if not, all are the assistant's")
