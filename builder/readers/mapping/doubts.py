@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -22,12 +23,20 @@ from builder.readers.mapping.order import is_time, places_of
 from builder.readers.mapping.read import conversations, listed, role_of
 from builder.readers.mapping.spec import ROLES, MappingSpec, value_at
 from builder.readers.mapping.structure import plain
+from builder.readers.toolkit.narrow import as_dict
 from builder.readers.toolkit.unknown_keys import has_words
 from builder.sources.source import Record
 from builder.text import counted
 
 _PARENTS = ("parent", "parent_id", "parent_uuid", "parent_message_id")
 """Names of the message that a message follows in a tree."""
+_FLAGS = (
+    "deleted", "hidden", "removed", "archived", "draft", "is_deleted", "is_hidden", "is_removed",
+    "is_archived", "is_draft", "discarded", "retracted",
+)  # fmt: skip
+"""Names of switches of what its author withdrew, or never sent."""
+_SET = ("true", "1", "yes")
+"""Values of such a switch that is set: tables have them as numbers or text."""
 _SHOWN = 40
 """Characters of a text that a doubt quotes."""
 
@@ -37,6 +46,7 @@ def doubts(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
     yield from _skipped(spec, rows)
     yield from _unordered(spec, rows)
     yield from _branches(spec, rows)
+    yield from _flagged(spec, rows)
     found = _conversations(spec, rows)
     is_known = all(one.role in ROLES for event in found for one in event.messages)
     for role in ("user", "assistant") if is_known else ():
@@ -202,6 +212,19 @@ def _has_several(event: Conversation) -> bool:
         if open_calls > 1:
             return True
     return False
+
+
+def _flagged(spec: MappingSpec, rows: Sequence[Json]) -> Iterator[str]:
+    """Yields a doubt for each key that marks records or messages as withdrawn, which are read."""
+    counts: Counter[str] = Counter()
+    read = {path for _, path in spec.paths()}
+    once = () if spec.are_messages else rows
+    for one in (*once, *(message for _, message in _grouped(spec, rows))):
+        for key, value in as_dict(one).items():
+            is_set = value is True or (type(value) in (int, str) and str(value).lower() in _SET)
+            counts[key] += is_set and snake(key) in _FLAGS and key not in read
+    for key, count in (+counts).items():
+        yield f"message: what has {key!r} set ({count}) is read: did the model see it?"
 
 
 def _is_object(message: Message) -> bool:

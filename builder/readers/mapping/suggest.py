@@ -30,6 +30,7 @@ from builder.readers.mapping.read import listed, role_of, unmapped
 from builder.readers.mapping.reading import KeyPlace, reading_of
 from builder.readers.mapping.roles import Sure, has_user, role_path
 from builder.readers.mapping.rows import propose_rows
+from builder.readers.mapping.sample import sample_of
 from builder.readers.mapping.spec import (
     CallPaths,
     ConversationPaths,
@@ -82,11 +83,11 @@ class _Suggested(NamedTuple):
 
 
 def _suggested(records: Records) -> _Suggested | None:
-    rows = [record for record in records.rows if isinstance(record, dict)]
+    rows = sample_of([record for record in records.rows if isinstance(record, dict)])
     if not rows:
         return None
     plain_rows, encoded = decoded_rows(rows)
-    found = _found(plain_rows)
+    found = _found(sample_of(plain_rows) if encoded else plain_rows)
     if found is None:
         return None
     conversation, message = found
