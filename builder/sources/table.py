@@ -174,7 +174,9 @@ def _magic(path: Path) -> bytes:
 
 
 def _unreadable(row: int, error: Exception) -> Problem:
-    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {reason(error)}")
+    is_cut = "not found in footer" in str(error)  # its head was Parquet's, else it was no table
+    why = "the file is truncated: it lacks the end of a Parquet file" if is_cut else reason(error)
+    return Problem("unreadable", f"after row {row - 1}", f"no readable table: {why}")
 
 
 def _json_columns(schema: Any) -> frozenset[str]:

@@ -36,6 +36,7 @@ from builder.problem import UsageError
 from builder.qwen3.parity import Spans, counts
 from builder.qwen3.tokenizer import Target
 from builder.sample import Sample
+from builder.text import counted
 from builder.verify.options import VerifyOptions
 from builder.verify.preload import preloading
 from builder.verify.summary import LineReport
@@ -175,6 +176,9 @@ def _report(
     if examine is not None and isinstance(sample, Sample) and not verdict.findings:
         masks = examine(sample, verdict.text, verdict.spans, verifier.target)
     findings, warnings = verdict.findings, verdict.warnings + row.reading.warnings
+    if cut := row.reading.changes.get("turns_cut", 0):
+        message = f"the conversion leaves out {counted(cut, 'turn')}, which a trainer would train"
+        warnings += (CheckFinding("turns-cut", message),)
     if item.manifest is not None:
         incorrect = _differences(row, verdict, verifier, item.manifest)
         findings += tuple(CheckFinding("changed", message) for message in incorrect)

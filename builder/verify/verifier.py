@@ -28,6 +28,7 @@ from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.tokens import TokenSequence
 from builder.sample import Call, Dialogue, Sample
+from builder.text import counted
 from builder.verify import checks
 from builder.verify.options import VerifyOptions
 from builder.verify.recorded import TokenComparison, compare
@@ -65,7 +66,7 @@ class Verdict:
     def __repr__(self) -> str:
         """Returns the findings and the main counts of the sample in one line."""
         codes = [item.code for item in self.findings]
-        turns = f"{len(self.spans)} trained turns"
+        turns = counted(len(self.spans), "trained turn")
         return brief(self, turns, findings=codes, tokens=self.tokens, calls=self.calls)
 
 

@@ -155,6 +155,19 @@ def only(path):
     return row
 
 
+@pytest.mark.parametrize("results", [[], [{"role": "tool", "tool_call_id": "x", "content": "r"}]])
+def test_turns_that_the_conversion_cuts_cause_a_warning(results, tmp_path, capsys):
+    """A call without its result: the answer after it is not part of the sample."""
+    call = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    end = {"role": "assistant", "content": "Done."}
+    row = {**STRUCTURED, "messages": [{"role": "user", "content": "Hi"}, call, *results, end]}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    code, out, _ = run(capsys, "verify", path)
+    assert code == 0
+    assert "warning turns-cut: 1 line (the conversion ends the conversation early" in out
+
+
 def test_structured_rows_that_render_differently_cause_a_warning(tmp_path, verifier, capsys):
     """Null as content is refused; compact arguments are copied, and `build` writes spaces."""
     path = tmp_path / "rows.jsonl"
