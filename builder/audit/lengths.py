@@ -12,7 +12,7 @@ from builder.audit.notes import AuditRow
 from builder.audit.result import AuditTable, Histogram, Pick
 from builder.qwen3.parts import PARTS
 from builder.trainers import COMMON_LENGTHS, DEFAULT_LENGTHS, TRAINERS
-from builder.trainers.record import Facts, training_split, wider
+from builder.trainers.record import Facts, over_limits, training_split, wider
 
 PERCENTILES = (50, 90, 95, 99)
 PARTS_NOTE = "The parts add up to the sample; the template's are markers of turns and empty blocks."
@@ -78,7 +78,8 @@ class LengthAudit:
         }
         longest = max(self.tokens, default=0)
         train = self._splits[training_split(sorted(self._splits))]
-        return Facts(len(self.tokens), longest, self._widest, beyond, train=train)
+        over = over_limits(self.tokens)
+        return Facts(len(self.tokens), longest, self._widest, beyond, train=train, over=over)
 
     def histogram(self) -> Histogram:
         """Returns a histogram of samples by tokens, in doubling bins."""

@@ -22,6 +22,7 @@ from builder.config import Config, presets_in
 from builder.conversation import Json
 from builder.jsonio import dumps, loads
 from builder.ledger import Ledger
+from builder.normalize.as_options import option_for
 from builder.normalize.options import Unit
 from builder.normalize.remedies import record_remedy, recovery
 from builder.output.manifest import Manifest
@@ -263,7 +264,9 @@ def _ledger(ledger: Ledger) -> str:
     found = {name: record_remedy(name) for name in ledger.rejected}
     found |= {name: recovery(ledger, name)[1] for name in ledger.recoverable}
     remedies = [
-        f"- {code(name)}: {code(option)}" for name, option in sorted(found.items()) if option
+        f"- {code(name)}: {code(option_for(option))}"
+        for name, option in sorted(found.items())
+        if option
     ]
     if remedies:
         lines += ["", "Options that would keep more:", "", *remedies]

@@ -18,15 +18,18 @@ MAX_REJECTS = 20
 
 
 def why_nothing(built: BuildResult, config: Config, folder: Path) -> list[str]:
-    """Returns why nothing was built: a line for each reject and unmet condition, or for the inputs.
+    """Returns why nothing was built, in lines: unmet conditions, else rejects, else the inputs.
 
     `folder` holds the rejects.jsonl of the build.
     """
-    reasons = [*_rejects(folder)]  # those of conditions are in a line for each condition, below
-    for name in config.select.where if built.judged else ():
-        met = built.judged - built.unmet[name]
-        reasons.append(f"select.where.{name}: met by {met:,} of {counted(built.judged, 'sample')}")
+    reasons = [
+        f"select.where.{name}: met by {built.judged - built.unmet[name]:,} of"
+        f" {counted(built.judged, 'sample')}"
+        for name in (config.select.where if built.judged else ())
+    ]
     reasons += [applied] if (applied := review_applied(built)) else []
+    if not built.unmet.total():  # else rejects are not why: samples were built and not selected
+        reasons += _rejects(folder)
     return reasons or [nothing_in(built.ledger, config)]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import islice
 
-from builder.cli.settings import option_for
 from builder.cli.terminal import (
     DIM,
     WARNING,
@@ -17,12 +16,15 @@ from builder.cli.terminal import (
 )
 from builder.codes import explain, is_loss, meaning, option_of
 from builder.ledger import Ledger, ranked
+from builder.normalize.as_options import option_for
 from builder.normalize.remedies import record_remedy, recovery
 from builder.readers.toolkit.narrow import UNKNOWN_TYPE
 from builder.text import counted
 
 SHOWN_TYPES = 5
 NO_TYPE = "no type at all"
+_SPEAKERS = ("user", "assistant")
+"""Types that every reader knows: such a record is ignored because it holds no message."""
 SHOWN_CODES = 3
 REASONS = "see rejects.jsonl"
 NOTHING = "ignored: nothing to train, or left out on request"
@@ -42,14 +44,24 @@ def print_ledger(ledger: Ledger, *, verbose: bool) -> None:
     rows = [[_cell(cell) for cell in row] for row in zip(*filled, strict=True)]
     for number, line in enumerate(aligned(rows)):
         print("  " + (painted(line, DIM) if number == 0 else line))
-    unknown = [item for item in ledger.ignored.most_common() if item[0].startswith(UNKNOWN_TYPE)]
-    if unknown:
-        most = len(unknown) if verbose else SHOWN_TYPES
-        listed = ((code.removeprefix(UNKNOWN_TYPE), n) for code, n in unknown)
-        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in listed)
+    types = {
+        code.removeprefix(UNKNOWN_TYPE): count
+        for code, count in ledger.ignored.most_common()
+        if code.startswith(UNKNOWN_TYPE)
+    }
+    unread = {name: count for name, count in types.items() if name in _SPEAKERS}
+    unknown = {name: count for name, count in types.items() if name not in _SPEAKERS}
+    for title, counts in (
+        ("records of unknown types", unknown),
+        ("records without a message that can be read", unread),
+    ):
+        if not counts:
+            continue
+        most = len(counts) if verbose else SHOWN_TYPES
+        named = ((NO_TYPE if name == "null" else escaped(name), n) for name, n in counts.items())
         shown = [f"{name} {n:,}" for name, n in islice(named, most)]
-        more = ", …" if len(unknown) > most else ""
-        print(f"  records of unknown types, ignored: {', '.join(shown)}{more}")
+        more = ", …" if len(counts) > most else ""
+        print(f"  {title}, ignored: {', '.join(shown)}{more}")
 
 
 def _cell(value: str | int | None) -> str:

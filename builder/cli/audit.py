@@ -12,7 +12,6 @@ from builder.audit.options import AuditOptions
 from builder.audit.result import Audit, AuditFinding, AuditTable, GateAction
 from builder.audit.run import CODES
 from builder.cli.output import Output
-from builder.cli.settings import option_for
 from builder.cli.terminal import (
     NO_SAMPLES,
     aligned,
@@ -24,6 +23,7 @@ from builder.cli.terminal import (
 )
 from builder.codes import AUDIT_OPTIONS
 from builder.config import Config
+from builder.normalize.as_options import option_for
 from builder.parallel.pool import default_workers
 from builder.paths import UserPath, expand_home
 from builder.problem import UsageError, nearest

@@ -15,7 +15,6 @@ from builder.card.result import BuildResult
 from builder.cli.accounting import print_ledger, print_rejects
 from builder.cli.output import Output
 from builder.cli.progress import BuildProgress
-from builder.cli.settings import option_for, with_options
 from builder.cli.terminal import (
     BAD,
     BOLD,
@@ -32,6 +31,7 @@ from builder.config import Config
 from builder.conversation import LEVELS, MISSING, Json
 from builder.dataset.meta import EQUAL
 from builder.ledger import ranked
+from builder.normalize.as_options import option_for, with_options
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
 from builder.parallel.pool import default_workers
@@ -124,7 +124,7 @@ def summarise(
             where = nothing if ledger.read else f"{nothing}; {LISTED}"
         for reason in reasons:
             warn(reason)
-        if rejected > MAX_REJECTS and not is_written:
+        if rejected > MAX_REJECTS and not is_written and not built.unmet.total():
             warn(f"and {rejected - MAX_REJECTS} more")
         warn(f"no sample could be built: {where}")
         return 1

@@ -101,11 +101,13 @@ def _print(to: str, exported: Exported, out: Path) -> None:
                 f" {trainer.title}'s default length ({trainer.default_length:,}): configs/ sets one"
                 " that fits"
             )
-    if exported.longest > LONG:
+    if exported.beyond_model:
+        print_wrapped("  ", exported.beyond_model, "    ", WARNING)
+    elif exported.longest > LONG:
         text = (
             f"the longest sample has {exported.longest:,} tokens, and the configurations train it"
             " whole: few machines have the memory. For shorter ones, build with"
-            f" limits: {{max_tokens: {LONG}, too_long: split}}"
+            f" `--set 'limits={{max_tokens: {LONG}, too_long: split}}'`"
         )
         print_wrapped("  ", text, "    ", WARNING)
     for title, why in exported.without_configuration.items():

@@ -13,11 +13,11 @@ from builder.cli.folding import FoldedRange, folds
 from builder.cli.formats import print_overview
 from builder.cli.grouped import Grouped
 from builder.cli.output import Output
-from builder.cli.settings import option_for
 from builder.cli.terminal import DIM, RESET, TRAINED, colours, escaped, painted, print_json
 from builder.codes import meaning, meaning_of_change
 from builder.config import Config
 from builder.ledger import ranked
+from builder.normalize.as_options import option_for
 from builder.output.aside import write_whole
 from builder.problem import UsageError
 from builder.text import counted, first_names

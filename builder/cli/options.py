@@ -93,11 +93,19 @@ Inputs = Annotated[
 ]
 ToolsFile = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE", help="Tool definitions (JSON) for logs that have none."),
+    typer.Option(
+        metavar="FILE",
+        help="Tool definitions (JSON, or a file of `capture --definitions`) for logs that have"
+        " none.",
+    ),
 ]
 SystemFile = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE", help="A system prompt (text) for logs that have none."),
+    typer.Option(
+        metavar="FILE",
+        help="A system prompt (text, or a file of `capture --definitions`) for logs that have"
+        " none.",
+    ),
 ]
 Engine = Annotated[
     EngineName,

@@ -11,12 +11,13 @@ from builder.conversation import Json
 from builder.dataset.rows import CONVERSATION, DatasetRow
 from builder.export.preference import PreferencePair
 from builder.export.variant import ExportItem
+from builder.normalize.as_options import with_options
 from builder.qwen3.render import is_bare, is_following
 from builder.qwen3.style import Style, Thoughts
 from builder.qwen3.tokenizer import Target
 from builder.text import counted
 from builder.trainers import DEFAULT_LENGTHS
-from builder.trainers.record import Facts, Targets, training_split, wider
+from builder.trainers.record import Facts, Targets, over_limits, training_split, wider
 from builder.verify.verifier import Verdict
 
 LOADER = "loader"
@@ -68,6 +69,8 @@ class Exported:
     longest   tokens of the longest sample
     longest_written        the same, as `builder.trainers.record.wider` counts them
     longer_than_default    {trainer: samples longer than its default length}
+    over                   {limit of a model: samples that are longer}
+    beyond_model           how many samples are longer than the model reads, with a remedy, or ""
     shapes                 {bare, following, thinking: samples} (`Facts`)
     with_context_turns     samples with an assistant turn that is not a target
     with_other_targets     samples whose targets are not just the last assistant turn
@@ -92,6 +95,8 @@ class Exported:
     longest: int = 0
     longest_written: int = field(default=0, repr=False)
     longer_than_default: Counter[str] = field(default_factory=Counter, repr=False)
+    over: Counter[int] = field(default_factory=Counter, repr=False)
+    beyond_model: str = field(default="", repr=False)
     shapes: Counter[str] = field(default_factory=Counter, repr=False)
     with_context_turns: int = field(default=0, repr=False)
     with_other_targets: int = field(default=0, repr=False)
@@ -135,6 +140,7 @@ class Exported:
         )
         self.longest = max(self.longest, tokens)
         self.longest_written = max(self.longest_written, wider(tokens, len(item.targets)))
+        self.over += over_limits([tokens])
         for name, limit in DEFAULT_LENGTHS.items():
             self.longer_than_default[name] += tokens > limit
         if not all(item.targets):
@@ -149,6 +155,7 @@ class Exported:
         for pair in pairs:
             self.written += 1
             self.longest = max(self.longest, pair.tokens)
+            self.over += over_limits([pair.tokens])
             for name, limit in DEFAULT_LENGTHS.items():
                 self.longer_than_default[name] += pair.tokens > limit
 
@@ -167,6 +174,7 @@ class Exported:
             target.model,
             target.style.is_specified,
             self.splits[training_split(list(self.splits))],
+            self.over,
         )
 
 
@@ -179,7 +187,7 @@ def left_out_line(exported: Exported, code: str) -> str:
     if first := exported.first_left_out.get(code):
         text += f"; the first is {first}"
     known = explain(code)
-    return f"{text}. To keep them: {known.remedy}" if known is not None else text
+    return f"{text}. To keep them: {with_options(known.remedy)}" if known is not None else text
 
 
 def result(exported: Exported) -> dict[str, Json]:

@@ -278,6 +278,7 @@ def _companions(
     # not resolve.
     text = yaml.safe_dump(loads(dumps(front)), sort_keys=False, allow_unicode=True)
     facts = exported.facts(target)
+    exported.beyond_model = facts.beyond_model
     exported.runs = [
         TrainerRun(
             item.title,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.codes import explain, meaning
+from builder.normalize.as_options import with_options
 from builder.report.charts import figure
 from builder.report.html import EMPTY, Html, join, prose, tag, text
 from builder.report.ledger_stages import IGNORED, LedgerCounts, Loss
@@ -63,5 +64,5 @@ def _words(code: str) -> Html:
     explanation = explain(code)
     if explanation is None:
         return text(meaning(code))
-    remedy = tag("span", prose(f" → {explanation.remedy}"), class_="price")
+    remedy = tag("span", prose(f" → {with_options(explanation.remedy)}"), class_="price")
     return join((text(explanation.meaning), remedy if explanation.remedy else EMPTY))

@@ -66,27 +66,26 @@ def _never_matches(style: Style) -> bool:
 def _matching_more(
     surveyed: Survey, manifest: Manifest, mode: str, facts: AuditFacts
 ) -> Iterator[Remedy]:
-    """Yields what makes more turns match inference, that with the fewest tokens first."""
-    for other in MODES:
-        count = surveyed.parity[other]
-        if count > surveyed.parity[mode]:
-            matching = "all" if count == surveyed.turns else number(count)
-            answers = surveyed.by_field.get("reasoning", Counter[str]())["kept"]
-            silent = other == "thinking" and not answers
-            yield Remedy(
-                f"Run the model in {other} mode, where {matching} match: `verify.mode: {other}`",
-                "no more tokens" + (", but it answers without thinking" if silent else ""),
-            )
+    """Yields what makes more turns match inference, that with the fewest tokens first.
+
+    Without thoughts to train, a model without thoughts is before a mode in which it would think.
+    """
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
+    has_thoughts = bool(surveyed.by_field.get("reasoning", Counter[str]())["kept"])
+    modes = list(_other_modes(surveyed, mode, has_thoughts=has_thoughts))
+    without = []
     # The other writes all else as this one.
     if known is not None and (
         known.style == SPECIFIED or (known.style.is_specified and _never_matches(known.style))
     ):
-        yield Remedy(
-            "Train a model whose template has no thoughts"
-            " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
-            "no more tokens, another model",
-        )
+        without = [
+            Remedy(
+                "Train a model whose template has no thoughts"
+                " (`--tokenizer Qwen/Qwen3-4B-Instruct-2507`)",
+                "no more tokens, another model",
+            )
+        ]
+    yield from (*modes, *without) if has_thoughts else (*without, *modes)
     # A smaller unit ends samples at more turns: futile if no turn matches where samples end now,
     # or if the others have thoughts, which the prompt of this mode excludes.
     thoughts = facts.thinking_turns if mode == "non-thinking" else 0
@@ -101,6 +100,20 @@ def _matching_more(
     if manifest.unit != "turn":
         price = _times(surveyed.turn_tokens, surveyed)
         yield Remedy("Write a sample for each turn (`normalize.unit: turn`)", price)
+
+
+def _other_modes(surveyed: Survey, mode: str, *, has_thoughts: bool) -> Iterator[Remedy]:
+    """Yields the modes of inference that more turns match; the bytes of the data stay the same."""
+    for other in MODES:
+        count = surveyed.parity[other]
+        if count > surveyed.parity[mode]:
+            matching = "all" if count == surveyed.turns else number(count)
+            silent = other == "thinking" and not has_thoughts
+            yield Remedy(
+                f"Run the model in {other} mode, where {matching} match; this changes how the model"
+                f" is run, not the data: `verify.mode: {other}`",
+                "no more tokens" + (", but it answers without thinking" if silent else ""),
+            )
 
 
 def _times(tokens: int, surveyed: Survey) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.audit.result import Audit
+from builder.normalize.as_options import with_options
 from builder.output.manifest import Manifest
 from builder.report.advice import judge
 from builder.report.chart_sections import first_charts, trained_share
@@ -182,4 +183,4 @@ def _remedies(remedies: Sequence[Remedy]) -> Html:
 def _remedy(item: Remedy) -> Html:
     price = tag("span", text(f" Price: {item.price}."), class_="price") if item.price else EMPTY
     commands = (tag("pre", text(command), class_="command") for command in item.commands)
-    return tag("li", prose(item.text), price, *commands)
+    return tag("li", prose(with_options(item.text)), price, *commands)

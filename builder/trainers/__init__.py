@@ -68,8 +68,9 @@ def configurations(
     """Returns {path relative to configs/: text} for an export of files of `kind` in `folder`.
 
     The first line of each configuration states whether it trains exactly `meta.spans`, and if not,
-    what differs.
+    what differs; the next ones say how many samples are longer than the model reads.
     """
+    beyond = facts.beyond_model.replace("`", "").replace(": build", ":\n# build")
     train = training_split(splits)
     evaluated = [split for split in ("validation", "test") if split in splits and split != train]
     export = ExportFiles(
@@ -83,5 +84,6 @@ def configurations(
         difference = difference_of(trainer, variant, facts)
         exactness = f"Not exact: {difference}." if difference else EXACT
         for path, text in trainer.configure(export, facts).items():
-            texts[path] = text if path.endswith(".json") else f"# {exactness}\n{text}"
+            head = f"# {exactness}\n" + (f"# {beyond}\n" if beyond else "")
+            texts[path] = text if path.endswith(".json") else f"{head}{text}"
     return texts

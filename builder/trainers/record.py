@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from builder.qwen3.style import CHATML
 from builder.qwen3.tokenizer import Target
+from builder.text import counted
 from builder.trainers.masks import MaskRule
 
 MODEL = "Qwen/Qwen3-8B"
@@ -18,6 +20,22 @@ RENDERED = ("tokenized", "prompt-completion-text")
 
 LONG = 32_768
 """Tokens beyond which a sample exceeds the context that Qwen3 models were trained with."""
+
+ADVISED = {"Qwen/Qwen3-8B": 32_768}
+"""Tokens for which a model's card says that it was trained, if fewer than its own limit."""
+
+OWN_LIMITS = {
+    "Qwen/Qwen3-8B": 40_960,
+    "Qwen/Qwen3-4B-Instruct-2507": 262_144,
+    "Qwen/Qwen3-4B-Thinking-2507": 262_144,
+    "Qwen/Qwen3-Coder-30B-A3B-Instruct": 262_144,
+    "Qwen/Qwen2.5-7B-Instruct": 32_768,
+}
+"""Tokens of the longest text that a model reads as it is: `max_position_embeddings` of config.json.
+
+Of the models that a configuration names; one that is not listed has no known limit. The card of
+Qwen3-8B says: 32,768 natively, and 131,072 with YaRN.
+"""
 
 LORA_RANK = 16
 LORA_ALPHA = 32
@@ -45,6 +63,7 @@ class Facts:
     model      the repository of a model with the target's template
     measured   whether the trainers' masks were measured with this kind of template
     train      samples of the split to train on
+    over       {limit of a model: samples that are longer}
     """
 
     samples: int = 0
@@ -59,6 +78,23 @@ class Facts:
     model: str = MODEL
     measured: bool = True
     train: int = ACCUMULATION
+    over: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def beyond_model(self) -> str:
+        """Describes how many samples are longer than the model reads, with a remedy; or ""."""
+        limit = OWN_LIMITS.get(self.model, 0)
+        over = self.over.get(limit, 0)
+        if not over:
+            return ""
+        advised = ADVISED.get(self.model, limit)
+        best = f", {advised:,} advised, more with YaRN" if advised < limit else ""
+        verb = "is" if over == 1 else "are"
+        return (
+            f"{over:,} of {counted(self.samples, 'sample')} {verb} longer than {self.model} reads"
+            f" ({limit:,} tokens{best}): build with"
+            f" `--set 'limits={{max_tokens: {advised}, too_long: split}}'`"
+        )
 
     @property
     def length(self) -> int:
@@ -91,6 +127,12 @@ def wider(tokens: int, turns: int) -> int:
     definitions of a sample without a system turn.
     """
     return tokens + 4 * turns + 2
+
+
+def over_limits(tokens: Iterable[int]) -> Counter[int]:
+    """Returns {limit of a model: samples that are longer} for samples of so many tokens."""
+    limits = sorted({*OWN_LIMITS.values()})
+    return Counter(limit for count in tokens for limit in limits if count > limit)
 
 
 def _rounded(tokens: int) -> int:

@@ -41,8 +41,13 @@ def test_each_bad_row_is_printed_on_request(dataset, capsys, option):
     assert "order: 120 lines" in shown
 
 
+UNREAD = '{"type": null}\n{"type": "user", "uuid": "u-9", "message": "error"}\n'
+
+
 def test_records_without_a_type_are_named_in_plain_words(tmp_path, capsys):
     log = tmp_path / "log.jsonl"
-    log.write_text((DATA / "claude-code" / "parallel.jsonl").read_text() + '{"type": null}\n')
+    log.write_text((DATA / "claude-code" / "parallel.jsonl").read_text() + UNREAD)
     assert cli.main(["build", str(log), "-o", str(tmp_path / "out"), "--workers", "1"]) == 0
-    assert "records of unknown types, ignored: no type at all 1" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "records of unknown types, ignored: no type at all 1\n" in shown
+    assert "records without a message that can be read, ignored: user 1\n" in shown

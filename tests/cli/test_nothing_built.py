@@ -16,13 +16,15 @@ def test_it_names_the_option_that_keeps_what_was_rejected(tmp_path):
 def test_conditions_that_nothing_meets_are_named_with_their_counts(tmp_path):
     turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
     rows = "".join(json.dumps({"messages": turns, "n": at}) + "\n" for at in range(3))
-    (tmp_path / "rows.jsonl").write_text(rows.replace('"q"', '"r"', 1), encoding="utf-8")
+    rows = rows.replace('"q"', '"r"', 1) + json.dumps({"messages": turns[1:]}) + "\n"
+    (tmp_path / "rows.jsonl").write_text(rows, encoding="utf-8")
     where = "{tokens: {max: 900}, model: {in: [gpt-9]}}"
     (tmp_path / "c.yaml").write_text(f"select: {{where: {where}}}", encoding="utf-8")
     done = run("build", tmp_path / "rows.jsonl", "-c", tmp_path / "c.yaml", "-o", tmp_path / "out")
     assert done.returncode == 1
     assert "select.where.tokens: met by 3 of 3 samples" in done.stderr
     assert "select.where.model: met by 0 of 3 samples" in done.stderr
+    assert "no_user:" not in done.stderr  # a row that was rejected is not why
     assert not (tmp_path / "out" / "README.md").exists()
 
 

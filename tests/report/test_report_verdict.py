@@ -30,8 +30,9 @@ def test_the_first_screen_shows_how_much_of_the_text_is_trained(trained, share, 
 
 @pytest.mark.parametrize(
     ("mode", "code", "expected"),
-    [("report", "secret", "audit.secrets: redact"), ("off", "secret", "audit.secrets: redact"),
-     ("redact", "github_token", "audit.secrets: redact"),
+    [("report", "secret", "--set audit.secrets=redact"),
+     ("off", "secret", "--set audit.secrets=redact"),
+     ("redact", "github_token", "--set audit.secrets=redact"),
      ("redact", "secret", "results of password generators"),
      ("reject", "secret", "results of password generators"),
      ("redact", "scanned_secret", "results of password generators")],
@@ -41,7 +42,7 @@ def test_redaction_is_not_suggested_for_secrets_that_it_keeps_by_design(mode, co
     reported = {"config": {"audit": {"secrets": mode}}}
     page = plain(first_screen(Survey(samples=4), None, Manifest.read(reported), Audit(4, (found,))))
     assert expected in page
-    assert ("audit.secrets: redact" in page) != ("results of password generators" in page)
+    assert ("--set audit.secrets=redact" in page) != ("results of password generators" in page)
 
 
 def test_secrets_come_first_but_not_those_left_by_design():
@@ -78,13 +79,17 @@ def test_what_costs_no_tokens_is_advised_before_what_costs_many():
     counts = Counter({"non-thinking": 1, "thinking": 4})
     surveyed = Survey(samples=1, turns=4, parity=counts, tokens=100, turn_tokens=2600)
     (found,) = advice(surveyed, of_template("Qwen3"), None)
-    mode, model, unit = found.remedies
-    assert "thinking mode, where all match" in mode.text
+    model, mode, unit = found.remedies
+    assert "thinking mode, where all match; this changes how the model is run, not" in mode.text
     assert mode.price.startswith("no more tokens, but it answers without thinking")
     assert model.price.startswith("no more tokens")
     assert unit.price == "about 26.0 times the tokens"
     page = plain(first_screen(surveyed, None, of_template("Qwen3"), None))
-    assert page.index("thinking mode") < page.index("Instruct-2507") < page.index("26.0 times")
+    assert page.index("Instruct-2507") < page.index("thinking mode") < page.index("26.0 times")
+    assert "--set verify.mode=thinking" in page
+    surveyed.by_field["reasoning"] = Counter({"kept": 2})
+    (found,) = advice(surveyed, of_template("Qwen3"), None)
+    assert "thinking mode" in found.remedies[0].text  # the other model would lose the thoughts
     assert "25 % of the trained turns match non-thinking inference" in page
 
 
