@@ -127,6 +127,7 @@ class AuditFacts:
     languages  {language of the first query, or its script: samples}
     trained_tokens  of all samples
     query_tokens    about the number of tokens of one sample for each query (`unit: query`)
+    windowed_tokens those of the samples with thoughts, in windows of `trainers.LONG` tokens
     thinking_turns  trained turns with a thought
     inferred_tools  {tool: samples} of the definitions that were inferred from calls
     trained    the share of the tokens that is trained; None if no sample has meta/
@@ -138,6 +139,7 @@ class AuditFacts:
     trained: float | None = None
     trained_tokens: int = 0
     query_tokens: int = 0
+    windowed_tokens: int = 0
     thinking_turns: int = 0
     inferred_tools: Mapping[str, int] = field(default_factory=dict)
 

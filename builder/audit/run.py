@@ -196,6 +196,7 @@ class Audits:
                 self.turns.trained_share,
                 self.turns.trained_tokens,
                 self.turns.query_tokens,
+                self.turns.windowed_tokens,
                 self.turns.thinking_turns,
                 self.calls.inferred,
             ),

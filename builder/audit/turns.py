@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from builder.audit.lengths import turn_histograms
 from builder.audit.notes import AuditRow, FindingNotes
@@ -18,6 +18,7 @@ from builder.ledger import ranked
 from builder.qwen3.parity import MODES
 from builder.qwen3.render import is_bare, is_following, is_response
 from builder.qwen3.written import written_style
+from builder.trainers import LONG
 from builder.trainers.record import Facts
 
 MESSAGES = {
@@ -145,7 +146,10 @@ class TurnAudit:
         if row.meta.trained_tokens:
             totals["tokens"] += row.meta.tokens
             totals["trained tokens"] += row.meta.trained_tokens
-            totals["query tokens"] += _query_tokens(row)
+            queries = [*_queries(row)]
+            totals["query tokens"] += sum(queries)
+            if row.meta.reasoning == "kept" or row.meta.changes.get("reasoning_dropped"):
+                totals["windowed tokens"] += _windowed(queries)
             totals["thinking turns"] += _thinking_turns(row)
 
     def merge(self, later: TurnAudit) -> None:
@@ -222,6 +226,11 @@ class TurnAudit:
         return self._counts["totals"]["query tokens"]
 
     @property
+    def windowed_tokens(self) -> int:
+        """Returns `query_tokens` of the samples with thoughts, in windows of `LONG` tokens."""
+        return self._counts["totals"]["windowed tokens"]
+
+    @property
     def thinking_turns(self) -> int:
         """Returns the number of trained turns with a thought."""
         return self._counts["totals"]["thinking turns"]
@@ -263,21 +272,32 @@ def _script(text: str) -> str:
     return most if counts[most] else "none"
 
 
-def _query_tokens(row: AuditRow) -> int:
-    """Returns about the number of tokens of the samples that end with each query's answer."""
+def _queries(row: AuditRow) -> Iterator[int]:
+    """Yields about the number of tokens of each sample that ends with a query's answer."""
     sample, spans = row.sample, row.meta.spans
     trained = {*targets(sample, "conversation", len(spans))}
     ends = iter(spans)
-    answers = reached = total = 0
+    answers = reached = 0
     before = ""
     for role, text in sample.messages:
         if role == "assistant":
             reached = next(ends, (0, reached))[1] if answers in trained else reached
             answers += 1
         elif before == "assistant" and reached and not is_response(text.strip("\n")):
-            total, reached = total + reached, 0
+            yield reached * row.meta.tokens // max(row.meta.chars, 1)
+            reached = 0
         before = role
-    return (total + reached) * row.meta.tokens // max(row.meta.chars, 1)
+    if reached:
+        yield reached * row.meta.tokens // max(row.meta.chars, 1)
+
+
+def _windowed(queries: Sequence[int]) -> int:
+    """Returns the tokens of the samples where each is divided into windows that train its part."""
+    parts = (end - begin for begin, end in pairwise((0, *queries)))
+    return sum(
+        tokens if tokens <= LONG else max(own, LONG)
+        for tokens, own in zip(queries, parts, strict=True)
+    )
 
 
 def _thinking_turns(row: AuditRow) -> int:

@@ -24,7 +24,7 @@ _THINKING = 0.1
 def of_model(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterator[Advice]:
     """Yields what depends on the model that is trained."""
     yield from _matching(surveyed, manifest, facts)
-    yield from _thoughts(surveyed, manifest, facts.query_tokens)
+    yield from _thoughts(surveyed, manifest, facts)
     yield from _without_thoughts(surveyed, facts.thinking_turns)
     yield from _unwritable(surveyed, manifest)
 
@@ -122,9 +122,10 @@ def _times(tokens: int, surveyed: Survey) -> str:
     return f"about {times:.1f} times the tokens" if times > 1 else ""
 
 
-def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Advice]:
+def _thoughts(surveyed: Survey, manifest: Manifest, facts: AuditFacts) -> Iterator[Advice]:
     dropped = surveyed.changes["reasoning_dropped"]
-    remedies = _with_thoughts(manifest, _times(queries, surveyed), dropped)
+    times = (_times(facts.query_tokens, surveyed), _times(facts.windowed_tokens, surveyed))
+    remedies = _with_thoughts(manifest, *times, dropped)
     share = min(dropped / max(surveyed.turns, 1), 1.0)
     if share >= _THINKING and remedies:
         yield Advice(
@@ -135,10 +136,13 @@ def _thoughts(surveyed: Survey, manifest: Manifest, queries: int) -> Iterator[Ad
         )
 
 
-def _with_thoughts(manifest: Manifest, times: str, thoughts: int) -> tuple[Remedy, ...]:
+def _with_thoughts(
+    manifest: Manifest, times: str, windowed: str, thoughts: int
+) -> tuple[Remedy, ...]:
     """Returns what keeps the thoughts that were left out; () if the template shows none of them.
 
-    `times` is the price of a sample for each question.
+    `times` is the price of a sample for each question, `windowed` that of the windows of those with
+    thoughts, as in the preset.
     """
     known = TEMPLATES.get(manifest.tokenizer.template_sha256)
     shows = known.style.thoughts if known is not None else Thoughts.hybrid
@@ -152,7 +156,8 @@ def _with_thoughts(manifest: Manifest, times: str, thoughts: int) -> tuple[Remed
     return (
         Remedy(
             "A sample for each question, trained where it has a thought: `--preset sft-thinking`",
-            f"{times or 'the same tokens'}, about {counted(thoughts, 'trained turn')}",
+            f"{windowed or 'no more tokens'}, about {counted(thoughts, 'trained turn')},"
+            " before near duplicates are left out",
         ),
         Remedy(
             "The same with all its turns: `normalize.reasoning: keep` and `normalize.unit: query`",

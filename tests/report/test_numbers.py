@@ -14,6 +14,7 @@ from support.runs.builds import build, lines
 
 import builder
 from builder import cli
+from builder.audit import turns
 from builder.audit.options import AuditOptions
 from builder.audit.run import audit
 from builder.dataset.store import Address
@@ -171,6 +172,28 @@ def test_the_price_of_a_sample_for_each_question_is_about_what_it_costs(built, t
     estimated = audit(str(whole), AuditOptions()).facts.query_tokens
     assert estimated == pytest.approx(sum(row["tokens"] for row in meta_of(built)), rel=0.05)
     assert estimated > sum(row["tokens"] for row in meta_of(whole))
+
+
+def test_the_price_of_a_preset_knows_its_windows_and_what_has_no_thought(tmp_path, monkeypatch):
+    limit = 700
+    monkeypatch.setattr(turns, "LONG", limit)
+    rows = []
+    for thought in ("<think>\nWhere?\n</think>\n\n", ""):
+        texts = [f"Place {at}{len(thought)}? " + "Look well. " * 60 for at in range(9)]
+        asked = ({"role": "user", "content": text} for text in texts)
+        answer = {"role": "assistant", "content": f"{thought}It is there. " + "Far. " * 20}
+        rows.append({"messages": [turn for one in asked for turn in (one, answer)]})
+    log = tmp_path / "rows.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole, preset = tmp_path / "whole", tmp_path / "preset"
+    assert build(whole, "--workers", "1", inputs=[log]) == 0
+    options = (f"limits.max_tokens={limit}", "audit.near_duplicates=report")
+    sets = [part for option in options for part in ("--set", option)]
+    assert build(preset, "--workers", "1", "--preset", "sft-thinking", *sets, inputs=[log]) == 0
+    facts = audit(str(whole), AuditOptions(), workers=1).facts
+    needed = sum(row["tokens"] for row in meta_of(preset))
+    assert needed <= facts.windowed_tokens < 1.5 * needed, "a window is full at most"
+    assert facts.windowed_tokens < facts.query_tokens / 2
 
 
 def exchange(name, calls=1):

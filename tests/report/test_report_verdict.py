@@ -141,6 +141,11 @@ def test_prices_are_those_of_the_unit_that_was_built():
     ):
         (found,) = advice(surveyed, of_template("Qwen3", unit=unit), audit)
         assert found.remedies[-1].price == expected
+    audit = Audit(1, facts=AuditFacts(query_tokens=210, windowed_tokens=130))
+    (found,) = advice(surveyed, of_template("Qwen3"), audit)
+    assert found.remedies[0].price == (
+        "about 1.3 times the tokens, about 3 trained turns, before near duplicates are left out"
+    )
 
 
 def test_a_sample_for_each_question_is_advised_where_the_template_shows_its_turns_alike():
