@@ -9,7 +9,7 @@ from support.logs.mapped import written
 from builder.config.load import parse_mapping
 from builder.readers.mapping.calls import perhaps_roles
 from builder.readers.mapping.read import mapped_reader
-from builder.readers.mapping.suggest import suggest
+from builder.readers.mapping.suggest import examined_keys, suggest
 
 LOST = "Hallo, wie geht es"
 
@@ -121,3 +121,8 @@ def test_the_question_for_the_role_says_what_follows():
     (asked,) = perhaps_roles(messages, ("action",))
     assert asked.startswith("message.role: does 'level' ('low', 'high') say who speaks? If so,")
     assert asked.endswith("if not, all are the assistant's")
+
+
+def test_json_text_without_a_conversation_is_named_as_a_mapping_reads_it(tmp_path):
+    source = written(tmp_path, [{"ts": at, "payload": json.dumps({"x": at})} for at in range(3)])
+    assert examined_keys(source) == ["ts", "json(payload)"]

@@ -100,10 +100,14 @@ def _suggested(records: Records) -> _Suggested | None:
 
 
 def examined_keys(source: Source) -> list[str]:
-    """Returns the names of keys in the records that `suggest` examines, at most 16 and `*`."""
+    """Returns the keys of the records that `suggest` examines, at most 16 and `*`.
+
+    One whose text is a JSON object is `json(key)`, as a mapping reads it.
+    """
     records = next(first_records(source), Records([]))
     keys = dict.fromkeys(key for one in records.rows for key in as_dict(one))
-    return [*counted_names([*keys])]
+    _, encoded = decoded_rows([one for one in records.rows if isinstance(one, dict)])
+    return [f"json({key})" if key in encoded else key for key in counted_names([*keys])]
 
 
 def _spec(conversation: dict[str, Any], message: dict[str, Any]) -> MappingSpec:
