@@ -281,3 +281,12 @@ def test_a_dialogue_is_flattened_for_its_tokenizer():
 def test_the_command_line_names_its_options(arguments, message, capsys):
     assert cli.main([str(one) for one in arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_list_that_was_passed_in_parts_is_named(tmp_path):
+    with pytest.raises(builder.UsageError, match=r"command: must be a list of words, such as .'cl"):
+        builder.capture_definitions("claude -p hi")
+    with pytest.raises(builder.UsageError, match=r"too many positional .*`datasets` is one list"):
+        builder.merge_datasets(tmp_path, tmp_path, tmp_path / "out")
+    (why,) = builder.build_dataset([{"x": 1}], tmp_path / "out").reasons
+    assert "in Python, `suggest_mapping`" in why

@@ -52,13 +52,21 @@ def checked(function: Callable[Params, Result]) -> Callable[Params, Result]:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise UsageError(f"{function.__name__}: {error}") from None
+            hint = _one_list(signature) if "too many" in str(error) else ""
+            raise UsageError(f"{function.__name__}: {error}{hint}") from None
         for name, value in bound.arguments.items():
             if name in checks:
                 bound.arguments[name] = checks[name](name, value)
         return function(*bound.args, **bound.kwargs)
 
     return with_checks
+
+
+def _one_list(signature: inspect.Signature) -> str:
+    """Returns the end of a message about too many arguments, if the first one is a list."""
+    for name, first in signature.parameters.items():
+        return f"; `{name}` is one list" if str(first.annotation).startswith("Sequence[") else ""
+    return ""
 
 
 def _hint(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
@@ -139,6 +147,8 @@ def _switch(name: str, value: Any) -> Any:
 
 
 def _names(name: str, value: Any) -> list[str]:
+    if name == "command" and isinstance(value, str) and len(value.split()) > 1:
+        raise UsageError(f"command: must be a list of words, such as {value.split()}")
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
         raise UsageError(f"{name}: must be a list of texts, found {shown(value)}")

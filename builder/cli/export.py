@@ -93,7 +93,8 @@ def _print(to: str, exported: Exported, out: Path) -> None:
     for code, count in sorted(exported.pairs_left_out.items()):
         print(f"  {counted(count, 'pair')} left out: {code}")
     variant = VARIANTS.get(exported.variant)
-    for trainer in variant.trainers if variant is not None else ():
+    trainers = variant.trainers if variant is not None else ()
+    for trainer in [item for item in trainers if item.name == to] or trainers:
         beyond = exported.longer_than_default[trainer.name]
         if beyond:
             print(
@@ -110,13 +111,12 @@ def _print(to: str, exported: Exported, out: Path) -> None:
             f" `--set 'limits={{max_tokens: {LONG}, too_long: split}}'`"
         )
         print_wrapped("  ", text, "    ", WARNING)
-    for title, why in exported.without_configuration.items():
-        if to in TRAINERS and title == TRAINERS[to].title:
-            continue  # said as a warning
+    asked = TRAINERS[to].title if to in TRAINERS else ""
+    for title, why in exported.without_configuration.items() if not asked else ():
         print_wrapped("  ", f"no configuration for {title}: {why}", "    ")
     if exported.rows and not exported.problems and exported.runs:
         print(painted("next", BOLD))
-        for run in exported.runs:
+        for run in [item for item in exported.runs if item.title == asked] or exported.runs:
             _print_run(run, exported.variant, out)
 
 

@@ -270,9 +270,10 @@ def unrecognised(source: Source, path: str = "") -> str:
     command = " ".join(
         ("builder inspect", *([shlex.quote(path)] if path else []), "--suggest-mapping")
     )
+    in_python = "" if path else " (in Python, `suggest_mapping`)"
     return (
         f"no reader recognises it ({kind}{': ' if fault else ''}{fault});"
-        f" `{command}` proposes a mapping if it holds conversations (docs/mapping.md)"
+        f" `{command}`{in_python} proposes a mapping if it holds conversations (docs/mapping.md)"
     )
 
 

@@ -36,6 +36,13 @@ def test_the_next_command_of_each_trainer_is_printed(rows, tmp_path, capsys):
     assert "not exact" not in printed
 
 
+def test_only_the_trainer_that_was_asked_for_is_printed(rows, tmp_path, capsys):
+    printed = exported(rows, tmp_path / "out", capsys, "axolotl")
+    assert "axolotl: cd" in printed
+    others = [item.title for item in TRAINERS.values() if item.name != "axolotl"]
+    assert [title for title in others if f"{title}: " in printed or f"{title}'s" in printed] == []
+
+
 @pytest.mark.parametrize("trainer", TRAINERS.values(), ids=list(TRAINERS))
 def test_each_command_runs_a_file_that_the_export_has(trainer, rows, tmp_path):
     out = tmp_path / "out"
@@ -115,12 +122,6 @@ def test_the_trainer_that_is_asked_for_has_no_configuration_and_this_is_said(tmp
     said = "--to openrlhf: no configuration for OpenRLHF was written: " in printed.err
     assert said != configured
     assert printed.out.count("no configuration for OpenRLHF") == 0
-
-
-def test_the_trainer_that_is_asked_for_stands_first(rows, tmp_path, capsys):
-    printed = exported(rows, tmp_path / "out", capsys, "axolotl")
-    assert "next axolotl: cd " in printed
-    assert printed.index("axolotl: cd") < printed.index("TRL: cd")
 
 
 def test_samples_that_a_trainer_drops_are_named(tmp_path, capsys):

@@ -285,7 +285,8 @@ def test_from_unrecognised_to_samples(tmp_path, monkeypatch):
     lines(tmp_path, *rows, name="logs/own.jsonl")
     refused = run("build", "logs/own.jsonl", "-o", "out", "--workers", "1")
     assert refused.returncode == 1
-    assert "`builder inspect --suggest-mapping` proposes a mapping" in refused.stderr
+    advised = "`builder inspect --suggest-mapping` (in Python, `suggest_mapping`) proposes"
+    assert advised in refused.stderr
     shown = run("inspect", "logs/own.jsonl", "--suggest-mapping")
     assert shown.returncode == 0, shown.stderr
     assert "It is 4 C." in shown.stdout
