@@ -16,9 +16,7 @@ from builder.dataset.rows import dataset_rows
 from builder.output.aside import write_whole
 from builder.parallel.pool import default_workers
 from builder.parallel.signals import interrupt_on_sigterm
-from builder.paths import expand_home
 from builder.problem import UsageError
-from builder.view.review_file import review_path
 
 
 def run_report(dataset: str, out: Path, *, tokenizer: str | None, output: Output) -> int:
@@ -70,8 +68,8 @@ def _view(
         if review_csv is not None:
             data = view.review_csv()
             if data.count(b"\n") == 1:
-                path = str(review or review_path(expand_home(dataset)))
-                raise UsageError(f"--review-csv: no decisions in {path!r}")
+                place = f"the review of {dataset!r}" if review is None else repr(str(review))
+                raise UsageError(f"--review-csv: no decisions in {place}")
             if str(review_csv) == "-":
                 sys.stdout.buffer.write(data)
                 sys.stdout.flush()

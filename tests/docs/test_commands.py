@@ -114,7 +114,9 @@ def shell(tmp_path_factory):
     assert build(here / "out" / "mine", inputs=[DATA / "claude-code"]) == 0
     shutil.copytree(here / "out" / "mine", here / "out" / "quickstart")
     assert build(here / "out" / "theirs", inputs=[DATA / "codex"]) == 0
-    (here / "out" / "mine.review.jsonl").write_text("")
+    (about,) = (here / "out" / "mine" / "meta").glob("*.jsonl")
+    accepted = {"id": json.loads(about.read_text().split("\n")[0])["id"], "decision": "accept"}
+    (here / "out" / "mine.review.jsonl").write_text(json.dumps({**accepted, "note": ""}) + "\n")
     shutil.copytree(ROOT / "configs" / "mappings", here / "configs" / "mappings")
     agents.install(here / "bin")
     with Hub() as hub, agents.provider() as gemini:
