@@ -14,6 +14,8 @@ from builder.output.manifest import MANIFEST, FileEntry, Manifest
 from builder.problem import UsageError
 
 CARD = "README.md"
+UNNAMED = "OWNER/NAME"
+"""The repository in the card of a dataset that is not published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +125,25 @@ def _made(name: str, content: bytes) -> PushFile:
 
 
 def as_published(
-    files: Sequence[PushFile], manifest: Manifest, overruled: Sequence[Overruled]
+    files: Sequence[PushFile], manifest: Manifest, overruled: Sequence[Overruled], repo: str
 ) -> list[PushFile]:
-    """Returns the files to push, and the manifest without `run`.
+    """Returns the files to push to the repository `repo`, and the manifest without `run`.
 
-    The card records overruled gates, and the manifest lists that card. Absolute paths in the
-    configuration would reveal this machine and its user, so only their last part is published.
+    The card names the repository and records overruled gates; the manifest lists that card.
+    Absolute paths in the configuration would reveal this machine and its user, so only their last
+    part is published.
     """
-    published = [_card(file, overruled) if file.path == CARD else file for file in files]
+    published = [_card(file, overruled, repo) if file.path == CARD else file for file in files]
     listed = (FileEntry(path=file.path, bytes=file.size, sha256=file.sha256) for file in published)
     content = replace(manifest.without_folders(), files=tuple(listed), run=None).content
     return [*published, _made(MANIFEST, content)]
 
 
-def _card(file: PushFile, overruled: Sequence[Overruled]) -> PushFile:
-    if not overruled:
-        return file
+def _card(file: PushFile, overruled: Sequence[Overruled], repo: str) -> PushFile:
     assert isinstance(file.content, Path)
-    lines = [f"- `{item.code}`: {item.message}" for item in overruled]
-    section = "\n## Overruled when it was published\n\n" + "\n".join(lines) + "\n"
-    return _made(file.path, file.content.read_bytes() + section.encode())
+    text = file.content.read_bytes().replace(UNNAMED.encode(), repo.encode())
+    if overruled:
+        lines = [f"- `{item.code}`: {item.message}" for item in overruled]
+        section = "\n## Overruled when it was published\n\n" + "\n".join(lines) + "\n"
+        text += section.encode()
+    return _made(file.path, text)

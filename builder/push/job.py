@@ -144,7 +144,7 @@ def _push(
     report.refused, report.overruled = overrule(closed, options.allow)
     if report.refused and not options.dry_run:
         return
-    published = report.files = as_published(files, manifest, report.overruled)
+    published = report.files = as_published(files, manifest, report.overruled, report.repo)
     if options.dry_run and (report.refused or not _has_token()):
         show(report)
         return

@@ -35,6 +35,9 @@ def test_arriving_rows_equal_the_built_ones(hub, push, new, tmp_path):
     assert set(repo.tree()) == listed(new) | {".gitattributes"}
     for path in listed(new) - {"manifest.json", "README.md"}:
         assert hub.content(repo.tree()[path]) == (new / path).read_bytes()
+    card = hub.content(repo.tree()["README.md"]).decode()
+    assert card == (new / "README.md").read_text().replace("OWNER/NAME", "team/d")
+    assert 'load_dataset("team/d")' in card
     assert (new / ".state").is_dir()
     manifest = json.loads(hub.content(repo.tree()["manifest.json"]))
     mine = json.loads((new / "manifest.json").read_bytes())
@@ -167,7 +170,7 @@ def test_only_the_last_part_of_local_paths_is_published(path, published):
         "tokenizer": {"name": path},
         "files_of_others": {"path": path},
     }
-    reported = json.loads(as_published([], Manifest.read(manifest), [])[0].content)
+    reported = json.loads(as_published([], Manifest.read(manifest), [], "team/d")[0].content)
     (listed,) = reported["config"]["inputs"]
     assert listed == {"path": published, "tools": published, "format": None}
     assert reported["tokenizer"]["name"] == reported["config"]["name"] == published

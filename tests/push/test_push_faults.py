@@ -66,7 +66,7 @@ def test_many_files_go_in_several_commits_the_manifest_last(tmp_path, monkeypatc
     out = build(tmp_path, ["a", "b"])
     files, faults = listed_files(out, read_manifest(out))
     assert not faults
-    files = as_published(files, read_manifest(out), [])
+    files = as_published(files, read_manifest(out), [], "team/d")
     reported = Messages()
     with Hub() as hub:
         api, place = HfApi(hub.url, token=WRITER), Place("team/d")
