@@ -23,9 +23,6 @@ ORDER = (
 
 PACKAGE = ROOT / "builder"
 
-LINES = 400
-"""The maximum of a file."""
-
 
 @cache
 def modules():
@@ -141,15 +138,6 @@ def test_no_public_class_name_occurs_twice():
             places[one].append(name)
     twice = {name: where for name, where in places.items() if len(where) > 1}
     assert not twice
-
-
-def test_no_file_has_more_than_400_lines():
-    """A longer one has a seam: two subjects in one file."""
-    folders = ("builder", "scripts", "tests")
-    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    assert len(files) > 500
-    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
-    assert not {str(path): count for path, count in lines.items() if count > LINES}
 
 
 def test_what_tests_share_is_in_the_rooms_of_support():
