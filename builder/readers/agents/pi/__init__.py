@@ -1,1 +1,0 @@
-"""Pi and OpenClaw."""
