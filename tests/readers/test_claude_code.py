@@ -19,7 +19,7 @@ from support.logs.claude_code import (
 from builder.conversation import Context, Conversation, Ignored, ToolCall
 from builder.readers import recognise
 from builder.readers.agents.claude_code.reader import READER
-from builder.readers.agents.gemini_cli.reader import READER as GEMINI
+from builder.readers.agents.gemini_cli import READER as GEMINI
 from builder.sources.source import Source
 
 
