@@ -3,7 +3,7 @@
 import pytest
 
 from builder.readers.agents.claude_code import injected_text
-from builder.readers.agents.codex import history, items
+from builder.readers.agents.codex import items, reader
 from builder.readers.agents.qwen_code import _HOOK
 from builder.report.inserted import pieces, words_of_person
 
@@ -14,7 +14,7 @@ ELEMENTS = {
 }  # fmt: skip
 WHOLE = (
     *injected_text._WHOLE, *injected_text.CUT_OFF, *items._HARNESS_PREFIXES,
-    history._SUMMARY_PREFIX, _HOOK,
+    reader._SUMMARY_PREFIX, _HOOK,
 )  # fmt: skip
 SUMMARY = """This session is being continued from a previous conversation that ran out of context.
 
