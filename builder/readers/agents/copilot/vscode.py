@@ -17,8 +17,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.copilot import patch_log
 from builder.readers.agents.copilot.chat_session import ChatSession
-from builder.readers.agents.copilot.cli import is_by_vscode, is_event_log
-from builder.readers.agents.copilot.events import EventLog
+from builder.readers.agents.copilot.cli import EventLog, is_by_vscode, is_event_log
 from builder.readers.agents.copilot.replay import is_replay, read_replay
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.history import SessionHistory
