@@ -2,18 +2,18 @@
 
 import pytest
 
-from builder.readers.agents.claude_code import injected_text
+from builder.readers.agents.claude_code import lines
 from builder.readers.agents.codex import items, reader
 from builder.readers.agents.qwen_code import _HOOK
 from builder.report.inserted import pieces, words_of_person
 
 ELEMENTS = {
-    *injected_text._TAGS, "environment_details", "SYSTEM_NOTICE", "explicit_instructions",
+    *lines._TAGS, "environment_details", "SYSTEM_NOTICE", "explicit_instructions",
     "file_content", "custom_instructions", "user_instructions", "userMemory", "editorContext",
     "reminderInstructions", "workspace_info", "attachments", "rules", "system",
 }  # fmt: skip
 WHOLE = (
-    *injected_text._WHOLE, *injected_text.CUT_OFF, *items._HARNESS_PREFIXES,
+    *lines._WHOLE, *lines.CUT_OFF, *items._HARNESS_PREFIXES,
     reader._SUMMARY_PREFIX, _HOOK,
 )  # fmt: skip
 SUMMARY = """This session is being continued from a previous conversation that ran out of context.

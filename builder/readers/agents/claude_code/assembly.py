@@ -27,10 +27,15 @@ from dataclasses import dataclass, field
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.digests import SentMessage
-from builder.readers.agents.claude_code.injected_text import INTERRUPTED
-from builder.readers.agents.claude_code.lines import NOT_SENT, SessionLine
+from builder.readers.agents.claude_code.lines import (
+    INTERRUPTED,
+    NOT_SENT,
+    LoggedResult,
+    SessionLine,
+    SessionTurn,
+    Turns,
+)
 from builder.readers.agents.claude_code.replacements import clears_results
-from builder.readers.agents.claude_code.turns import LoggedResult, SessionTurn, Turns
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 _JOINS_WITH_NEWLINE = (2, 1, 80)

@@ -20,10 +20,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from builder.conversation import Json
-from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.canonical import canonical, sha256
-from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.turns import SessionTurn, Turns
+from builder.readers.agents.claude_code.lines import (
+    LEAVES_PLAN_MODE,
+    SessionLine,
+    SessionTurn,
+    Turns,
+)
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 KINDS = frozenset({"api-request", "api-request-shape", "api-request-blob"})

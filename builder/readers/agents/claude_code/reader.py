@@ -32,7 +32,7 @@ from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
 from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
-from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, is_qwen, read_line
+from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, Turns, is_qwen, read_line
 from builder.readers.agents.claude_code.parents import (
     FORK,
     find_prompt,
@@ -48,7 +48,6 @@ from builder.readers.agents.claude_code.replacements import (
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import Branch, after_lost_summaries, find_branches
-from builder.readers.agents.claude_code.turns import Turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name

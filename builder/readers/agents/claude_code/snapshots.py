@@ -15,8 +15,7 @@ from math import inf
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.digests import Shape
-from builder.readers.agents.claude_code.lines import SessionLine
-from builder.readers.agents.claude_code.turns import SessionTurn
+from builder.readers.agents.claude_code.lines import SessionLine, SessionTurn
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 

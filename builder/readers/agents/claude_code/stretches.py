@@ -26,13 +26,16 @@ from builder.conversation import (
     ToolCall,
     lowest,
 )
-from builder.readers.agents.claude_code.arguments import LEAVES_PLAN_MODE
 from builder.readers.agents.claude_code.assembly import Assembly
 from builder.readers.agents.claude_code.digests import Requests, SentMessage, Shape, adds_only
-from builder.readers.agents.claude_code.injected_text import split_user_text
-from builder.readers.agents.claude_code.lines import SessionLine, mark_result
+from builder.readers.agents.claude_code.lines import (
+    LEAVES_PLAN_MODE,
+    SessionLine,
+    SessionTurn,
+    mark_result,
+    split_user_text,
+)
 from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
-from builder.readers.agents.claude_code.turns import SessionTurn
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.deferred import is_deferred, loaded_names, without_deferred
