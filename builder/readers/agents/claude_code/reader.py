@@ -30,15 +30,8 @@ from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.claude_code.assembly import assemble
-from builder.readers.agents.claude_code.copies import copied_answers
 from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, Turns, is_qwen, read_line
-from builder.readers.agents.claude_code.parents import (
-    FORK,
-    find_prompt,
-    prompts_of_calls,
-    with_histories,
-)
 from builder.readers.agents.claude_code.prompts import command_prompts, texts_of, warmups
 from builder.readers.agents.claude_code.replacements import (
     REPLACEMENTS,
@@ -47,7 +40,16 @@ from builder.readers.agents.claude_code.replacements import (
 )
 from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
-from builder.readers.agents.claude_code.tree import Branch, after_lost_summaries, find_branches
+from builder.readers.agents.claude_code.tree import (
+    FORK,
+    Branch,
+    after_lost_summaries,
+    copied_answers,
+    find_branches,
+    find_prompt,
+    prompts_of_calls,
+    with_histories,
+)
 from builder.readers.homes import Home
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
