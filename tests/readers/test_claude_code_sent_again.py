@@ -5,8 +5,8 @@ from support.logs.claude_code import SESSION, SessionLog, contexts, conversation
 from test_claude_code import arguments, calling
 
 from builder.conversation import Context, Reasoning, Text, ToolResult, Unparsed
-from builder.readers.agents.claude_code.canonical import canonical
 from builder.readers.agents.claude_code.lines import mark_result
+from builder.readers.agents.claude_code.requests import canonical
 
 
 @pytest.mark.parametrize(

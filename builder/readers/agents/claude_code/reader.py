@@ -29,16 +29,18 @@ from dataclasses import dataclass, field
 from builder.conversation import Conversation, Event, Json, Used
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.claude_code.assembly import assemble
-from builder.readers.agents.claude_code.digests import KINDS, Requests, SentMessage
 from builder.readers.agents.claude_code.lines import KNOWN, SessionLine, Turns, is_qwen, read_line
 from builder.readers.agents.claude_code.prompts import command_prompts, texts_of, warmups
-from builder.readers.agents.claude_code.replacements import (
+from builder.readers.agents.claude_code.requests import (
+    KINDS,
     REPLACEMENTS,
+    ProcessEnd,
+    Requests,
+    SentMessage,
+    assemble,
     replacement_texts,
     with_replacements,
 )
-from builder.readers.agents.claude_code.snapshots import ProcessEnd
 from builder.readers.agents.claude_code.stretches import RequestRun, find_stretches, messages_of
 from builder.readers.agents.claude_code.tree import (
     FORK,

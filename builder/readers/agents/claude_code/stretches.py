@@ -26,8 +26,6 @@ from builder.conversation import (
     ToolCall,
     lowest,
 )
-from builder.readers.agents.claude_code.assembly import Assembly
-from builder.readers.agents.claude_code.digests import Requests, SentMessage, Shape, adds_only
 from builder.readers.agents.claude_code.lines import (
     LEAVES_PLAN_MODE,
     SessionLine,
@@ -35,7 +33,15 @@ from builder.readers.agents.claude_code.lines import (
     mark_result,
     split_user_text,
 )
-from builder.readers.agents.claude_code.snapshots import ProcessEnd, Snapshots
+from builder.readers.agents.claude_code.requests import (
+    Assembly,
+    ProcessEnd,
+    Requests,
+    SentMessage,
+    Shape,
+    Snapshots,
+    adds_only,
+)
 from builder.readers.api.anthropic.blocks import read_parts
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.deferred import is_deferred, loaded_names, without_deferred
