@@ -58,32 +58,32 @@ _SUMMARY = "<state_snapshot>"
 
 _NONE: Mapping[str, str | None] = MappingProxyType({})
 
-Comparable = Sequence[tuple[str, Part]]
+_Comparable = Sequence[tuple[str, Part]]
 """Roles and parts in order, without thoughts, harness text and incidental fields."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class _View:
     """The messages, their comparable form, the model, and the context level."""
 
     messages: tuple[Message, ...]
-    compared: Comparable
+    compared: _Comparable
     model: str | None
     context: Context
 
 
-NOT_RECORDED = ("system", "tools")
+_NOT_RECORDED = ("system", "tools")
 """The codes of `Context.missing` for what no version records."""
 
 
-def view_of(
+def _view_of(
     records: Iterable[tuple[str, dict[str, Json]]],
     session: str,
     copied: Mapping[str, str | None] = _NONE,
-) -> View:
+) -> _View:
     """Returns the message records (id, record) of one session at one time as messages.
 
-    `copied`: answers that the program recorded itself, as `copies_of` returns them.
+    `copied`: answers that the program recorded itself, as `_copies_of` returns them.
     """
     keys = CallKeys(session)
     messages: list[Message] = []
@@ -120,9 +120,9 @@ def view_of(
         if not isinstance(part, Reasoning) and not (isinstance(part, Text) and part.harness)
     )
     opens = bool(messages) and any(map(_is_context, messages[0].parts))
-    context = Context.lacking(NOT_RECORDED if opens else ("reminders", *NOT_RECORDED))
+    context = Context.lacking(_NOT_RECORDED if opens else ("reminders", *_NOT_RECORDED))
     known = tuple(_without_history(messages, doubled_from, context))
-    return View(known, compared, model, context)
+    return _View(known, compared, model, context)
 
 
 def _read_record(
@@ -160,7 +160,7 @@ def _without_history(
         yield replace(message, context=lacking) if lacks else message
 
 
-def with_repeats(conversations: Sequence[Conversation]) -> list[Conversation]:
+def _with_repeats(conversations: Sequence[Conversation]) -> list[Conversation]:
     """Marks answers that are in several conversations as repeats in all but one.
 
     They stay targets in the first conversation without problems, else in the first one.
@@ -214,7 +214,6 @@ def _with_calls(
 def _recorded_result(
     record: dict[str, Json], name: str, call_id: str | None, keys: CallKeys
 ) -> ToolResult | None:
-    """Returns the result that is recorded with a call, as the model saw it."""
     given = record.get("result")
     if given is None or given == []:
         return None
@@ -242,19 +241,19 @@ def _thoughts(value: Json) -> list[Part]:
 
 
 def _marked_summary(part: Part) -> Part:
-    """Marks the summary that a compression puts first as harness text."""
     if isinstance(part, Text) and part.text.startswith(_SUMMARY):
         return replace(part, harness=True)
     return part
 
 
 def _local_commands(parts: list[Part]) -> Iterable[Part]:
-    """Marks commands to the program (`/…`, `?`) that no answer follows."""
     text = "".join(part.text for part in parts if isinstance(part, Text)).strip()
     return as_harness(parts) if text.startswith(("/", "?")) else parts
 
 
-def copies_of(messages: Mapping[str, dict[str, Json]], ids: Sequence[str]) -> dict[str, str | None]:
+def _copies_of(
+    messages: Mapping[str, dict[str, Json]], ids: Sequence[str]
+) -> dict[str, str | None]:
     """Returns the answers that the program recorded once more before it replaced the list.
 
     `ids` are those of the new list. They are copies if the records at the end of the list before
@@ -280,15 +279,13 @@ def copies_of(messages: Mapping[str, dict[str, Json]], ids: Sequence[str]) -> di
 
 
 def _shown(item: dict[str, Json]) -> tuple[str, frozenset[str]]:
-    """Returns the text and the ids of the calls of an answer, in either form."""
     content = item.get("content")
     parts = [] if content is None else [as_dict(part) for part in part_list(content)]
     text = "".join(as_str(part.get("text")) for part in parts if not part.get("thought"))
-    return text, frozenset(call_ids(item))
+    return text, frozenset(_call_ids(item))
 
 
-def call_ids(item: dict[str, Json]) -> set[str]:
-    """Returns the ids of the calls in a record."""
+def _call_ids(item: dict[str, Json]) -> set[str]:
     calls = as_list(item.get("toolCalls"))
     content = [] if item.get("content") is None else part_list(item.get("content"))
     calls = calls + [as_dict(part).get("functionCall") for part in content]
@@ -302,13 +299,11 @@ def _bare(part: Part) -> Part:
     return without_key(part)
 
 
-def starts_with(whole: Comparable, start: Comparable) -> bool:
-    """Returns whether a history begins with another."""
+def _starts_with(whole: _Comparable, start: _Comparable) -> bool:
     return len(start) <= len(whole) and common_prefix(whole, start) == len(start)
 
 
-def has_answer(compared: Comparable) -> bool:
-    """Returns whether a history contains an answer of the model."""
+def _has_answer(compared: _Comparable) -> bool:
     return any(role == "assistant" for role, _ in compared)
 
 
@@ -467,7 +462,7 @@ class _Session:
             self.fault = None
         key = as_str(item["id"])
         before = self.now.messages.get(key)
-        if before is not None and not call_ids(before) <= call_ids(item):
+        if before is not None and not _call_ids(before) <= _call_ids(item):
             self._store(rewound=True)  # written again without a call that it had
         self._count(where)
         self.now.messages[key] = item
@@ -484,7 +479,7 @@ class _Session:
 
     def _replace(self, where: str, items: list[Json]) -> None:
         ids = [as_str(value, "id") for value in items]
-        if copies := copies_of(self.now.messages, ids):
+        if copies := _copies_of(self.now.messages, ids):
             for key, answer in copies.items():
                 self.copied[key] = self.copied.get(answer, answer) if answer else None
             for key in ids:
@@ -510,19 +505,19 @@ class _Session:
     def events(self, names: Counter[str]) -> Iterator[Event]:
         """Yields the last state, and each earlier state that no later one contains."""
         states = [*self.closed, self.now]
-        views = [view_of(state.messages.items(), self.id, self.copied) for state in states]
+        views = [_view_of(state.messages.items(), self.id, self.copied) for state in states]
         segments, first = Segments(self.id, taken=names), ""
         conversations: list[Conversation] = []
         for at, (state, view) in enumerate(zip(states, views, strict=True)):
             segments.records += state.records
             first = first or state.first
             later = [other.compared for other in views[at + 1 :] if other.compared]
-            if not view.compared or any(starts_with(other, view.compared) for other in later):
+            if not view.compared or any(_starts_with(other, view.compared) for other in later):
                 continue
-            if later and not has_answer(view.compared[common_prefix(view.compared, later[0]) :]):
+            if later and not _has_answer(view.compared[common_prefix(view.compared, later[0]) :]):
                 continue  # only messages of the user were undone
             problems = state.problems
-            if state.rewound or (later and starts_with(view.compared, later[0])):
+            if state.rewound or (later and _starts_with(view.compared, later[0])):
                 detail = "the session went on from an earlier message"
                 problems += (Problem("rewound", state.last, detail, records=0),)
             conversations.append(
@@ -537,7 +532,7 @@ class _Session:
                 )
             )
             first = ""
-        yield from with_repeats(conversations)
+        yield from _with_repeats(conversations)
         yield from segments.rest("no_turns")
         yield from ignored(self.ignored)
 
@@ -575,7 +570,7 @@ def _legacy(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     if (
         "kind" not in document
         and any(item.get("type") == "gemini" for item in written)
-        and not any(map(call_ids, written))
+        and not any(map(_call_ids, written))
     ):
         # In headless mode, the first versions recorded no calls, only the first text.
         detail = "this version may have called tools without recording it"
@@ -609,7 +604,7 @@ def _saved(
         record=span("[0]", f"[{len(contents) - 1}]"),
         messages=tuple(messages),
         records=records,
-        context=Context.lacking(NOT_RECORDED),
+        context=Context.lacking(_NOT_RECORDED),
     )
 
 

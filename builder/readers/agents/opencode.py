@@ -79,7 +79,7 @@ _CUT_SHORT = frozenset({"length", "content-filter"})
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRow:
+class _StoreRow:
     """One message: its id, its metadata, and its parts in order, each with its id."""
 
     id: str
@@ -99,7 +99,7 @@ class StoreRow:
 def conversations(
     session_id: str,
     session: dict[str, Json],
-    rows: Sequence[StoreRow],
+    rows: Sequence[_StoreRow],
     records: int,
     problems: tuple[Problem, ...] = (),
 ) -> Iterator[Conversation]:
@@ -154,11 +154,11 @@ def _interrupted(call: ToolCall) -> ToolResult:
     return ToolResult((Text(_INTERRUPTED),), call.id, call.name, is_interrupted=True)
 
 
-def _calls(rows: Sequence[StoreRow]) -> int:
+def _calls(rows: Sequence[_StoreRow]) -> int:
     return sum(part.get("type") == "tool" for row in rows for part in row.parts)
 
 
-def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRow]:
+def _kept(rows: Sequence[_StoreRow], revert: dict[str, Json]) -> Iterator[_StoreRow]:
     """Yields the rows before the point to which the user reverted."""
     message, part = name_or_none(revert.get("messageID")), name_or_none(revert.get("partID"))
     for row in rows:
@@ -167,13 +167,13 @@ def _kept(rows: Sequence[StoreRow], revert: dict[str, Json]) -> Iterator[StoreRo
         elif row.id == message and part is not None:
             before = tuple(item for item in row.parts if as_str(item.get("id")) < part)
             if before:
-                yield StoreRow(row.id, row.info, before)
+                yield _StoreRow(row.id, row.info, before)
 
 
-def _segments(rows: Sequence[StoreRow]) -> list[list[StoreRow]]:
+def _segments(rows: Sequence[_StoreRow]) -> list[list[_StoreRow]]:
     """Splits the rows at compactions: a segment begins with the summary and the kept rows."""
-    segments: list[list[StoreRow]] = [[]]
-    markers: dict[str, StoreRow] = {}
+    segments: list[list[_StoreRow]] = [[]]
+    markers: dict[str, _StoreRow] = {}
     for row in rows:
         marker = row.of_type("compaction")
         if row.role == "user" and marker is not None:
@@ -219,7 +219,7 @@ class _Reading:
     def __post_init__(self) -> None:
         self.keys = CallKeys(self.session)
 
-    def take(self, row: StoreRow) -> None:
+    def take(self, row: _StoreRow) -> None:
         if row.role == "user":
             self._user(row)
         elif row.role != "assistant":
@@ -234,10 +234,10 @@ class _Reading:
         else:
             self._assistant(row)
 
-    def _reject(self, code: str, row: StoreRow, detail: str) -> None:
+    def _reject(self, code: str, row: _StoreRow, detail: str) -> None:
         self.problems.append(Problem(code, f"message {row.id}", detail[:200], records=0))
 
-    def _user(self, row: StoreRow) -> None:
+    def _user(self, row: _StoreRow) -> None:
         system = name_or_none(row.info.get("system"))
         if not any(message.role == "user" for message in self.messages):
             self.system = system
@@ -252,7 +252,7 @@ class _Reading:
             unknown = _unknown(parts)
             self.messages.append(Message("user", tuple(content), turn=row.id, unknown=unknown))
 
-    def _assistant(self, row: StoreRow) -> None:
+    def _assistant(self, row: _StoreRow) -> None:
         model = name_or_none(row.info.get("modelID"))
         self.model = model or self.model
         asked = name_or_none(row.info.get("parentID"))
@@ -288,7 +288,7 @@ class _Reading:
             if results:
                 self.messages.append(Message("tool", tuple(results)))
 
-    def _fault(self, row: StoreRow) -> str | None:
+    def _fault(self, row: _StoreRow) -> str | None:
         """Returns the code for an answer that is not whole, or None."""
         error = row.info.get("error")
         if error:
@@ -297,7 +297,7 @@ class _Reading:
         return "truncated" if as_str(row.info.get("finish")) in _CUT_SHORT else None
 
     def _parts(
-        self, row: StoreRow, items: Sequence[dict[str, Json]]
+        self, row: _StoreRow, items: Sequence[dict[str, Json]]
     ) -> tuple[list[Part], list[ToolResult]]:
         parts: list[Part] = []
         results: list[ToolResult] = []
@@ -363,7 +363,7 @@ def _unknown(parts: Sequence[dict[str, Json]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _created(row: StoreRow) -> float:
+def _created(row: _StoreRow) -> float:
     created = as_dict(row.info.get("time")).get("created")
     return created if isinstance(created, int | float) else 0
 
@@ -387,7 +387,7 @@ _OTHER_KINDS = frozenset(
 """Kinds of files in a store that belong to no conversation."""
 
 
-def is_store(folder: Listing) -> bool:
+def _is_store(folder: Listing) -> bool:
     """Returns whether the folder is opencode's storage (or that of a project, before 0.6)."""
     first = "session" if folder.is_dir("session") else "info"
     return all(map(folder.is_dir, (first, "message", "part")))
@@ -452,14 +452,14 @@ def _exported(source: Source) -> Iterator[Event]:
         yield document
         return
     session = as_dict(document, "info")
-    rows: list[StoreRow] = []
+    rows: list[_StoreRow] = []
     lost: list[Problem] = []
     for record in source.counted(as_list(document, "messages")):
         item = as_dict(record.value)
         info = as_dict(item.get("info"))
         if info:
             parts = tuple(map(as_dict, as_list(item.get("parts"))))
-            rows.append(StoreRow(name_or_none(info.get("id")) or record.where, info, parts))
+            rows.append(_StoreRow(name_or_none(info.get("id")) or record.where, info, parts))
         else:
             lost.append(Problem("not_object", record.where, "a message without info"))
             yield lost[-1]
@@ -469,7 +469,7 @@ def _exported(source: Source) -> Iterator[Event]:
     )
 
 
-def _orphans(row: StoreRow) -> Iterator[Conversation]:
+def _orphans(row: _StoreRow) -> Iterator[Conversation]:
     """Yields parts without their message, so that their role is unknown."""
     problem = Problem("orphan_part", f"message {row.id}", "the message is missing", records=0)
     return conversations(row.id, {}, [row], len(row.parts), (problem,))
@@ -516,7 +516,7 @@ class _Store:
                 yield info
             else:
                 records += 1
-        rows: list[StoreRow] = []
+        rows: list[_StoreRow] = []
         lost: list[Problem] = []
         for member in self.messages.get(name, ()):
             message = _load(member)
@@ -530,7 +530,7 @@ class _Store:
             conversations(name, session, rows, records, missing_records(lost)), records
         )
 
-    def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[StoreRow, list[Problem]]:
+    def _row(self, key: str, message: dict[str, Json] | Problem) -> tuple[_StoreRow, list[Problem]]:
         """Returns a message with its parts, and the problems of the unreadable ones."""
         problems = [message] if isinstance(message, Problem) else []
         parts: list[dict[str, Json]] = []
@@ -541,7 +541,7 @@ class _Store:
             else:
                 parts.append(part)
         info = {} if isinstance(message, Problem) else message
-        return StoreRow(key, info, tuple(parts)), problems
+        return _StoreRow(key, info, tuple(parts)), problems
 
 
 def _load(member: Source) -> dict[str, Json] | Problem:
@@ -597,7 +597,7 @@ def _no_session(
     """Yields the events of rows that are in no session: orphaned parts, other tables."""
     parts, _ = yield from _parts(source, connection, _ORPHANS)
     for key, items in sorted(parts.items()):
-        yield from _or_ignored(_orphans(StoreRow(key, {}, tuple(items))), len(items))
+        yield from _or_ignored(_orphans(_StoreRow(key, {}, tuple(items))), len(items))
     if "event" in names:  # the history of the same messages and parts
         n = _count(source, connection, "SELECT count(*) AS n FROM event")
         yield Ignored("event_copy", n)
@@ -638,7 +638,7 @@ def _stored_session(
             records += 1
     parts, unreadable = yield from _parts(source, connection, _PARTS, session)
     records += sum(map(len, parts.values()))
-    found = [StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
+    found = [_StoreRow(key, data, tuple(parts[key])) for key, data in messages.items()]
     gaps = missing_records([*lost, *unreadable])
     yield from _or_ignored(conversations(session, info, found, records, gaps), records)
 
@@ -676,6 +676,6 @@ READER = Reader(
         Home("opencode", "${XDG_DATA_HOME:-~/.local/share}/opencode/opencode*.db"),
     ),
     read=read,
-    is_store=is_store,
+    is_store=_is_store,
     item_sizes=item_sizes,
 )

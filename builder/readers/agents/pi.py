@@ -111,7 +111,7 @@ def kept(before: Sequence[Node], compaction: Node, places: Sequence[Node | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class _Prompt:
     """The system prompt and tools in effect; `is_logged`: the log has any."""
 
     texts: tuple[str, ...] = ()
@@ -119,12 +119,12 @@ class Prompt:
     tools: Mapping[str, Json] = field(default_factory=dict)
     is_logged: bool = False
 
-    def after(self, message: Entry) -> Prompt:
+    def after(self, message: Entry) -> _Prompt:
         """Returns the prompt after a system message: sections of null and removed tools are gone.
 
         A replaced section keeps its place, a new one comes last.
         """
-        text = plain_text(message.get("content"))
+        text = _plain_text(message.get("content"))
         sections, tools = dict(self.sections), dict(self.tools)
         for name, value in as_dict(message.get("sections")).items():
             if isinstance(value, str):
@@ -135,7 +135,7 @@ class Prompt:
             tools.pop(as_str(tool, "name"), None)
         for tool in as_list(message.get("toolsAdded")):
             tools[as_str(tool, "name")] = tool
-        return Prompt((*self.texts, text) if text else self.texts, sections, tools, True)
+        return _Prompt((*self.texts, text) if text else self.texts, sections, tools, True)
 
     @property
     def text(self) -> str:
@@ -144,7 +144,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class PathStretch:
+class _PathStretch:
     """The entries of a stretch, and the context of its last answer.
 
     system       the system text of the request; None: the log has none
@@ -166,15 +166,15 @@ class PathStretch:
     exact_tools: bool = True
 
 
-def find_stretches(nodes: Sequence[Node]) -> list[PathStretch]:
+def find_stretches(nodes: Sequence[Node]) -> list[_PathStretch]:
     """Returns the stretches of a segment in order, at least one; the last has all its entries."""
-    prompt = Prompt()
-    head: Prompt | None = None  # the first system message, if nothing precedes it
+    prompt = _Prompt()
+    head: _Prompt | None = None  # the first system message, if nothing precedes it
     edits: dict[str, Json] = {}
     known: set[str] = set()  # entries in the context of the stretch's last answer
-    sent: PathStretch | None = None
+    sent: _PathStretch | None = None
     end = 0
-    stretches: list[PathStretch] = []
+    stretches: list[_PathStretch] = []
     has_content = False
     for at, node in enumerate(nodes):
         change = _system_message(node)
@@ -208,9 +208,9 @@ def edited(entry: Entry, content: Json) -> Entry:
     return {**entry, "message": {**message, "content": content}}
 
 
-def update_text(message: Entry) -> str:
+def _update_text(message: Entry) -> str:
     """Returns the text of a later system message that is sent at its place."""
-    parts = [plain_text(message.get("content"))]
+    parts = [_plain_text(message.get("content"))]
     for name, value in as_dict(message.get("sections")).items():
         if isinstance(value, str):
             parts.append(f'Updated system prompt section "{name}":\n\n{value}')
@@ -219,8 +219,7 @@ def update_text(message: Entry) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def plain_text(content: Json) -> str:
-    """Returns content as one text, its text blocks joined by line breaks."""
+def _plain_text(content: Json) -> str:
     if isinstance(content, str):
         return content
     blocks = as_dicts(content)
@@ -228,7 +227,6 @@ def plain_text(content: Json) -> str:
 
 
 def _system_message(node: Node) -> Entry | None:
-    """Returns the system message of an entry, or the one with which a compaction begins."""
     if node.entry.get("type") == "compaction":
         message = node.entry.get("systemMessage")
         return message if isinstance(message, dict) else None
@@ -236,13 +234,13 @@ def _system_message(node: Node) -> Entry | None:
 
 
 def _context(
-    answer: Node | None, prompt: Prompt, head: Prompt | None, edits: Mapping[str, Json]
-) -> PathStretch:
+    answer: Node | None, prompt: _Prompt, head: _Prompt | None, edits: Mapping[str, Json]
+) -> _PathStretch:
     """Returns the context of an answer, as a stretch without entries."""
     message = as_dict(answer.entry.get("message")) if answer is not None else {}
     in_place = _keeps_place(message)
     shown = head if in_place else prompt
-    return PathStretch(
+    return _PathStretch(
         system=shown.text if shown is not None and shown.is_logged else None,
         tools=prompt.tools,
         in_place=in_place,
@@ -258,7 +256,7 @@ def _keeps_place(message: Entry) -> bool:
     return as_str(message.get("provider")) in _CATALOGUE and _KEEPS_PLACE.match(model) is not None
 
 
-def _extends(new: PathStretch, old: PathStretch, known: set[str]) -> bool:
+def _extends(new: _PathStretch, old: _PathStretch, known: set[str]) -> bool:
     """Returns whether the context `new` adds to `old` only; `known`: entries that `old` had."""
     if (new.system, new.in_place) != (old.system, old.in_place):
         return False
@@ -297,7 +295,7 @@ _KEYS = MESSAGE_KEYS | {
 """Keys of messages that are known, or that the program does not send."""
 
 
-def entry_message(entry: Entry, turn: str) -> Message | None:
+def _entry_message(entry: Entry, turn: str) -> Message | None:
     """Returns the message that an entry adds to the context, or None.
 
     `turn` is the id of the entry: each answer of the model is an entry of its own.
@@ -317,7 +315,7 @@ def entry_message(entry: Entry, turn: str) -> Message | None:
             return None
 
 
-def hides_reasoning(entry: Entry) -> bool:
+def _hides_reasoning(entry: Entry) -> bool:
     """Returns whether an answer contains encrypted thoughts."""
     blocks = as_dicts(entry, "message", "content")
     return any(
@@ -327,13 +325,13 @@ def hides_reasoning(entry: Entry) -> bool:
     )
 
 
-def patch_message(entry: Entry) -> Message | None:
+def _patch_message(entry: Entry) -> Message | None:
     """Returns the message that a later system message is at its place; None: it has no text."""
-    text = update_text(as_dict(entry.get("message")))
+    text = _update_text(as_dict(entry.get("message")))
     return Message("system", (Text(text, harness=True),)) if text else None
 
 
-def image_messages(messages: Iterable[Message], api: str) -> list[Message]:
+def _image_messages(messages: Iterable[Message], api: str) -> list[Message]:
     """Returns the messages with images of results where the API has them.
 
     Results of Chat Completions are text: the images of all results of a turn follow in a user
@@ -455,7 +453,6 @@ def _contents(content: Json) -> list[Text | Data | Media]:
 
 
 def _from_extension(message: Entry) -> Message:
-    """Returns a message that an extension of the program added."""
     return Message("user", as_harness(_contents(message.get("content"))))
 
 
@@ -504,17 +501,15 @@ _MIRRORS = frozenset({"delivery-mirror", "gateway-injected"})
 """Names of models in OpenClaw's rows that repeat a text sent to a channel."""
 
 
-def is_injection(entry: Mapping[str, Json]) -> bool:
-    """Returns whether rules were put into the request of the next answer, in no message."""
+def _is_injection(entry: Mapping[str, Json]) -> bool:
     return entry.get("type") == "ttsr_injection"
 
 
-def begins_context(entry: Mapping[str, Json]) -> bool:
-    """Returns whether the context begins with an entry: a compaction, or after `/clear`."""
+def _begins_context(entry: Mapping[str, Json]) -> bool:
     return entry.get("type") in ("compaction", _RESET)
 
 
-def is_unlike_log(entry: Mapping[str, Json]) -> bool:
+def _is_unlike_log(entry: Mapping[str, Json]) -> bool:
     """Returns whether the context behind an entry differs from the log in what is not logged.
 
     A compaction by the provider, or one that keeps the past as pictures, is sent in that form; a
@@ -526,14 +521,12 @@ def is_unlike_log(entry: Mapping[str, Json]) -> bool:
     return any(key == "openaiRemoteCompaction" or "snapcompact" in key for key in kept)
 
 
-def snapshot_id(entry: Mapping[str, Json]) -> str | None:
-    """Returns the id of a message of Letta Code's store, which is written again when it changes."""
+def _snapshot_id(entry: Mapping[str, Json]) -> str | None:
     name = as_str(as_dict(entry.get("message")).get("id")) if entry.get("type") == "message" else ""
     return name if name.startswith("letta-msg-") else None
 
 
-def is_mirror(entry: Mapping[str, Json]) -> bool:
-    """Returns whether a row of the assistant is not the model's answer."""
+def _is_mirror(entry: Mapping[str, Json]) -> bool:
     return as_str(as_dict(entry.get("message")).get("model")) in _MIRRORS
 
 
@@ -555,8 +548,7 @@ def parent_of(
     return parent
 
 
-def init_prompt(entry: Mapping[str, Json]) -> str | None:
-    """Returns the system prompt of a sub-agent of Oh My Pi, if the entry has it."""
+def _init_prompt(entry: Mapping[str, Json]) -> str | None:
     if entry.get("type") != "session_init":
         return None
     blocks = one_or_many(entry.get("systemPrompt"))
@@ -566,12 +558,11 @@ def init_prompt(entry: Mapping[str, Json]) -> str | None:
 # Finds the answers that a branched session copied from the file of its parent session.
 
 
-def answer_digest(entry: dict[str, Json]) -> bytes:
-    """Returns a digest of an answer, which a branch repeats unchanged, with its time."""
+def _answer_digest(entry: dict[str, Json]) -> bytes:
     return hashlib.blake2b(dumps(entry.get("message")).encode("utf-8", "replace")).digest()
 
 
-def answers_of_parent(source: Source, header: dict[str, Json]) -> Collection[bytes]:
+def _answers_of_parent(source: Source, header: dict[str, Json]) -> Collection[bytes]:
     """Returns the digests of the answers in the session that a header names as the parent.
 
     The header has the parent's path; the file must be in the folder of this one.
@@ -585,7 +576,7 @@ def _answers(parent: Source) -> Collection[bytes]:
         record[1] for record in objects(parent.json_lines(), "") if isinstance(record, tuple)
     )
     return frozenset(
-        answer_digest(entry)
+        _answer_digest(entry)
         for entry in entries
         if as_dict(entry.get("message")).get("role") == "assistant"
     )
@@ -695,7 +686,7 @@ def read(source: Source) -> Iterator[Event]:
             session.segments.records = 1
             session.model = name_or_none(entry.get("modelId"))
             session.version = entry.get("version")
-            session.copied = answers_of_parent(source, entry)
+            session.copied = _answers_of_parent(source, entry)
             session.places = [None]
         else:
             yield from session.add(where, entry)
@@ -747,12 +738,12 @@ class _Session:
         before = None if last is None else (last, self.nodes[last].entry)
         if parent is not None and parent not in self.nodes:
             parent = parent_of(parent, self.segments.name, before, answered=self.answered)
-        if before is not None and is_injection(before[1]):
+        if before is not None and _is_injection(before[1]):
             self.injects.add(name)
-        self.prompt = init_prompt(entry) or self.prompt
+        self.prompt = _init_prompt(entry) or self.prompt
         node = Node(name, parent, where, entry)
         self.answered = self.answered or node.answers
-        if snapshot := snapshot_id(entry):
+        if snapshot := _snapshot_id(entry):
             if old := self.snapshots.get(snapshot):
                 self.nodes[old] = replace(self.nodes[old], entry={"type": "label"})
                 self.ignored["repeated_entry"] += old not in self.emitted
@@ -790,8 +781,8 @@ class _Session:
         """Yields the segments with new entries of a path to a leaf; `abandoned`: not current."""
         logged = [self.nodes[name] for name in names]
         path, self.moved = in_order(logged)  # prompts behind what did not see them
-        self.moved |= {node.id for node in path if is_unlike_log(node.entry)}
-        starts = (at for at, node in enumerate(path) if at and begins_context(node.entry))
+        self.moved |= {node.id for node in path if _is_unlike_log(node.entry)}
+        starts = (at for at, node in enumerate(path) if at and _begins_context(node.entry))
         for start, end in pairwise([0, *starts, len(path)]):
             segment = path[start:end]
             if start:
@@ -806,7 +797,7 @@ class _Session:
 
     def _stretch(
         self,
-        stretch: PathStretch,
+        stretch: _PathStretch,
         problems: Sequence[Problem],
         *,
         abandoned: bool,
@@ -830,7 +821,7 @@ class _Session:
         has_new = False
         for node in nodes:
             if node.role == "system":
-                patch = patch_message(node.entry) if stretch.in_place and messages else None
+                patch = _patch_message(node.entry) if stretch.in_place and messages else None
                 if patch is not None:
                     missing |= {"history"}  # whether it was sent at its place is not logged
                     held.append(patch)
@@ -861,7 +852,7 @@ class _Session:
                     untrained="edited" if is_edited else self._code(node),
                     context=Context.lacking(missing) if missing != base else None,
                 )
-                missing |= {"reasoning"} if hides_reasoning(node.entry) else frozenset()
+                missing |= {"reasoning"} if _hides_reasoning(node.entry) else frozenset()
             messages.append(message)
             new = node.id not in self.emitted and node.entry.get("type") != "compaction"
             has_new = has_new or (new and (node.answers or not abandoned))
@@ -876,13 +867,13 @@ class _Session:
         )
         yield replace(conversation, records=len(fresh), changes=dict(+changes))
 
-    def _message(self, node: Node, stretch: PathStretch, changes: Counter[str]) -> Message | None:
+    def _message(self, node: Node, stretch: _PathStretch, changes: Counter[str]) -> Message | None:
         """Returns the message of an entry as the stretch has it; counts one that was taken out."""
         if node.id not in stretch.edits or node.is_aborted:
-            return entry_message(node.entry, node.id)
+            return _entry_message(node.entry, node.id)
         changes["context_edited"] += 1
         content = as_dict(stretch.edits[node.id]).get("content")
-        return None if content is None else entry_message(edited(node.entry, content), node.id)
+        return None if content is None else _entry_message(edited(node.entry, content), node.id)
 
     def _with_results(
         self, messages: Sequence[Message], base: frozenset[str]
@@ -900,19 +891,18 @@ class _Session:
                 answered[at] = replace(message, context=Context.lacking(uncertain.union(known)))
         return answered, supplied
 
-    def _missing(self, stretch: PathStretch) -> frozenset[str]:
+    def _missing(self, stretch: _PathStretch) -> frozenset[str]:
         if stretch.system is None:
             return _MISSING - {"system"} if self.prompt else _MISSING
         return frozenset() if stretch.exact_tools else frozenset({"tools"})
 
     def _code(self, node: Node) -> str | None:
-        if is_mirror(node.entry):
+        if _is_mirror(node.entry):
             return "inserted"
-        copied = bool(self.copied) and answer_digest(node.entry) in self.copied
+        copied = bool(self.copied) and _answer_digest(node.entry) in self.copied
         return REPEAT if node.id in self.emitted or copied else None
 
     def _uncertain(self) -> frozenset[str]:
-        """Returns what is missing after an aborted answer or call, by the session's version."""
         return frozenset() if self.version == _VERSION else frozenset({"history"})
 
     def _conversation(
@@ -921,13 +911,13 @@ class _Session:
         ends: tuple[Node, Node],
         model: str | None,
         problems: Sequence[Problem],
-        stretch: PathStretch,
+        stretch: _PathStretch,
         *,
         branch: bool,
     ) -> Conversation:
         prompt = stretch.system or self.prompt
         system = [Message("system", (Text(prompt),))] if prompt else []
-        sent = [*system, *image_messages(messages, stretch.api)]
+        sent = [*system, *_image_messages(messages, stretch.api)]
         return Conversation(
             id=self.segments.next_branch() if branch else self.segments.next_name(),
             record=span(ends[0].where, ends[1].where),

@@ -66,7 +66,7 @@ _SYSTEM = frozenset({
 """Subtypes of `system` that add nothing to the context."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims records with uuid and sessionId and a message of parts or a systemPayload."""
     for item in source.peek.objects:
         if isinstance(item.get("uuid"), str) and isinstance(item.get("sessionId"), str):
@@ -379,7 +379,7 @@ READER = Reader(
     name="qwen-code",
     summary="Qwen Code sessions: JSONL records with uuid, parentUuid and message.parts",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     is_agent=True,
     checked="0.24.4",
     homes=(Home("Qwen Code", "~/.qwen/projects"),),

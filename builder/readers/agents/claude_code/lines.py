@@ -34,8 +34,8 @@ INTERRUPTED = "[Request interrupted by user"
 """The beginning of the note that the user stopped the model; the rest differs by version."""
 
 CUT_OFF = ("Your response above was cut off mid-stream", "Output token limit hit.")
-INCOMPLETE = "The response above may be incomplete."
-OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
+_INCOMPLETE = "The response above may be incomplete."
+_OVER_LIMIT = re.compile(r"response exceeded the \d+ output token maximum")
 """The program's notes to the model and the user that an answer was cut off."""
 
 _TAGS = (
@@ -66,7 +66,7 @@ def split_user_text(text: str, by_program: Collection[str] = ()) -> list[Text]:
     return _separable(_parts(text), "\n\n")
 
 
-def split_result_text(text: str) -> list[Text]:
+def _split_result_text(text: str) -> list[Text]:
     """Splits the text of a tool result into the tool's text and reminders around it.
 
     Joining the parts with newlines restores the text. If that is impossible, the text is one part.
@@ -74,8 +74,7 @@ def split_result_text(text: str) -> list[Text]:
     return _separable(_without_reminders(text), "\n")
 
 
-def is_by_program(text: str) -> bool:
-    """Returns whether the program wrote all of the text."""
+def _is_by_program(text: str) -> bool:
     return all(part.harness for part in _parts(text))
 
 
@@ -135,7 +134,7 @@ def _separable(parts: list[Text], separator: str) -> list[Text]:
 NOT_SENT = "isApiErrorMessage"
 """The flag of a line that reports an error instead of an answer; it is in no request."""
 
-COLLAPSE = "marble-origami-commit"
+_COLLAPSE = "marble-origami-commit"
 """The type of a line that names lines which later requests contained as a summary."""
 
 KNOWN = frozenset(
@@ -219,7 +218,7 @@ class SessionLine:
             return False
         texts = (as_str(block.get("text")) for block in self.blocks if block.get("type") == "text")
         has_media = any(block.get("type") in ("image", "document") for block in self.blocks)
-        return has_media or any(self.is_summary or not is_by_program(text) for text in texts)
+        return has_media or any(self.is_summary or not _is_by_program(text) for text in texts)
 
     @property
     def attachment(self) -> dict[str, Json]:
@@ -267,7 +266,7 @@ def read_line(at: int, where: str, value: dict[str, Json]) -> SessionLine | None
     elif kind == "attachment" and isinstance(value.get("attachment"), dict):
         pass
     elif kind not in ("user", "assistant") or not isinstance(message.get("content"), str | list):
-        has_message = kind not in KNOWN and (kind == COLLAPSE or carries_content(value))
+        has_message = kind not in KNOWN and (kind == _COLLAPSE or carries_content(value))
         if uuid is None and not has_message:
             return None
         kind = "unknown" if has_message else "link"
@@ -296,7 +295,7 @@ def mark_result(result: ToolResult, denial: str = "") -> ToolResult:
     """
     content: list[Content] = []
     for part in result.content:
-        content += split_result_text(part.text) if isinstance(part, Text) else [part]
+        content += _split_result_text(part.text) if isinstance(part, Text) else [part]
     head = content[0] if content and result.is_error else None
     first = head.text if isinstance(head, Text) else ""
     is_interrupted = first.startswith(_INTERRUPTIONS) or "interrupt" in denial
@@ -318,7 +317,7 @@ _PLAN, _PLAN_PATH = "plan", "planFilePath"
 _PLAN_FILE = re.compile(r"[/\\]\.?claude[/\\]plans[/\\][^/\\]+\.md\Z")
 
 
-class WrittenArguments:
+class _WrittenArguments:
     """Restores the arguments of calls as the model wrote them.
 
     `sent`: the arguments of calls in the log's requests, by call id.
@@ -435,7 +434,7 @@ class Turns:
                 for number, call_id in enumerate(line.answered):
                     named = self._answers.setdefault((line.agent, call_id or ""), [])
                     named.append(LoggedResult(line, number))
-        arguments = WrittenArguments(nodes.values(), sent or {})
+        arguments = _WrittenArguments(nodes.values(), sent or {})
         self._turns = {
             line.uuid: turn
             for lines_of_response in responses.values()
@@ -511,7 +510,6 @@ class Turns:
         return other.key == turn.key or all(call_id != own_id for call_id, _ in other.calls)
 
     def _named(self, line: SessionLine, call_id: str) -> list[LoggedResult]:
-        """Returns the results with the id of a call of the line."""
         return self._answers.get((line.agent, call_id), [])
 
 
@@ -531,11 +529,10 @@ def _distance(
 
 
 def _notes_cut_off(line: SessionLine) -> bool:
-    """Returns whether the line notes that the answer before it was cut off."""
     texts = [as_str(block.get("text")) for block in line.blocks]
     if line.kind == "user":
         return line.is_meta and any(text.startswith(CUT_OFF) for text in texts)
-    notes = (text.endswith(INCOMPLETE) or OVER_LIMIT.search(text) for text in texts)
+    notes = (text.endswith(_INCOMPLETE) or _OVER_LIMIT.search(text) for text in texts)
     return not line.is_answer and any(notes)
 
 
@@ -560,7 +557,7 @@ def _answer_above(note: SessionLine, nodes: Mapping[str, SessionLine]) -> str | 
 
 
 def _turn(
-    lines: list[SessionLine], cut_off: Collection[str | None], arguments: WrittenArguments
+    lines: list[SessionLine], cut_off: Collection[str | None], arguments: _WrittenArguments
 ) -> SessionTurn:
     """Returns the turn of these lines; a block that is logged again (a replay) counts once.
 

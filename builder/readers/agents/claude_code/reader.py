@@ -103,7 +103,7 @@ _ALTERED = "digest"
 
 
 @dataclass
-class RequestRun:
+class _RequestRun:
     """Messages up to the last turn, the targets among the turns by key, and their contexts."""
 
     messages: list[SentMessage] = field(default_factory=list)
@@ -119,7 +119,7 @@ class RequestRun:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestContext:
+class _RequestContext:
     """The context of a turn: messages (None: as assembled from the lines), shape, level."""
 
     messages: tuple[SentMessage, ...] | None
@@ -135,7 +135,7 @@ def find_stretches(
     renders: bool,
     repeated: Collection[str],
     ends: Sequence[ProcessEnd],
-) -> list[RequestRun]:
+) -> list[_RequestRun]:
     """Returns the stretches of a branch, in order; each has at least one target.
 
     `ends`: the lines that a process of the program wrote at its end.
@@ -153,7 +153,7 @@ def find_stretches(
         for turn, following in zip_longest(turns, turns[1:])
     ]
     views = _with_missing(turns, _with_later_requests(turns, views), assembly)
-    runs: list[RequestRun] = []
+    runs: list[_RequestRun] = []
     at = 0  # messages of the assembly that are in the stretch
     for turn, view in zip(turns, views, strict=True):
         place = assembly.places[turn.key]
@@ -162,7 +162,7 @@ def find_stretches(
         at = place + 1
         shape = _joined_shape(current, view.shape)
         if current is None or shape is None or not _continues(current.messages, view):
-            current = RequestRun([*current.messages] if current else [], shape=view.shape)
+            current = _RequestRun([*current.messages] if current else [], shape=view.shape)
             runs.append(current)
         else:
             current.shape = shape
@@ -180,7 +180,7 @@ def find_stretches(
     return runs
 
 
-def _leave_deferred(run: RequestRun) -> None:
+def _leave_deferred(run: _RequestRun) -> None:
     """Leaves out the tools that the requests of a stretch defer and that none of them loads.
 
     The definition of a loaded tool was sent after the prompt, so its turns are at most `rendered`.
@@ -202,15 +202,13 @@ def _leave_deferred(run: RequestRun) -> None:
         _lower_proven(run)
 
 
-def _lower_proven(run: RequestRun) -> None:
-    """Makes the turns of a stretch, which is shown with another prompt, at most `rendered`."""
+def _lower_proven(run: _RequestRun) -> None:
     for key, context in run.contexts.items():
         if context.level == "proven":
             run.contexts[key] = Context("rendered")
 
 
-def _continues(messages: Sequence[SentMessage], view: RequestContext) -> bool:
-    """Returns whether a request begins with the messages; one assembled from lines always does."""
+def _continues(messages: Sequence[SentMessage], view: _RequestContext) -> bool:
     return view.messages is None or adds_only(messages, view.messages)
 
 
@@ -220,8 +218,7 @@ def _view(
     requests: Requests,
     snapshots: Snapshots,
     renders: bool,
-) -> RequestContext:
-    """Returns the view of the request that a turn answered, as far as the log shows it."""
+) -> _RequestContext:
     references = [as_str(line.value.get("requestRef")) for line in turn.lines]
     reference = next((item for item in references if item), "")
     rebuilt = requests.rebuild(reference) if reference else None
@@ -229,7 +226,7 @@ def _view(
         missing = set() if rebuilt.proven else {_ALTERED}
         missing |= {"history"} if rebuilt.trimmed else set()
         context = Context.lacking(missing, "proven")
-        return RequestContext(rebuilt.messages, rebuilt.shape, context)
+        return _RequestContext(rebuilt.messages, rebuilt.shape, context)
     exact = requests.exact_shape(reference)
     shape = exact or snapshots.before(following)
     missing = {"system", "tools"} - (shape.known if shape is not None else frozenset())
@@ -239,12 +236,12 @@ def _view(
         missing.add("reminders")
     if reference in requests:
         missing.add(_ALTERED)
-    return RequestContext(None, shape, Context.lacking(missing, "rendered"))
+    return _RequestContext(None, shape, Context.lacking(missing, "rendered"))
 
 
 def _with_missing(
-    turns: Sequence[SessionTurn], views: list[RequestContext], assembly: Assembly
-) -> list[RequestContext]:
+    turns: Sequence[SessionTurn], views: list[_RequestContext], assembly: Assembly
+) -> list[_RequestContext]:
     """Returns the views; those assembled from the lines get the codes of what lines lack.
 
     Turns after an omission lack `history`, and turns after a notification of a background task lack
@@ -280,14 +277,14 @@ def _loses_plan(block: dict[str, Json]) -> bool:
 
 
 def _with_later_requests(
-    turns: Sequence[SessionTurn], views: list[RequestContext]
-) -> list[RequestContext]:
+    turns: Sequence[SessionTurn], views: list[_RequestContext]
+) -> list[_RequestContext]:
     """Returns the views; a turn without a request uses a later request that contains the turn.
 
     The log of a forked or moved session has only the requests of its later turns.
     """
     completed = list(views)
-    later: RequestContext | None = None
+    later: _RequestContext | None = None
     version: Json = None
     for at in reversed(range(len(turns))):
         view, turn = completed[at], turns[at]
@@ -302,13 +299,13 @@ def _with_later_requests(
             keys = (sent.turn and sent.turn.key for sent in later.messages)
             place = next((n for n, key in enumerate(keys) if key == turn.key), None)
             if same and place is not None:
-                completed[at] = RequestContext(
+                completed[at] = _RequestContext(
                     later.messages[:place], later.shape, Context("rendered")
                 )
     return completed
 
 
-def _joined_shape(current: RequestRun | None, new: Shape | None) -> Shape | None:
+def _joined_shape(current: _RequestRun | None, new: Shape | None) -> Shape | None:
     """Returns the shape of the stretch with the next turn; None if that begins a new stretch.
 
     Records in the stretch what it changes for the earlier turns.
@@ -337,7 +334,7 @@ def _undated(texts: Sequence[str]) -> list[str]:
 
 
 def messages_of(
-    stretch: RequestRun,
+    stretch: _RequestRun,
     *,
     untrained: Mapping[str, str],
     by_program: Collection[str],
@@ -392,11 +389,11 @@ def _marked(parts: Sequence[Part], role: str, by_program: Collection[str]) -> It
 
 # Finds the prompts of a Claude Code session that the user did not type as they stand.
 
-WARMUP = "Warmup"
+_WARMUP = "Warmup"
 """The prompt with which the program fills the provider's cache."""
 
 
-def command_prompts(lines: Iterable[SessionLine]) -> set[str]:
+def _command_prompts(lines: Iterable[SessionLine]) -> set[str]:
     """Returns the uuids of lines with prompts of slash commands, if the user typed nothing else.
 
     These lines are marked as the program's text but contain the user's request.
@@ -410,9 +407,9 @@ def command_prompts(lines: Iterable[SessionLine]) -> set[str]:
             run, command, typed = [], False, False
         elif line.kind == "user":
             typed = typed or line.is_typed
-            if line.is_meta and command and not any(map(_is_tagged, texts_of(line))):
+            if line.is_meta and command and not any(map(_is_tagged, _texts_of(line))):
                 run.append(line)
-            command = command or any("<command-name>" in text for text in texts_of(line))
+            command = command or any("<command-name>" in text for text in _texts_of(line))
     return uuids if typed else uuids | {line.uuid for line in run}
 
 
@@ -420,15 +417,13 @@ def _is_tagged(text: str) -> bool:
     return text.lstrip().startswith("<")
 
 
-def texts_of(line: SessionLine) -> Iterator[str]:
-    """Yields the texts of a line."""
+def _texts_of(line: SessionLine) -> Iterator[str]:
     return (as_str(block.get("text")) for block in line.blocks if block.get("type") == "text")
 
 
-def warmups(lines: Iterable[SessionLine], stretches: Iterable[RequestRun]) -> Iterator[str]:
-    """Yields the keys of turns that answer a prompt for warming up the cache."""
+def _warmups(lines: Iterable[SessionLine], stretches: Iterable[_RequestRun]) -> Iterator[str]:
     prompts = [line for line in lines if line.kind == "user" and line.is_typed]
-    if prompts and all([*texts_of(line)] == [WARMUP] for line in prompts):
+    if prompts and all([*_texts_of(line)] == [_WARMUP] for line in prompts):
         yield from (turn.key for stretch in stretches for turn in stretch.targets)
 
 
@@ -619,9 +614,9 @@ class _Log:
         )
         info = _BranchInfo.of(branch, assembly.changes)
         untrained = {turn.key: "stripped" for turn in turns.on(lines) if turn.is_stripped}
-        untrained.update(dict.fromkeys(warmups(lines, stretches), "warmup"))
+        untrained.update(dict.fromkeys(_warmups(lines, stretches), "warmup"))
         without = assembly.messages if self.copied else assembly.before_turns()
-        for stretch in stretches or [RequestRun([*without])]:
+        for stretch in stretches or [_RequestRun([*without])]:
             new = assembly.members - self.used
             conversation = self._conversation(info, stretch, untrained, len(new))
             if conversation.messages:
@@ -633,7 +628,7 @@ class _Log:
             if turn.key not in self.left_out:
                 self.left_out.add(turn.key)
                 messages = [*assembly.messages[:place], SentMessage({}, turn)]
-                ended = RequestRun(messages, targets=[turn])
+                ended = _RequestRun(messages, targets=[turn])
                 why = "the user interrupted the answer" if code == "aborted" else "no result"
                 problem = Problem(code, turn.lines[-1].where, why, records=0)
                 yield self._conversation(info, ended, {}, 0, problem)
@@ -668,7 +663,7 @@ class _Log:
     def _conversation(
         self,
         info: _BranchInfo,
-        stretch: RequestRun,
+        stretch: _RequestRun,
         untrained: Mapping[str, str],
         records: int,
         problem: Problem | None = None,
@@ -728,7 +723,7 @@ class _BranchInfo:
         first = next(line for line in branch.lines if line.at >= 0)  # not one of another file
         last = branch.lines[-1]
         name = "/".join(part for part in (last.session, last.agent) if part) or "session"
-        prompts = command_prompts(branch.lines)
+        prompts = _command_prompts(branch.lines)
         return cls(
             name=name,
             first=first,
@@ -738,7 +733,7 @@ class _BranchInfo:
                 text.strip()
                 for line in branch.lines
                 if line.kind == "user" and line.is_meta and line.uuid not in prompts
-                for text in texts_of(line)
+                for text in _texts_of(line)
             ),
             denials={
                 call_id: as_str(line.value.get("toolDenialKind"))

@@ -84,11 +84,11 @@ def _plain(value: Json) -> Json:
 def _number(value: float) -> Json:
     if abs(value) <= _EXACT and value == int(value):
         return int(value)
-    text = ecmascript_number(value)
+    text = _ecmascript_number(value)
     return value if text == repr(value) else _MARK + text
 
 
-def ecmascript_number(value: float) -> str:
+def _ecmascript_number(value: float) -> str:
     """Returns a number as ECMAScript writes it (ECMA-262, Number::toString)."""
     try:
         double = float(value)
@@ -144,8 +144,7 @@ def with_replacements(line: SessionLine, texts: Mapping[str, str]) -> SessionLin
     return replace(line, value={**line.value, "message": message})
 
 
-def clears_results(line: SessionLine) -> bool:
-    """Returns whether requests after the line lack results or attachments that the log has."""
+def _clears_results(line: SessionLine) -> bool:
     metadata = as_dict(line.value.get("microcompactMetadata"))
     return line.value.get("subtype") == "microcompact_boundary" and bool(
         metadata.get("compactedToolIds") or metadata.get("clearedAttachmentUUIDs")
@@ -197,7 +196,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class _Rebuilt:
     """A request as logged.
 
     proven   all of its digests match
@@ -215,7 +214,7 @@ def digest(value: Json) -> str:
     return sha256(canonical(value))
 
 
-def without_cache_marks(message: Mapping[str, Json]) -> dict[str, Json]:
+def _without_cache_marks(message: Mapping[str, Json]) -> dict[str, Json]:
     """Returns the message without cache marks, string content as one text block."""
     content = message.get("content")
     if isinstance(content, str):
@@ -262,7 +261,7 @@ class Requests:
         return bool(self._requests)
 
     def _add_blob(self, name: str, message: dict[str, Json]) -> None:
-        sent = SentMessage(without_cache_marks(message))
+        sent = SentMessage(_without_cache_marks(message))
         if sent.digest == name:
             self._known.setdefault(name, sent)
             for block in as_dicts(sent.value.get("content")):
@@ -323,10 +322,10 @@ class Requests:
                 self._add("user", [*answers, *others])
 
     def _add(self, role: str, blocks: Iterable[Json], code: str = "inserted") -> SentMessage:
-        sent = SentMessage(without_cache_marks({"role": role, "content": [*blocks]}), code=code)
+        sent = SentMessage(_without_cache_marks({"role": role, "content": [*blocks]}), code=code)
         return self._known.setdefault(sent.digest, sent)
 
-    def rebuild(self, reference: str) -> Rebuilt | None:
+    def rebuild(self, reference: str) -> _Rebuilt | None:
         """Returns the request with that id; None if the log lacks it or one of its messages."""
         if reference not in self:
             return None
@@ -342,14 +341,14 @@ class Requests:
             proven = self._body_digest(record, logged, rebuilt) == whole
         sent = tuple(self._with_turns(rebuilt))
         trimmed = any(one.turn is not None and _is_trimmed(one) for one in sent)
-        return Rebuilt(sent, read_shape(logged), proven, trimmed)
+        return _Rebuilt(sent, _read_shape(logged), proven, trimmed)
 
     def exact_shape(self, reference: str) -> Shape | None:
         """Returns system and tools of the request with that id, if their digest matches."""
         record = self._requests[reference][0] if reference in self else {}
         name = as_str(record.get("shapeHash"))
         logged = self._shapes.get(name)
-        return read_shape(logged) if logged is not None and digest(logged) == name else None
+        return _read_shape(logged) if logged is not None and digest(logged) == name else None
 
     def _with_turns(self, messages: Iterable[SentMessage]) -> Iterator[SentMessage]:
         """Yields the messages, the model's with their turns; equal answers in logged order."""
@@ -358,7 +357,7 @@ class Requests:
             candidates = self._turns.get(sent.digest, {})
             if not candidates and sent.value.get("role") == "assistant":
                 blocks = as_dicts(sent.value.get("content"))
-                silent = without_cache_marks({"role": "assistant", "content": _silent(blocks)})
+                silent = _without_cache_marks({"role": "assistant", "content": _silent(blocks)})
                 candidates = self._turns.get(digest(silent), {})
             turn = next((turn for key, turn in candidates.items() if key not in taken), None)
             if turn is None:
@@ -417,7 +416,6 @@ def _answer_forms(turn: SessionTurn) -> Iterator[list[Json]]:
 
 
 def _silent(blocks: Iterable[dict[str, Json]]) -> list[Json]:
-    """Returns the blocks without thoughts, which the program may move when it sends them again."""
     return [b for b in blocks if b.get("type") not in ("thinking", "redacted_thinking")]
 
 
@@ -440,8 +438,7 @@ def _call_order(turn: SessionTurn) -> Callable[[dict[str, Json]], int]:
     return lambda block: order.get(as_str(block.get("tool_use_id")), 0)
 
 
-def read_shape(shape: dict[str, Json]) -> Shape:
-    """Returns the system texts and the tools of a logged shape."""
+def _read_shape(shape: dict[str, Json]) -> Shape:
     system = shape.get("system")
     texts = [system] if isinstance(system, str) else []
     texts += [as_str(block, "text") for block in as_list(system)]
@@ -655,7 +652,7 @@ def assemble(
         if unknown is not None and line.at > unknown:
             builder.assembly.unknown = len(builder.assembly.messages)
             unknown = None
-        if line.uuid in orphans or clears_results(line):
+        if line.uuid in orphans or _clears_results(line):
             builder.lose_history()
         if line.kind in ("user", "attachment", "unknown"):
             run.append(line)
@@ -762,7 +759,6 @@ class _Builder:
         del self.assembly.messages[place]
 
     def _skip(self, place: int) -> None:
-        """Records that something before the message at `place` is missing."""
         self.assembly.gap = place if self.assembly.gap is None else self.assembly.gap
 
     def _segment(

@@ -280,7 +280,7 @@ _FOLDERS = ("", "../../", "../../../../")
 
 
 @dataclass(frozen=True, slots=True)
-class ForkedHistory:
+class _ForkedHistory:
     """What a forked sub-agent continues.
 
     lines      the lines of the parent session up to the last one that the fork's request contained
@@ -297,7 +297,7 @@ class _UpTo:
 
     uuid: str
 
-    def __call__(self, parent: Source) -> ForkedHistory | None:
+    def __call__(self, parent: Source) -> _ForkedHistory | None:
         records = [
             record
             for record in parent.records()
@@ -312,7 +312,7 @@ class _UpTo:
                 session_lines.append(line)
                 end = len(session_lines) if line.uuid == self.uuid else end
         responses = frozenset(line.response for line in session_lines if line.is_answer)
-        return None if end is None else ForkedHistory(tuple(session_lines[:end]), responses)
+        return None if end is None else _ForkedHistory(tuple(session_lines[:end]), responses)
 
 
 def with_histories(
@@ -331,7 +331,7 @@ def with_histories(
         first = next((line for line in own if line.kind in ("user", "assistant")), None)
         if first is None or first.parent or not above:
             continue
-        history = _find_history(source, reference) or ForkedHistory((), frozenset())
+        history = _find_history(source, reference) or _ForkedHistory((), frozenset())
         before = {line.uuid: line for line in history.lines if line.uuid not in nodes}
         nodes = {**before, **nodes, first.uuid: replace(first, parent=above)}
         inherited.update(before)
@@ -339,7 +339,7 @@ def with_histories(
     return nodes, inherited, responses
 
 
-def _find_history(source: Source, reference: Mapping[str, Json]) -> ForkedHistory | None:
+def _find_history(source: Source, reference: Mapping[str, Json]) -> _ForkedHistory | None:
     """Returns what a fork continues, its lines as lines of the fork; None if it is not found."""
     session = as_str(reference.get("parentSessionId"))
     if not _NAME.fullmatch(session):
@@ -414,7 +414,6 @@ def copied_answers(source: Source, lines: Iterable[SessionLine]) -> set[str]:
 
 
 def _origin(line: SessionLine) -> str:
-    """Returns the name of the session that a line was logged in first."""
     return as_str(line.value, "forkedFrom", "sessionId") or line.session
 
 

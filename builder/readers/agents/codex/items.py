@@ -37,7 +37,7 @@ OUTPUTS = frozenset({
     "tool_search_output",
 })  # fmt: skip
 
-SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
+_SERVER_CALLS = frozenset({"web_search_call", "image_generation_call"})
 """Calls that the provider runs inside the model's response; the log lacks their results."""
 
 COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
@@ -47,7 +47,7 @@ SILENT = frozenset({"ghost_snapshot", "compaction_trigger", "configuration_updat
 """Items without text of the conversation; a configuration_update has the effort of thinking."""
 
 ITEMS = {"message", "reasoning", "agent_message", "additional_tools"}.union(
-    CALLS, OUTPUTS, SERVER_CALLS, COMPACTIONS, SILENT
+    CALLS, OUTPUTS, _SERVER_CALLS, COMPACTIONS, SILENT
 )
 
 ABORTED = "aborted"
@@ -253,7 +253,7 @@ def runs_on_server(item: Item) -> bool:
     kind = as_str(item.get("type"))
     if kind in ("tool_search_call", "tool_search_output"):
         return item.get("execution") == "server"
-    return kind in SERVER_CALLS
+    return kind in _SERVER_CALLS
 
 
 def definitions(tools: Json, namespace: Json = None) -> Iterator[Json]:

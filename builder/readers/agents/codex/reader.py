@@ -66,7 +66,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutLine:
+class _RolloutLine:
     """One line, in any layout. The `payload` of a response_item is the item.
 
     `is_numbered`: it has an ordinal, as in the builds since 0.171.
@@ -83,7 +83,7 @@ class RolloutLine:
         return as_str(self.payload.get("type"))
 
 
-def line_of(record: Record) -> RolloutLine | Problem:
+def line_of(record: Record) -> _RolloutLine | Problem:
     """Returns the record as a line; bare items and the oldest header get a kind."""
     value = record.value
     if not isinstance(value, dict):
@@ -91,24 +91,24 @@ def line_of(record: Record) -> RolloutLine | Problem:
     kind = as_str(value.get("type"))
     payload = value.get("payload")
     if isinstance(payload, dict):
-        return RolloutLine(record.where, kind, payload, isinstance(value.get("ordinal"), int))
+        return _RolloutLine(record.where, kind, payload, isinstance(value.get("ordinal"), int))
     if "payload" in value or kind in KINDS:
         return Problem("not_object", record.where, f"{kind[:40]}: its payload is not an object")
     if "record_type" in value:
-        return RolloutLine(record.where, as_str(value["record_type"]), value)
+        return _RolloutLine(record.where, as_str(value["record_type"]), value)
     if not kind and "id" in value:
-        return RolloutLine(record.where, "session_meta", value)
-    return RolloutLine(record.where, "response_item", value)
+        return _RolloutLine(record.where, "session_meta", value)
+    return _RolloutLine(record.where, "response_item", value)
 
 
-def id_in(name: str) -> str:
+def _id_in(name: str) -> str:
     """Returns the session id in a file name, for builds that do not write session_meta."""
     file = PurePosixPath(name).name
     match = _UUID.search(file)
     return match[0] if match else file.partition(".")[0] or "session"
 
 
-def typed_texts(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
+def typed_texts(lines: Sequence[_RolloutLine]) -> frozenset[str] | None:
     """Collects the texts that the user typed from the events; None if no event has any."""
     texts: set[str] = set()
     for line in lines:
@@ -123,15 +123,14 @@ def typed_texts(lines: Sequence[RolloutLine]) -> frozenset[str] | None:
     return frozenset(text for text in texts if text) or None
 
 
-def item_texts(lines: Sequence[RolloutLine]) -> Iterator[str]:
-    """Yields the texts of all messages except the model's."""
+def _item_texts(lines: Sequence[_RolloutLine]) -> Iterator[str]:
     for line in lines:
         if line.item == "message" and line.payload.get("role") != "assistant":
             parts = items.content_parts(line.payload.get("content"))
             yield from (part.text for part in parts if isinstance(part, Text))
 
 
-def interleaved(lines: Sequence[RolloutLine]) -> frozenset[int]:
+def interleaved(lines: Sequence[_RolloutLine]) -> frozenset[int]:
     """Returns the indexes of the model's lines that follow a tool output but belong to its turn.
 
     They can be determined only in a user turn in which the program wrote a line before requests.
@@ -170,7 +169,7 @@ _FORKS = 32
 """How many parents are followed: a fork of a fork of a fork, and so on."""
 
 
-def base_of(value: dict[str, Json]) -> tuple[str, int] | None:
+def _base_of(value: dict[str, Json]) -> tuple[str, int] | None:
     """Returns the parent's thread id and the number of its lines; None if the line has none."""
     payload = as_dict(value.get("payload"))
     base = payload.get("history_base")
@@ -180,15 +179,15 @@ def base_of(value: dict[str, Json]) -> tuple[str, int] | None:
     return as_str(base, "thread_id"), end if isinstance(end, int) else 0
 
 
-def parent_lines(source: Source, base: tuple[str, int]) -> list[RolloutLine] | None:
+def _parent_lines(source: Source, base: tuple[str, int]) -> list[_RolloutLine] | None:
     """Returns the lines that a fork continues, the oldest first; None unless all are there."""
-    found: list[RolloutLine] = []
+    found: list[_RolloutLine] = []
     for _ in range(_FORKS):
         thread, end = base
         file = _file_of(source, thread)
         if file is None:
             return None
-        lines: list[RolloutLine] = []
+        lines: list[_RolloutLine] = []
         above: tuple[str, int] | None = None
         following: int | None = None
         for value in _before(file, end):
@@ -199,7 +198,7 @@ def parent_lines(source: Source, base: tuple[str, int]) -> list[RolloutLine] | N
                 return None
             following = ordinal + 1
             if line.kind == "session_meta":
-                above = above or base_of(record)
+                above = above or _base_of(record)
             else:
                 lines.append(line)
         if following != end:
@@ -219,7 +218,7 @@ def _file_of(source: Source, thread: str) -> Source | None:
     return next((file for file in places if file is not None), None)
 
 
-def _before(file: Source, end: int) -> Iterator[tuple[int, dict[str, Json], RolloutLine] | None]:
+def _before(file: Source, end: int) -> Iterator[tuple[int, dict[str, Json], _RolloutLine] | None]:
     """Yields (ordinal, value, line) of the lines below an ordinal; None for one not readable."""
     for record in file.json_lines():
         line = record if isinstance(record, Problem) else line_of(record)
@@ -247,7 +246,7 @@ Source: codex-rs/core/src/compact.rs, COMPACT_USER_MESSAGE_MAX_TOKENS.
 
 
 @dataclass(slots=True)
-class RolloutTurn:
+class _RolloutTurn:
     """One entry of the history: a message, or the model's turn with its results.
 
     hides      codes of `Context.missing` for the parts of this entry that are not logged
@@ -292,18 +291,16 @@ class RolloutTurn:
         return bool(self.results) or self.is_prompt or (self.role == "assistant" and written)
 
 
-def last_answer(turns: Sequence[RolloutTurn]) -> int | None:
-    """Returns the index of the model's last turn, or None."""
+def _last_answer(turns: Sequence[_RolloutTurn]) -> int | None:
     return next((at for at in reversed(range(len(turns))) if turns[at].role == "assistant"), None)
 
 
-def ends_review(turns: Sequence[RolloutTurn]) -> bool:
-    """Returns whether the last entry says how a review ended: the program adds its result next."""
+def _ends_review(turns: Sequence[_RolloutTurn]) -> bool:
     return bool(turns) and turns[-1].text.startswith("<user_action>")
 
 
-def mark_replayed(
-    turns: Sequence[RolloutTurn], before: Sequence[RolloutTurn], *, is_encrypted: bool
+def _mark_replayed(
+    turns: Sequence[_RolloutTurn], before: Sequence[_RolloutTurn], *, is_encrypted: bool
 ) -> None:
     """Marks the model's turns in a history that replaced another: none of them is a target.
 
@@ -317,7 +314,7 @@ def mark_replayed(
             turn.untrained = REPEAT if is_repeat else "stripped"
 
 
-def rebuilt(before: Sequence[RolloutTurn], summary: str) -> list[RolloutTurn]:
+def rebuilt(before: Sequence[_RolloutTurn], summary: str) -> list[_RolloutTurn]:
     """Returns the history after a compaction of which only the summary is logged.
 
     Older builds kept the context at the start of the history and the user's messages, and appended
@@ -332,12 +329,12 @@ def rebuilt(before: Sequence[RolloutTurn], summary: str) -> list[RolloutTurn]:
         hides = {"history"}
     parts: list[Part] = [Text(summary, harness=True)] if summary else []
     first = before[: heads[0]] if heads else before
-    return [*first, *prompts, RolloutTurn("user", parts, hides=hides)]
+    return [*first, *prompts, _RolloutTurn("user", parts, hides=hides)]
 
 
 def messages(
     system: str,
-    turns: Sequence[RolloutTurn],
+    turns: Sequence[_RolloutTurn],
     missing: frozenset[str],
     unsure: Collection[str | None] = (),
 ) -> tuple[list[Message], int]:
@@ -384,14 +381,14 @@ _BOOKKEEPING = frozenset({
 """Kinds of lines that no request contains, though some repeat what the user answered or spoke."""
 
 
-class Rollout:
+class _Rollout:
     """Converts the lines of one session to the conversations of its segments and branches."""
 
-    def __init__(self, name: str, lines: Sequence[RolloutLine]) -> None:
-        self.id = id_in(name)
+    def __init__(self, name: str, lines: Sequence[_RolloutLine]) -> None:
+        self.id = _id_in(name)
         self.scope = name
         self.typed = typed_texts(lines)
-        self.texts = frozenset(item_texts(lines))
+        self.texts = frozenset(_item_texts(lines))
         self.has_text_patch = any(
             line.item == "custom_tool_call" and line.payload.get("name") == "apply_patch"
             for line in lines
@@ -417,14 +414,14 @@ class Rollout:
     def _begin(self) -> None:
         """Begins a segment without a history."""
         self.segment += 1
-        self.turns: list[RolloutTurn] = []
-        self.open: RolloutTurn | None = None
+        self.turns: list[_RolloutTurn] = []
+        self.open: _RolloutTurn | None = None
         self.is_complete = False  # the model's last response is known to be whole
         self.grew = self.segment == 1
         self.first = self.last = ""
         self.changes: Counter[str] = Counter()
 
-    def take(self, line: RolloutLine, *, joins: bool) -> Iterator[Event]:
+    def take(self, line: _RolloutLine, *, joins: bool) -> Iterator[Event]:
         """Reads the next line. `joins`: it belongs to the model's turn before the last output."""
         kind = line.kind
         code: str | None = None
@@ -464,7 +461,7 @@ class Rollout:
             code = kind if kind in _BOOKKEEPING else unknown_code(kind)
             if kind not in _BOOKKEEPING and carries_content(line.payload):
                 self.open = None
-                self.turns.append(RolloutTurn("user", [*unknown_message(kind).parts]))
+                self.turns.append(_RolloutTurn("user", [*unknown_message(kind).parts]))
             if kind == "token_usage_record":
                 self._end_response(line.payload)
         if code is not None:
@@ -477,11 +474,11 @@ class Rollout:
     def lose(self) -> None:
         """Notes that a line here cannot be read: it may be part of what the model saw."""
         self.open = None
-        at = last_answer(self.turns)
+        at = _last_answer(self.turns)
         if at is not None:
             answered = {result.call_id for result in self.turns[at].results}
             self.unsure |= {call.id for call in self.turns[at].calls} - answered
-        self.turns.append(RolloutTurn("user", hides={"history"}))
+        self.turns.append(_RolloutTurn("user", hides={"history"}))
 
     def end(self) -> Iterator[Event]:
         """Yields the last segment, and the lines that are in no conversation."""
@@ -492,7 +489,7 @@ class Rollout:
             yield Ignored("no_messages", self.records)
         yield from ignored(self.ignored)
 
-    def inherit(self, lines: Sequence[RolloutLine]) -> None:
+    def inherit(self, lines: Sequence[_RolloutLine]) -> None:
         """Replays the lines of the parent that a fork continues: its history, not its own turns."""
         for line in lines:
             for _ in self.take(line, joins=False):
@@ -529,7 +526,7 @@ class Rollout:
         # them as an item and send that; older builds send this text and log no item.
         own = as_str(meta.get("instructions"))
         if own.strip() and not any(own.strip() in text for text in self.texts):
-            self.turns.append(RolloutTurn("user", [Text(own, harness=True)]))
+            self.turns.append(_RolloutTurn("user", [Text(own, harness=True)]))
         # Only the client's own tools: the log does not list the built-in ones.
         self.tools = items.with_tools(self.tools, meta.get("dynamic_tools"))
 
@@ -553,11 +550,11 @@ class Rollout:
             turn = self._add([replace(items.call(item), key=where)], joins=joins)
             turn.unknown += items.unknown(item)
         elif kind in items.OUTPUTS and items.is_unasked(item):
-            self._append(RolloutTurn("user", [*items.unasked(item)], hides={"history"}))
+            self._append(_RolloutTurn("user", [*items.unasked(item)], hides={"history"}))
         elif kind in items.OUTPUTS:
             self._add_output(items.result(item))
         elif kind in items.COMPACTIONS:
-            self.turns.append(RolloutTurn("user", hides={"encrypted_context"}))
+            self.turns.append(_RolloutTurn("user", hides={"encrypted_context"}))
         elif kind == "agent_message":
             self._from_agent(item)
         elif kind == "additional_tools":
@@ -580,7 +577,7 @@ class Rollout:
         else:
             parts = items.content_parts(item.get("content"))
         if role == "assistant":
-            is_inserted = self.is_idle or items.is_from_program(item) or ends_review(self.turns)
+            is_inserted = self.is_idle or items.is_from_program(item) or _ends_review(self.turns)
             self.open = None if is_inserted else self.open
             turn = self._add(parts, joins=joins)
             turn.unknown += items.unknown(item)
@@ -589,7 +586,7 @@ class Rollout:
             return
         if role in ("developer", "system") and any(turn.has_content for turn in self.turns):
             parts = [*as_harness(parts)]  # the program's notes of changed settings
-        self._append(RolloutTurn(role, parts, unknown=[*items.unknown(item)]))
+        self._append(_RolloutTurn(role, parts, unknown=[*items.unknown(item)]))
 
     def _from_agent(self, item: items.Item) -> None:
         """Adds a message of another agent: neither the user's nor the model's own."""
@@ -597,9 +594,9 @@ class Rollout:
         known: list[Part] = [part for part in parts if not isinstance(part, Unparsed)]
         is_hidden = len(known) < len(parts) or item.get("encrypted_content")
         hides = {"encrypted_context"} if is_hidden else set()
-        self._append(RolloutTurn("user", [*as_harness(known)], hides=hides))
+        self._append(_RolloutTurn("user", [*as_harness(known)], hides=hides))
 
-    def _append(self, turn: RolloutTurn) -> None:
+    def _append(self, turn: _RolloutTurn) -> None:
         if not turn.parts and not turn.hides:
             return
         # The program may log a warning between a call and its output: the turn continues.
@@ -608,11 +605,11 @@ class Rollout:
         self.turns.append(turn)
         self.grew = self.grew or turn.has_content
 
-    def _add(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> RolloutTurn:
+    def _add(self, parts: list[Part], *, joins: bool, hides: str | None = None) -> _RolloutTurn:
         """Adds parts to the open turn of the model, or to a new one; returns the turn."""
         if self.open is None or (self.open.results and not joins):
             is_counted = False if self.counts_answers else None
-            self.open = RolloutTurn("assistant", model=self.model, is_counted=is_counted)
+            self.open = _RolloutTurn("assistant", model=self.model, is_counted=is_counted)
             self.turns.append(self.open)
         self.open.parts += parts
         if hides is not None:
@@ -625,7 +622,7 @@ class Rollout:
         """Takes the line that follows the items of a response."""
         self.is_complete = self.counts_answers = True
         self.open = None
-        at = last_answer(self.turns)
+        at = _last_answer(self.turns)
         if at is not None:
             self.turns[at].is_counted = True
             self.turns[at].response = name_or_none(payload.get("response_id"))
@@ -642,12 +639,12 @@ class Rollout:
                 result = items.as_sent(result)
             fitting[-1].results.append(result)
         else:
-            self.turns.append(RolloutTurn("tool", results=[result]))
+            self.turns.append(_RolloutTurn("tool", results=[result]))
         self.grew = True
 
     def _drop_summary(self, message: str) -> None:
         """Removes the answer that is the summary: the log lacks the request for it."""
-        at = last_answer(self.turns)
+        at = _last_answer(self.turns)
         if at is None or self.turns[at].calls:
             return
         text = self.turns[at].text.strip()
@@ -655,7 +652,7 @@ class Rollout:
             del self.turns[at]
             self.changes["summary_request"] += 1
 
-    def _compact(self, line: RolloutLine) -> None:
+    def _compact(self, line: _RolloutLine) -> None:
         """Begins a segment with the history that replaces the previous one."""
         before = self.turns
         history = line.payload.get("replacement_history")
@@ -665,14 +662,14 @@ class Rollout:
             for number, item in enumerate(history):
                 self._item(as_dict(item), f"{line.where} [{number}]", replayed=True)
             is_encrypted = any("encrypted_context" in turn.hides for turn in self.turns)
-            mark_replayed(self.turns, before, is_encrypted=is_encrypted)
+            _mark_replayed(self.turns, before, is_encrypted=is_encrypted)
         else:
             self.changes["compaction_rebuilt"] += 1
             self.turns = rebuilt(before, summary)
         self.open = None
         self.grew = False
 
-    def _roll_back(self, line: RolloutLine) -> Iterator[Conversation]:
+    def _roll_back(self, line: _RolloutLine) -> Iterator[Conversation]:
         """Drops the last user turns, with the context that the program put before them."""
         count = line.payload.get("num_turns")
         prompts = [at for at, turn in enumerate(self.turns) if turn.is_prompt]
@@ -691,7 +688,7 @@ class Rollout:
         A response is whole if its tokens were counted or, in files without records of usage, if it
         ends with a call. Complete items of it stay in later requests; thoughts cannot be shown.
         """
-        at = last_answer(self.turns)
+        at = _last_answer(self.turns)
         self.open = None
         if at is None:
             return
@@ -756,7 +753,7 @@ def _is_old_header(value: dict[str, Json]) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the segments of the session and the histories that were rolled back."""
-    lines: list[RolloutLine] = []
+    lines: list[_RolloutLine] = []
     lost: set[int] = set()  # positions before which a line cannot be read
     base: tuple[str, int] | None = None
     for record in source.json_lines():
@@ -766,10 +763,10 @@ def read(source: Source) -> Iterator[Event]:
             yield line
         else:
             if not lines and not isinstance(record, Problem):
-                base = base_of(as_dict(record.value))
+                base = _base_of(as_dict(record.value))
             lines.append(line)
-    before = (parent_lines(source, base) or []) if base else []
-    rollout = Rollout(source.name, [*before, *lines])
+    before = (_parent_lines(source, base) or []) if base else []
+    rollout = _Rollout(source.name, [*before, *lines])
     if before:
         rollout.inherit(before)
     joining = interleaved(lines)

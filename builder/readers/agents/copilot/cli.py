@@ -62,7 +62,7 @@ _WORDS = {
 _UNHANDLED = "Unhandled error: "
 
 
-def sent_text(logged: str, call: ToolCall | None, length: object) -> str | None:
+def _sent_text(logged: str, call: ToolCall | None, length: object) -> str | None:
     """Returns the text of a failed result as it was sent; None if the log does not tell.
 
     `length` is that of the text that was sent, in UTF-16 units.
@@ -114,7 +114,7 @@ def typed_texts(entries: Iterable[HistoryEntry]) -> list[str]:
     return ["".join(texts) for texts in own if texts]
 
 
-def summary_text(typed: Iterable[str], summary: str) -> str:
+def _summary_text(typed: Iterable[str], summary: str) -> str:
     """Returns the message with which a compacted history begins, as 1.0.102 words it."""
     messages = "\n".join(f"<user_message>\n{text}\n</user_message>" for text in typed)
     return (
@@ -139,7 +139,7 @@ def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def answer_parts(data: dict[str, Json]) -> Iterator[Part]:
+def _answer_parts(data: dict[str, Json]) -> Iterator[Part]:
     """Yields the parts of an answer or of a chunk of it: thoughts, text and calls."""
     if thought := as_str(data.get("reasoningText")):
         yield Reasoning(thought)
@@ -158,7 +158,7 @@ def answer_parts(data: dict[str, Json]) -> Iterator[Part]:
 
 # Reads logs of events that Copilot CLI and the transcripts of VS Code's chat share.
 
-CONVERSATION = frozenset({
+_CONVERSATION = frozenset({
     "session.start", "system.message", "user.message", "assistant.message",
     "tool.execution_complete", "skill.invoked", "system.notification", "session.resume",
     "session.compaction_complete", "session.truncation", "session.context_cleared",
@@ -257,7 +257,7 @@ class EventLog:
                 self.version = name_or_none(data.get("copilotVersion"))
                 self.model = model_of(data, "selectedModel")
                 self.records += 1
-            elif kind in CONVERSATION and value.get("ephemeral") is not True:
+            elif kind in _CONVERSATION and value.get("ephemeral") is not True:
                 self.records += 1
                 name = as_str(value.get("agentId")) or as_str(data.get("parentToolCallId"))
                 agent = self._agent(name)
@@ -337,7 +337,7 @@ class EventLog:
                 is_known = self.renders and not agent.is_compacted
                 typed = typed_texts(history.entries) if is_known else None
                 summary = Text(
-                    logged if typed is None else summary_text(typed, logged), harness=True
+                    logged if typed is None else _summary_text(typed, logged), harness=True
                 )
                 self._forget(agent)
                 codes = () if typed is None else ("summary_completed",)
@@ -385,7 +385,7 @@ class EventLog:
         if turn is None and data.get("turnId") is not None and data.get("interactionId"):
             turn = f"{data.get('interactionId')} {data.get('turnId')}"
         turn = turn or name_of(data, "messageId")
-        parts = tuple(answer_parts(data))
+        parts = tuple(_answer_parts(data))
         calls = {part.id: part for part in parts if isinstance(part, ToolCall) and part.id}
         agent.is_empty = False
         by_program = self.requests and data.keys().isdisjoint(_REQUEST)
@@ -434,7 +434,7 @@ class EventLog:
         if text is None and failed:
             text = name_or_none(error.get("message"))
             length = as_dict(data, "toolTelemetry", "metrics").get("resultForLlmLength")
-            sent = sent_text(text or "", agent.pending.get(call_id), length)
+            sent = _sent_text(text or "", agent.pending.get(call_id), length)
             agent.reworded = agent.reworded or sent is None
         if text is None and "content" not in result:
             agent.pending.pop(call_id, None)  # the text of the result is not in the log
@@ -474,7 +474,6 @@ class EventLog:
 
 
 def _wrap(entry: HistoryEntry, before: str, after: str) -> None:
-    """Puts the text of a skill into the wrapper in which it was sent."""
     texts = (part.text for part in entry.message.parts if isinstance(part, Text))
     text = Text(before + "".join(texts) + after, harness=True)
     entry.message = replace(entry.message, parts=(text,))
@@ -482,7 +481,7 @@ def _wrap(entry: HistoryEntry, before: str, after: str) -> None:
 
 NAME = "copilot-cli"
 
-_EVENTS = CONVERSATION | {
+_EVENTS = _CONVERSATION | {
     "assistant.turn_start", "assistant.turn_end", "assistant.reasoning", "hook.start",
     "session.model_change", "session.info", "tool.execution_start",
 }  # fmt: skip

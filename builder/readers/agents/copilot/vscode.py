@@ -57,7 +57,7 @@ from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 # Replays the patch log in which VS Code stores an object.
 
 
-def apply(root: Json, entry: dict[str, Json]) -> tuple[Json, bool]:
+def _apply(root: Json, entry: dict[str, Json]) -> tuple[Json, bool]:
     """Returns the object after an entry of the log, and whether the entry could be applied.
 
     The object may be changed in place; values of the entry are copied. Kind 0 replaces the object,
@@ -132,7 +132,7 @@ _MAX_DEPTH = 100
 
 
 @dataclass(slots=True)
-class ChatSession:
+class _ChatSession:
     """The requests of a session, in order. `is_damaged`: entries of its log could not be read."""
 
     history: SessionHistory
@@ -270,7 +270,6 @@ _SCREEN = frozenset({
 
 
 def _reference(item: dict[str, Json]) -> str:
-    """Returns the text that stands for a reference in a displayed answer."""
     target = as_dict(item.get("inlineReference"))
     name = name_of(item, "name") or name_of(target, "name")
     path = as_str(target.get("path")) or as_str(target, "uri", "path")
@@ -278,7 +277,6 @@ def _reference(item: dict[str, Json]) -> str:
 
 
 def _own_id(call_id: str) -> str | None:
-    """Returns a call's id without the suffix that the client adds."""
     return call_id.partition("__vscode-")[0] or None
 
 
@@ -372,7 +370,7 @@ _MARKS = frozenset({"stateful_marker", "context_management"})
 _FAILED = 500
 
 
-def is_replay(value: dict[str, Json]) -> bool:
+def _is_replay(value: dict[str, Json]) -> bool:
     """Returns whether a record is an export of all prompts, or of one."""
     prompts = as_dicts(value.get("prompts")) or [value]
     return any(
@@ -386,7 +384,7 @@ def _kinds(prompt: dict[str, Json]) -> bool:
     return not logs or any(log.get("kind") in ("request", "toolCall", "element") for log in logs)
 
 
-def read_replay(
+def _read_replay(
     source: Source, document: dict[str, Json], helpers: tuple[str, ...]
 ) -> Iterator[Event]:
     """Yields the conversations of an export; requests with a name in `helpers` are left out."""
@@ -503,7 +501,6 @@ def _message(message: dict[str, Json]) -> dict[str, Json]:
 
 
 def _call_id(value: Json) -> str:
-    """Returns the id of a call without the client's suffix."""
     return as_str(value).partition("__vscode-")[0]
 
 
@@ -523,7 +520,7 @@ def recognise(source: Source) -> str | None:
     for value in source.peek.objects:
         if _is_chat(value):
             return "a chat session (requests)"
-        if is_replay(value):
+        if _is_replay(value):
             return "an export of the chat debug view (prompts with logs)"
         if value.get("kind") == 0 and _is_chat(as_dict(value.get("v"))):
             return "the patch log of a chat session (kind, v)"
@@ -554,9 +551,9 @@ def read(source: Source) -> Iterator[Event]:
         yield from _read_document(source, name)
 
 
-def _session(source: Source, name: str, value: dict[str, Json]) -> ChatSession:
+def _session(source: Source, name: str, value: dict[str, Json]) -> _ChatSession:
     session = as_str(value.get("sessionId")) or name
-    return ChatSession(SessionHistory(NAME, session, f"{source.name}/{session}"))
+    return _ChatSession(SessionHistory(NAME, session, f"{source.name}/{session}"))
 
 
 def _read_document(source: Source, name: str) -> Iterator[Event]:
@@ -568,8 +565,8 @@ def _read_document(source: Source, name: str) -> Iterator[Event]:
             for item in source.records()
         )
         return
-    if is_replay(document):
-        yield from read_replay(source, document, _HELPERS)
+    if _is_replay(document):
+        yield from _read_replay(source, document, _HELPERS)
         return
     session = _session(source, name, document)
     records = 0
@@ -594,7 +591,7 @@ def _read_patches(source: Source, name: str) -> Iterator[Event]:
             is_damaged = is_damaged or record.code != "truncated"
             yield record
             continue
-        root, applied = apply(root, record[1])
+        root, applied = _apply(root, record[1])
         records += applied
         if not applied:
             is_damaged = True
