@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.readers.agents.cline.sent import FileReads, shortened
+from builder.readers.agents.cline import FileReads, shortened
 
 
 def entry(query, length):

@@ -204,12 +204,10 @@ def _result(block: dict[str, Json]) -> ToolResult | None:
 
 
 def _is_exact(result: ToolResult) -> bool:
-    """Returns whether the log has the text of a result as the model saw it."""
     return bool(result.content) and all(isinstance(one, Text) for one in result.content)
 
 
 def _shown(value: Json) -> tuple[Content, ...]:
-    """Returns a text, or the program's object, which the model saw in another form."""
     return (Text(value),) if isinstance(value, str) else (Data(value, compact=True),)
 
 

@@ -38,14 +38,14 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
-NAME = "continue"
+_NAME = "continue"
 _IDLE = frozenset({"generating", "generated", "calling"})
 """States of calls that have no result."""
 _KIRO = frozenset({"autonomyMode", "selectedModel", "sessionType"})
 """Keys of sessions of Kiro's IDE, whose layout is otherwise the same."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims sessions with a history of messages, and the index of the sessions."""
     for value in source.peek.objects:
         if not {"sessionId", "workspaceDirectory"} <= value.keys():
@@ -61,7 +61,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session."""
     document = source.document() if source.peek.kind == "json" else None
     if isinstance(document, dict):
@@ -105,7 +105,7 @@ class _Session:
     def __post_init__(self) -> None:
         """Begins the history."""
         name = as_str(self.document.get("sessionId")) or "session"
-        self.history = SessionHistory(NAME, name, f"{self.source_name}/{name}")
+        self.history = SessionHistory(_NAME, name, f"{self.source_name}/{name}")
         self.answered = {
             as_str(item, "message", "toolCallId") for item in as_dicts(self.document.get("history"))
         }
@@ -180,12 +180,12 @@ class _Session:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="Continue sessions (JSON): sessionId, workspaceDirectory and a history of messages",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     homes=(Home("Continue", "${CONTINUE_GLOBAL_DIR:-~/.continue}/sessions"),),
     is_agent=True,
     checked="1.5.47",
-    read=read,
+    read=_read,
 )

@@ -36,7 +36,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_no
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
-NAME = "crush"
+_NAME = "crush"
 
 _SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
 _SIZES = "SELECT session_id, sum(length(CAST(parts AS BLOB))) FROM messages GROUP BY 1"
@@ -46,7 +46,7 @@ _TITLE = "title-"
 _ABORTED = frozenset({"canceled", "error"})
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims the tables sessions, and messages with parts and a role."""
     found = tables(source)
     columns = found.get("messages", frozenset())
@@ -56,8 +56,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of each session."""
+def _read(source: Source) -> Iterator[Event]:
     return read_sessions(source, _SESSIONS, _session)
 
 
@@ -68,7 +67,7 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
         source.count_records()
         records += 1
         summary = name_or_none(row.get("summary_message_id"))
-    history = SessionHistory(NAME, session, f"{NAME}/{session}", f"session {session} ")
+    history = SessionHistory(_NAME, session, f"{_NAME}/{session}", f"session {session} ")
     missing = {"system", "tools"}
     for row in rows(connection, _MESSAGES, session):
         source.count_records()
@@ -102,7 +101,6 @@ def _session(source: Source, connection: sqlite3.Connection, session: str) -> It
 
 
 def _databases(projects: Path) -> Iterator[Path]:
-    """Yields the databases of the projects that the program has listed."""
     try:
         listed = loads(projects.read_bytes())
     except (OSError, JsonFault):
@@ -114,7 +112,6 @@ def _databases(projects: Path) -> Iterator[Path]:
 
 
 def _messages(row: dict[str, Json], items: list[dict[str, Json]]) -> Iterator[Message]:
-    """Yields the messages of a row."""
     role = as_str(row.get("role"))
     parts: list[Part] = []
     reason = ""
@@ -166,9 +163,9 @@ def _result(data: dict[str, Json]) -> ToolResult:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="Crush: crush.db (sessions with parent_session_id, messages with parts)",
-    recognise=recognise,
+    recognise=_recognise,
     evidence=("source", "files", "parsers"),
     homes=(
         Home("Crush", "${XDG_DATA_HOME:-~/.local/share}/crush/projects.json", _databases),
@@ -179,6 +176,6 @@ READER = Reader(
         Home("Crush", "~/*/*/.crush/crush.db"),
     ),
     is_agent=True,
-    read=read,
+    read=_read,
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

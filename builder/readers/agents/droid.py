@@ -32,7 +32,7 @@ from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
-NAME = "droid"
+_NAME = "droid"
 
 _STATE = frozenset({
     "session_start", "session_end", "todo_state", "session_settings", "agent_turn_outcome",
@@ -48,7 +48,7 @@ _SENT = {
 """What is sent for the result of a tool, of which the log has an object for the screen (0.225)."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a session_start with cwd, and streams with tool_call, message or completion rows."""
     for value in source.peek.objects:
         kind = value.get("type")
@@ -65,7 +65,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def unsettled(source: Source) -> str | None:
+def _unsettled(source: Source) -> str | None:
     """Returns why the meaning of stream-json is not settled."""
     if any(value.get("type") == "session_start" for value in source.peek.objects):
         return None
@@ -90,14 +90,13 @@ def _model(source: Source) -> str | None:
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversation of a session or stream."""
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
-    log = _Log(SessionHistory(NAME, stem, source.name))
+    log = _Log(SessionHistory(_NAME, stem, source.name))
     log.model = from_sibling(source, f"{stem}.settings.json", _model)
     records = yield from add_records(log, objects(source.records(), "a record that is "))
     yield from log.history.conversations(records, version=log.version)
 
 
 def _version(value: dict[str, Json]) -> str | None:
-    """Returns the version of the program; a number is that of the format."""
     return name_or_none(value.get("version")) if value.get("type") == "session_start" else None
 
 
@@ -245,16 +244,16 @@ def _marked(part: Part, *, is_first: bool) -> Part:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "Factory Droid: sessions (a session_start with cwd, then messages), and the output of "
         "droid exec --output-format stream-json"
     ),
     evidence=("files", "parsers"),
-    recognise=recognise,
+    recognise=_recognise,
     checked="0.225.2",
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,
     read=read,
-    unsettled=unsettled,
+    unsettled=_unsettled,
 )

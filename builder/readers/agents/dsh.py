@@ -40,7 +40,7 @@ from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
-NAME = "dsh"
+_NAME = "dsh"
 
 _SURFACE = frozenset({"user/message", "assistant/message", "tool/result"})
 _PACKED = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
@@ -54,7 +54,7 @@ _LOG_ONLY = (
 """Beginnings of types of events that add nothing to the surface."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a session header with a numeric `createdAt`, or events of the surface."""
     for value in source.peek.objects:
         if _is_header(value):
@@ -114,7 +114,7 @@ class _Session:
     history: SessionHistory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.history = SessionHistory(NAME, self.name, NAME)
+        self.history = SessionHistory(_NAME, self.name, _NAME)
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
         """Yields the ignored events and the conversations."""
@@ -228,13 +228,13 @@ def _answer_part(block: dict[str, Json]) -> Part:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "DeepSeek Harness (dsh) sessions: a session header with createdAt and delegationDepth, "
         "then events with surfaceOp"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     homes=(Home("DeepSeek Harness", "${DSH_HOME:-~/.dsh}/sessions"),),
     is_agent=True,
     read=read,

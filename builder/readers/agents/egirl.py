@@ -96,7 +96,7 @@ def read(source: Source) -> Iterator[Event]:
         yield item if isinstance(item, Problem) else Ignored("telemetry")
 
 
-Row = tuple[Json, Json, Json, Json, Json, Json, int]
+_Row = tuple[Json, Json, Json, Json, Json, Json, int]
 """The columns of `_MESSAGES`, and the size in bytes of text that is too long to be read, else 0."""
 
 
@@ -109,7 +109,7 @@ def _sessions(source: Source) -> Iterator[Event]:
         " FROM messages WHERE :whole OR session_id BETWEEN :first AND :last ORDER BY session_id, id"
     )
     names: Counter[str] = Counter()
-    rows: list[Row] = []
+    rows: list[_Row] = []
     with open_sqlite(source) as store:
         try:
             for values in store.execute(query, _values(source, store)):
@@ -147,7 +147,7 @@ def _plain(value: object) -> Json:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def _session(rows: list[Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
+def _session(rows: list[_Row], names: Counter[str], broken: tuple[Problem, ...]) -> Iterator[Event]:
     """Yields the conversation of one session.
 
     An unreadable row leaves a gap, and the session is rejected. The row's readable calls are kept

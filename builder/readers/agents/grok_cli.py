@@ -6,6 +6,7 @@ hold the definitions of the tools (from 1.0) and how calls ended.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -25,9 +26,8 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.grok_updates import is_update, read_updates
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import chat_message, content_block
+from builder.readers.toolkit.chat_messages import chat_message, content_block, text_or_data
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
@@ -39,12 +39,119 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
     unknown_code,
 )
+from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
-NAME = "grok-cli"
+# Reads a session of Grok Build that is known from its updates.jsonl only (ACP notifications).
+
+_ENDED = frozenset({"completed", "failed"})
+_STATE = frozenset({
+    "tool_call_update", "turn_completed", "plan", "available_commands_update",
+    "current_mode_update", "usage_update",
+})  # fmt: skip
+
+
+def _is_update(value: dict[str, Json]) -> bool:
+    params = as_dict(value.get("params"))
+    update = as_dict(params.get("update"))
+    own = "eventId" in as_dict(params.get("_meta")) or "_x.ai/" in as_str(value.get("method"))
+    return own and isinstance(update.get("sessionUpdate"), str)
+
+
+def _read_updates(source: Source, format_name: str) -> Iterator[Event]:
+    """Yields the conversation of a session's notifications."""
+    log = _Updates(SessionHistory(format_name, "session", source.name))
+    counts: Counter[str] = Counter()
+    for record in objects(source.json_lines(), "a notification that is "):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            counts[log.add(*record)] += 1
+    log.flush()
+    records = counts.pop("", 0)
+    yield from ignored(counts)
+    yield from log.history.conversations(records)
+
+
+@dataclass(slots=True)
+class _Updates:
+    """The notifications so far: pieces of the prompt or of the answer, and results of its calls."""
+
+    history: SessionHistory
+    model: str | None = None
+    where: str = ""
+    asked: list[str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    missing: set[str] = field(default_factory=lambda: {"system", "tools", "reminders"})
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds a notification; returns the code for ignoring it, or ""."""
+        params = as_dict(value.get("params"))
+        update = as_dict(params.get("update"))
+        kind = as_str(update.get("sessionUpdate"))
+        text = as_str(update, "content", "text")
+        self.history.name = as_str(params.get("sessionId")) or self.history.name
+        self.model = name_or_none(as_dict(update.get("_meta")).get("modelId")) or self.model
+        if kind == "user_message_chunk":
+            if self.parts:
+                self.flush()
+            self.where = self.where or where
+            self.asked.append(text)
+        elif kind in ("agent_message_chunk", "agent_thought_chunk"):
+            self._begin(where)
+            self._write(Text(text) if kind == "agent_message_chunk" else Reasoning(text))
+        elif kind == "tool_call":
+            self._begin(where)
+            call_id = name_or_none(update.get("toolCallId"))
+            self.parts.append(
+                ToolCall(as_str(update.get("title")), update.get("rawInput"), call_id)
+            )
+        elif kind == "tool_call_update" and as_str(update.get("status")) in _ENDED:
+            content = text_or_data(update.get("rawOutput", update.get("content")))
+            failed = update.get("status") == "failed"
+            call_id = name_or_none(update.get("toolCallId"))
+            self.results.append(ToolResult(content, call_id, is_error=failed))
+        else:
+            if kind in _STATE:
+                return "state"
+            if carries_content(update):
+                self.flush()
+                self.history.append(unknown_message(kind), where)
+            return unknown_code(kind)
+        return ""
+
+    def _begin(self, where: str) -> None:
+        if self.asked or self.results:
+            self.flush()
+        self.where = self.where or where
+
+    def _write(self, piece: Text | Reasoning) -> None:
+        last = self.parts[-1] if self.parts else None
+        if type(last) is type(piece) and isinstance(last, Text | Reasoning):
+            self.parts[-1] = type(piece)(last.text + piece.text)
+        elif piece.text:
+            self.parts.append(piece)
+
+    def flush(self) -> None:
+        """Appends the prompt, or the answer and the results of its calls."""
+        where = self.where
+        if prompt := "".join(self.asked):
+            self.history.append(Message("user", (Text(prompt),)), where)
+        if self.parts:
+            context = Context.lacking(self.missing)
+            answer = Message("assistant", tuple(self.parts), where, context=context)
+            self.history.append(answer, where, RequestHead(model=self.model))
+        if self.results:
+            self.history.append(Message("tool", tuple(self.results)), where)
+            self.missing |= {"history"}
+        self.where, self.asked, self.parts, self.results = "", [], [], []
+
+
+_NAME = "grok-cli"
 
 _ROWS = "chat_history.jsonl"
 _TOOLS, _EVENTS, _UPDATES = "tool_definitions.json", "events.jsonl", "updates.jsonl"
@@ -60,17 +167,15 @@ _HUMAN = frozenset({"", "interjection"})
 """Reasons of rows that a person typed; a row with any other reason is the program's."""
 
 
-def is_store(folder: Listing) -> bool:
-    """Returns whether a folder is that of a session."""
+def _is_store(folder: Listing) -> bool:
     return folder.is_file(_ROWS) and folder.is_file("summary.json")
 
 
-def holds(name: str) -> bool:
-    """Returns whether a file is one of the session's own."""
+def _holds(name: str) -> bool:
     return name in _FILES
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims rows with type and content, without the keys of other agents' lines."""
     if source.peek.kind == "folder":
         rows = next((item for item in source.members if item.name == _ROWS), None)
@@ -80,12 +185,12 @@ def recognise(source: Source) -> str | None:
         return "chat_history.jsonl and summary.json" if known else None
     if any(map(_is_row, source.peek.objects)):
         return "rows with type and content only"
-    return "a session's notifications" if any(map(is_update, source.peek.objects)) else None
+    return "a session's notifications" if any(map(_is_update, source.peek.objects)) else None
 
 
-def unsettled(source: Source) -> str | None:
+def _unsettled(source: Source) -> str | None:
     """Returns why the meaning of a session's notifications alone is not settled."""
-    if source.peek.kind != "folder" and any(map(is_update, source.peek.objects)):
+    if source.peek.kind != "folder" and any(map(_is_update, source.peek.objects)):
         return "updates.jsonl has results as the screen got them, not as the model read them"
     return None
 
@@ -102,14 +207,13 @@ def _is_row(value: dict[str, Json]) -> bool:
 
 
 def _is_old(value: dict[str, Json]) -> bool:
-    """Returns whether a row has the layout of version 0, a message in OpenAI's shape."""
     return "type" not in value and isinstance(value.get("role"), str)
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session."""
-    if source.peek.kind != "folder" and any(map(is_update, source.peek.objects)):
-        yield from read_updates(source, NAME)
+    if source.peek.kind != "folder" and any(map(_is_update, source.peek.objects)):
+        yield from _read_updates(source, _NAME)
         return
     session = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
     rows = source
@@ -130,7 +234,7 @@ def read(source: Source) -> Iterator[Event]:
     document = tools_file.document() if tools_file is not None else None
     tools = None if isinstance(document, Problem) else tuple_or_none(document)
     failed = {*_failed(file(_EVENTS)), *_failed(file(_UPDATES))}
-    replay = _Rows(SessionHistory(NAME, session, source.name), tools, failed)
+    replay = _Rows(SessionHistory(_NAME, session, source.name), tools, failed)
     records = yield from add_records(replay, objects(rows.json_lines(), "a row that is "))
     replay.end()
     yield from replay.history.conversations(records)
@@ -267,19 +371,19 @@ def _thoughts(row: dict[str, Json]) -> list[Part]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "Grok Build (xAI's grok CLI): folders with chat_history.jsonl and summary.json, or such "
         "rows (type and content, without uuid, timestamp and message)"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
-    unsettled=unsettled,
+    recognise=_recognise,
+    unsettled=_unsettled,
     checked="1.0.41",
     homes=(Home("Grok", "${GROK_HOME:-~/.grok}/sessions"),),
     is_agent=True,
-    read=read,
-    is_store=is_store,
-    holds=holds,
+    read=_read,
+    is_store=_is_store,
+    holds=_holds,
     exclusive=False,
 )

@@ -52,7 +52,7 @@ _DELEGATED = "[ASYNC DELEGATION BATCH COMPLETE"
 _ROLES = {"system": "system", "human": "user", "gpt": "assistant", "tool": "tool"}
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims the database by its tables, session files and trajectories by their shape."""
     if source.peek.kind == "sqlite":
         columns = tables(source)
@@ -82,7 +82,6 @@ def _is_trajectory(item: dict[str, Json]) -> bool:
 
 
 def _is_row(item: dict[str, Json]) -> bool:
-    """Returns whether a record is a row of the database's table of messages, as JSON."""
     columns = {"role", "content", "tool_calls", "tool_call_id", "tool_name", "finish_reason"}
     if columns <= item.keys():
         return isinstance(item["tool_calls"], str | None)
@@ -90,7 +89,6 @@ def _is_row(item: dict[str, Json]) -> bool:
 
 
 def _is_dump(item: dict[str, Json]) -> bool:
-    """Returns whether a record is a session's row with the rows of its messages."""
     messages = as_list(item.get("messages"))
     return isinstance(item.get("session"), dict) and any(_is_row(as_dict(one)) for one in messages)
 
@@ -106,7 +104,7 @@ def _is_session(item: dict[str, Json]) -> bool:
     return isinstance(item.get("messages"), list) and names <= item.keys()
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions, or of all trajectories."""
     if source.peek.kind == "sqlite":
         yield from read_sessions(source, _SESSIONS, _stored)
@@ -159,7 +157,6 @@ def _rows(
 
 
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
-    """Returns the messages after the system prompt."""
     keys = CallKeys(session)
     answered = {as_str(item.get("tool_call_id")) for item in items}
     found = [Message("system", (Text(system),))] if system else []
@@ -200,7 +197,6 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
 
 
 def _with_id(call: Json, answered: set[str]) -> Json:
-    """Returns the call with the one of its two ids that results use as its `id`."""
     item = as_dict(call)
     if "function" not in item and "name" in item:
         return {**item, "function": {"name": item["name"], "arguments": item.get("arguments")}}
@@ -311,7 +307,6 @@ def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Js
 
 
 def _decoded(row: dict[str, Json], where: str = "") -> dict[str, Json] | Problem:
-    """Returns a row with its JSON columns decoded."""
     item: dict[str, Json] = {**row, "tool_calls": row.get("tool_calls") or None}
     text = row.get("content")
     calls = row.get("tool_calls")
@@ -386,13 +381,13 @@ READER = Reader(
         "rows of it as JSON, session_*.json, trajectories (conversations, timestamp, completed)"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     is_agent=True,
     homes=(
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/state.db"),
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/sessions"),
         Home("Hermes Agent", "${HERMES_HOME:-~/.hermes}/profiles/*/state.db"),
     ),
-    read=read,
+    read=_read,
     item_sizes=lambda source: session_sizes(source, _SESSIONS, _SIZES),
 )

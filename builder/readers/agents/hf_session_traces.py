@@ -48,11 +48,11 @@ from builder.readers.toolkit.tags import call_of
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.source import Source
 
-NAME = "hf-session-traces"
+_NAME = "hf-session-traces"
 _CONVERTED = frozenset({"harness", "session_id", "file_path"})
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a session line with `harness`, or the columns that the Hub converts it to."""
     for item in source.peek.objects:
         if item.get("type") == "session" and isinstance(item.get("harness"), str):
@@ -65,7 +65,6 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_exported(item: dict[str, Json]) -> bool:
-    """Returns whether an object is a conversation as older versions of llama.cpp export it."""
     conv, messages = item.get("conv"), as_dicts(item.get("messages"))
     return isinstance(conv, dict) and "currNode" in conv and any("parent" in m for m in messages)
 
@@ -167,7 +166,7 @@ class _Session:
 
     def _branches(self) -> Iterator[Event]:
         chat = Chat(
-            format_name=NAME,
+            format_name=_NAME,
             scope=self.id,
             name=self.id,
             where=span(self.first, self.last),
@@ -195,7 +194,7 @@ def _begun(header: dict[str, Json], name: str, names: Counter[str]) -> _Session:
     )
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the sessions of a file in order."""
     session: _Session | None = None
     fault: Problem | None = None
@@ -238,9 +237,9 @@ def read(source: Source) -> Iterator[Event]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="Hugging Face session traces: a session line with harness and id, then message lines",
     evidence=("documentation",),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

@@ -31,11 +31,11 @@ from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
-NAME = "letta-code"
+_NAME = "letta-code"
 _KINDS = frozenset({"user", "assistant", "reasoning", "tool_call", "error"})
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims lines with kind and captured_at."""
     for value in source.peek.objects:
         if as_str(value.get("kind")) in _KINDS and "captured_at" in value:
@@ -46,7 +46,6 @@ def recognise(source: Source) -> str | None:
 
 
 def _is_streamed(value: dict[str, Json]) -> bool:
-    """Returns whether a line is a message that `--output-format stream-json` prints."""
     return value.get("type") == "message" and isinstance(value.get("message_type"), str)
 
 
@@ -112,13 +111,13 @@ class _Transcript:
         self.parts, self.results, self.response = [], [], None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversation of a transcript; a Problem for the stream of a run."""
     if any(map(_is_streamed, source.peek.objects)):
         yield from _refused(source)
         return
     name = source.name.rpartition("/")[0].rpartition("/")[2] or "conversation"
-    transcript = _Transcript(SessionHistory(NAME, name, source.name))
+    transcript = _Transcript(SessionHistory(_NAME, name, source.name))
     counts: Counter[str] = Counter()
     seen: set[str] = set()
     records = 0
@@ -159,11 +158,11 @@ def _refused(source: Source) -> Iterator[Event]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="Letta Code transcripts (JSONL): lines with kind and captured_at",
     evidence=("parsers",),
-    recognise=recognise,
+    recognise=_recognise,
     homes=(Home("Letta Code", "~/.letta/transcripts"),),
     is_agent=True,
-    read=read,
+    read=_read,
 )

@@ -103,7 +103,6 @@ def _stored(source: Source, connection: sqlite3.Connection, thread: str) -> Iter
 def _thread(
     value: dict[str, Json], thread: str, where: str, names: Counter[str]
 ) -> Iterator[Event]:
-    """Yields the conversations of a thread."""
     history = SessionHistory(NAME, thread, f"{NAME}/{thread}", f"{where} ")
     model = name_of(as_dict(value.get("model")), "model", "name")
     messages = as_list(value.get("messages"))

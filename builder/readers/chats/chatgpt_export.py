@@ -48,7 +48,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
-NAME = "chatgpt-export"
+_NAME = "chatgpt-export"
 _MARK = re.compile("\ue200[^\ue201]*\ue201|[\ue200-\ue206]")
 """A citation: private characters around the number of a search result."""
 _SETTINGS = ("user_profile", "user_instructions", "model_set_context")
@@ -56,8 +56,7 @@ _TEXTS = ("text", "result", "summary", "output_str")
 _SCREEN = frozenset({"reasoning_recap"})
 
 
-def recognise(source: Source) -> str | None:
-    """Claims conversations with a mapping of nodes."""
+def _recognise(source: Source) -> str | None:
     return "a mapping of nodes" if any(map(_mapping, source.peek.objects)) else None
 
 
@@ -79,8 +78,7 @@ def _is_node(node: dict[str, Json]) -> bool:
     return "message" in node and known and "fragments" not in message
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of an export."""
+def _read(source: Source) -> Iterator[Event]:
     yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
 
 
@@ -102,7 +100,7 @@ def _conversation(
         current = _newest(mapping, parents) if parents else None
     name = name_of(value, "conversation_id", "id") or where
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=f"{source.name}/{name}",
         name=name,
         where=where,
@@ -313,9 +311,9 @@ def _arguments(name: str, text: str) -> Json:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="ChatGPT data exports (conversations.json): conversations with a mapping of nodes",
     evidence=("files", "parsers"),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

@@ -42,7 +42,7 @@ from builder.readers.toolkit.narrow import (
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
-NAME = "claude-ai-export"
+_NAME = "claude-ai-export"
 _BASE = ("system", "tools")
 _SENDERS = frozenset({"human", "assistant"})
 _UNSHOWN = re.compile(
@@ -55,7 +55,7 @@ _SCREEN = frozenset({"token_budget", "flag"})
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims conversations with chat_messages of senders, and chats of the design tool."""
     for value in source.peek.objects:
         messages = as_list(value.get("chat_messages"))
@@ -73,8 +73,7 @@ def _is_design(value: dict[str, Json]) -> bool:
     return has_project and any("contentBlocks" in as_dict(one.get("content")) for one in messages)
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of an export."""
+def _read(source: Source) -> Iterator[Event]:
     yield from read_objects(source, partial(_conversation, source), "a conversation that is ")
 
 
@@ -101,7 +100,7 @@ def _conversation(
         nodes = {name: ChatNode(parents[name], messages) for name, messages in messages_of.items()}
     name = name_of(value, "uuid", "id") or where
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=f"{source.name}/{name}",
         name=name,
         where=where,
@@ -131,7 +130,6 @@ def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
 
 
 def _is_shown(result: ToolResult) -> bool:
-    """Returns whether the log has objects in place of the text that the model got."""
     return any(isinstance(part, Data) for part in result.content)
 
 
@@ -248,12 +246,12 @@ def _design(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "Claude.ai data exports (conversations.json): conversations with uuid and chat_messages, "
         "or one of them"
     ),
     evidence=("files", "parsers"),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

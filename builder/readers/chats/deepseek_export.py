@@ -29,7 +29,7 @@ from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, n
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 
-NAME = "deepseek-export"
+_NAME = "deepseek-export"
 _BASE = ("system", "tools")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic")
 _SEARCHES = frozenset({"SEARCH", "TOOL_SEARCH", "TOOL_OPEN", "TOOL_FIND", "READ_LINK"})
@@ -43,7 +43,7 @@ _NOTICES = frozenset(
 """Texts that the service shows in place of an answer."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims chats whose messages consist of fragments."""
     for value in source.peek.objects:
         if _mapping(value):
@@ -69,8 +69,7 @@ def _listed(value: dict[str, Json]) -> tuple[dict[str, Json], list[dict[str, Jso
     return session, messages if any("parent_id" in one for one in messages) else []
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of an export."""
+def _read(source: Source) -> Iterator[Event]:
     yield from read_objects(source, partial(_conversation, source), "a chat that is ")
 
 
@@ -98,7 +97,7 @@ def _conversation(
     current = _id(session.get("current_message_id"))
     name = name_of(session, "id") or where
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=f"{source.name}/{name}",
         name=name,
         where=where,
@@ -110,7 +109,6 @@ def _conversation(
 
 
 def _id(value: Json) -> str | None:
-    """Returns an id as the key of a node: ids of messages are numbers."""
     return None if value is None or isinstance(value, bool) else str(value)[:200]
 
 
@@ -200,12 +198,12 @@ def _file(file: dict[str, Json]) -> Content:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "DeepSeek's web chats: data exports (conversations.json, a mapping of nodes with "
         "fragments), and responses of the interface that list chat_messages"
     ),
     evidence=("files", "parsers"),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

@@ -18,7 +18,7 @@ from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 
-NAME = "grok-export"
+_NAME = "grok-export"
 _BASE = ("system", "tools")
 _SEARCHED = (
     "web_search_results", "cited_web_search_results", "xpost_ids", "webpage_urls", "steps",
@@ -34,8 +34,7 @@ _KEYS = MESSAGE_KEYS | {*_SEARCHED} | {
 }  # fmt: skip
 
 
-def recognise(source: Source) -> str | None:
-    """Claims chats of a conversation and its responses."""
+def _recognise(source: Source) -> str | None:
     is_chat = any(map(_responses, source.peek.objects))
     return "conversations with responses of senders (Grok's data export)" if is_chat else None
 
@@ -49,8 +48,7 @@ def _responses(chat: dict[str, Json]) -> list[dict[str, Json]]:
     return responses if are_messages else []
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of an export."""
+def _read(source: Source) -> Iterator[Event]:
     yield from read_objects(source, partial(_conversation, source), "a chat that is ")
 
 
@@ -65,7 +63,7 @@ def _conversation(
         nodes[name] = ChatNode(parent, tuple(_messages(item, missing)))
     chat_id = name_of(as_dict(value.get("conversation")), "id") or where
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=f"{source.name}/{chat_id}",
         name=chat_id,
         where=where,
@@ -113,9 +111,9 @@ def _messages(item: dict[str, Json], missing: set[str]) -> Iterator[Message]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="Grok's web chats: data exports (prod-grok-backend.json) of conversation and responses",
     evidence=("parsers",),
-    recognise=recognise,
-    read=read,
+    recognise=_recognise,
+    read=_read,
 )

@@ -45,12 +45,12 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.sources.source import Source
 
-NAME = "lm-studio"
+_NAME = "lm-studio"
 _PROMPT = "llm.prediction.systemPrompt"
 _SCREEN = frozenset({"toolStatus", "debugInfoBlock"})
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims an object whose messages have versions, one of them selected."""
     for value in source.peek.objects:
         for message in as_dicts(value.get("messages"))[:1]:
@@ -59,12 +59,11 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def unsettled(source: Source) -> str:
-    """Returns why the meaning is not settled: only readers by others are known."""
+def _unsettled(source: Source) -> str:
     return f"{source.name}: no conversation written by LM Studio has been compared with requests"
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversation of a file and its abandoned versions."""
     document = source.document()
     if not isinstance(document, dict):
@@ -96,7 +95,7 @@ def read(source: Source) -> Iterator[Event]:
         parent = f"{record.where}.{selected}" if versions else parent
     name = source.name.rpartition("/")[2].partition(".")[0] or "conversation"
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=source.name,
         name=name,
         where="file",
@@ -201,14 +200,14 @@ def _piece(part: dict[str, Json], states: dict[Json, str], *, is_thought: bool) 
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary="LM Studio conversations: messages with versions and currentlySelected",
     evidence=("parsers", "inferred"),
-    unsettled=unsettled,
-    recognise=recognise,
+    unsettled=_unsettled,
+    recognise=_recognise,
     homes=(
         Home("LM Studio", "~/.lmstudio/conversations"),
         Home("LM Studio", "~/.cache/lm-studio/conversations"),
     ),
-    read=read,
+    read=_read,
 )

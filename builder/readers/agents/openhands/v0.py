@@ -27,8 +27,14 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.openhands.model_calls import is_llm_log, llm_log
-from builder.readers.agents.openhands.views import FINISH, AgentViews, ViewEntry, with_affixes
+from builder.readers.agents.openhands.views import (
+    FINISH,
+    AgentViews,
+    ViewEntry,
+    is_llm_log,
+    llm_log,
+    with_affixes,
+)
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
@@ -51,17 +57,17 @@ _NOTES = {
 _EVENT_FILE = re.compile(r"\d+\.json")
 
 
-def is_store(folder: Listing) -> bool:
+def _is_store(folder: Listing) -> bool:
     """Returns whether the folder contains the events of one session, one per file (0.json, …)."""
     head = folder.first(_FIRST_EVENT, 1 << 12)
     return b'"source"' in head and (b'"action"' in head or b'"observation"' in head)
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims events (source, and action or observation), rows with their history, LLM logs."""
     if source.peek.kind == "folder":
         first = next((member for member in source.members if member.name == "0.json"), None)
-        return recognise(first) if first else None
+        return _recognise(first) if first else None
     for item in source.peek.objects[:5]:
         if _is_event(item) and as_str(item.get("source")) in _SOURCES:
             return "events with source and action or observation"
@@ -137,7 +143,6 @@ def _row(where: str, row: dict[str, Json], names: Counter[str], scope: str) -> I
 
 
 def _outcome(row: dict[str, Json]) -> dict[str, Json]:
-    """Returns the outcome of a run from its row, with the dataset that its task is from."""
     outcome: dict[str, Json] = {}
     if dataset := name_or_none(as_dict(row.get("metadata")).get("dataset")):
         outcome["benchmark"] = dataset
@@ -263,7 +268,6 @@ class _Session:
         agent.add(ViewEntry(event_id, "assistant", (*([Text(thought)] if thought else []), call)))
 
     def _delegate(self) -> None:
-        """Starts the conversation of another agent, which ends with the delegate's answer."""
         place = f"delegate {len(self.agents)}"
         agent = AgentViews(f"{self.main.name} {place}", f"{self.main.scope} {place}")
         self.agents.append(agent)
@@ -330,8 +334,8 @@ READER = Reader(
     name="openhands-v0",
     summary="OpenHands V0: lists and stores of events, evaluation output.jsonl, llm_completions",
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     is_agent=True,
     read=read,
-    is_store=is_store,
+    is_store=_is_store,
 )

@@ -10,12 +10,15 @@ well. Answers in several segments are targets in the first.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from builder.conversation import (
+    REPEAT,
     Content,
     Context,
     Conversation,
@@ -23,17 +26,21 @@ from builder.conversation import (
     Json,
     Message,
     Part,
+    Reasoning,
     Text,
     ToolCall,
     ToolResult,
 )
 from builder.problem import Problem
 from builder.readers.toolkit.call_keys import with_session_keys
-from builder.readers.toolkit.narrow import as_dict, as_str
+from builder.readers.toolkit.chat_messages import assistant_parts, chat_message, content
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import span
 from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.unknown_records import unknown_message
+from builder.sources.once import once
+from builder.sources.source import Source
 
 FAMILY = "openhands"
 """The prefix of call keys, shared because V0 and V1 may log the same call."""
@@ -103,7 +110,7 @@ def messages(view: list[ViewEntry]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def without_unanswered(
+def _without_unanswered(
     messages: tuple[Message, ...], *, atomic: bool
 ) -> tuple[list[tuple[Message, ...]], tuple[Message, ...]]:
     """Returns segments that end with a turn with unanswered calls, and the view after them.
@@ -157,18 +164,16 @@ def condense(
 
 
 def _calls(entries: Sequence[ViewEntry | Message]) -> set[str | None]:
-    """Returns the ids of the calls."""
     return {part.id for entry in entries for part in entry.parts if isinstance(part, ToolCall)}
 
 
 def _results(entries: Sequence[ViewEntry | Message]) -> set[str | None]:
-    """Returns the ids of the calls that results answer."""
     return {
         part.call_id for entry in entries for part in entry.parts if isinstance(part, ToolResult)
     }
 
 
-def without_calls(entry: ViewEntry) -> ViewEntry:
+def _without_calls(entry: ViewEntry) -> ViewEntry:
     """Returns the entry without its calls."""
     parts = tuple(part for part in entry.parts if not isinstance(part, ToolCall))
     return replace(entry, parts=parts, stripped=True)
@@ -210,7 +215,7 @@ class AgentViews:
         """
         if self.ended is not None and entry.parts:
             self.cut(complete=True)
-            self.view = [without_calls(e) if e is self.ended else e for e in self.view]
+            self.view = [_without_calls(e) if e is self.ended else e for e in self.view]
             self.ended = None
         self.view.append(entry)
         self.fresh = self.fresh or (entry.role == "assistant" and bool(entry.parts))
@@ -218,7 +223,7 @@ class AgentViews:
     def cut(self, *, complete: bool = False) -> None:
         """Ends a segment here, unless it contains no new answer."""
         if self.fresh:
-            ended, rest = without_unanswered(messages(self.view), atomic=self.atomic)
+            ended, rest = _without_unanswered(messages(self.view), atomic=self.atomic)
             changes = dict(self.changes)
             self.done += [(segment, True, changes) for segment in ended]
             self.done.append((rest, complete, changes))
@@ -307,3 +312,91 @@ def with_affixes(output: tuple[Content, ...], metadata: Json) -> tuple[Content, 
     if not (prefix or suffix) or len(texts) != len(output) or len(texts) > 1:
         return output
     return (Text(prefix + "".join(part.text for part in texts) + suffix),)
+
+
+# Reads logs of single model calls and dumps of messages that OpenHands V0 and V1 write.
+
+
+def is_llm_log(item: dict[str, Json]) -> bool:
+    """Returns whether an object is the log of one model call of V0 or V1."""
+    return (
+        isinstance(item.get("messages"), list)
+        and isinstance(item.get("response"), dict)
+        and {"kwargs", "cost"} <= item.keys()
+    )
+
+
+def llm_log(where: str, log: dict[str, Json]) -> Event:
+    """Returns the conversation of one logged model call: its request and its answer.
+
+    For models without function calling, the log also contains the parsed calls: `fncall_messages`
+    and `fncall_response` in V0, `raw_messages` in V1. These are not the messages that were sent, so
+    the context is `logged` instead of `proven`. Each earlier answer has a log of its own.
+    """
+    names = ("fncall_messages", "raw_messages")  # the parsed calls
+    name = next((name for name in names if isinstance(log.get(name), list)), "messages")
+    messages = [
+        replace(message, untrained=REPEAT) if message.role == "assistant" else message
+        for message in map(chat_message, as_dicts(log[name]))
+    ]
+    response = as_dict(log.get("fncall_response")) or as_dict(log.get("response"))
+    choices = as_list(response.get("choices"))
+    problems: tuple[Problem, ...] = ()
+    if choices:
+        answer = as_dict(choices[0], "message")
+        messages.append(Message("assistant", assistant_parts(answer)))
+    else:
+        problems = (Problem("no_response", where, "the model call has no answer", 0),)
+    if not messages:
+        return Problem("no_messages", where, "the model call contains no messages")
+    tools = log.get("tools") or as_dict(log.get("kwargs")).get("tools")
+    is_sent = name == "messages" and isinstance(tools, list)
+    context = Context("proven" if is_sent else "logged")
+    if not isinstance(tools, list):
+        context = Context("partial", ("tools",))
+    return Conversation(
+        id=as_str(response.get("id"))[:200] or where,
+        record=where,
+        messages=tuple(with_session_keys(FAMILY, with_place_keys(messages), "log")),
+        tools=tuple(tools) if isinstance(tools, list) else None,
+        model=name_or_none(response.get("model")),
+        records=1,
+        problems=tuple(problems),
+        complete=bool(choices),
+        context=context,
+    )
+
+
+def with_place_keys(messages: list[Message]) -> Iterator[Message]:
+    """Yields the messages with each call keyed by all messages before it.
+
+    The next request repeats the call after the same messages, but without thoughts.
+    """
+    before = hashlib.blake2b(digest_size=16)
+    for message in messages:
+        visible = [part for part in message.parts if not isinstance(part, Reasoning)]
+        before.update(repr((message.role, visible)).encode("utf-8", "surrogatepass"))
+        calls = count()
+        yield replace(
+            message,
+            parts=tuple(
+                replace(part, key=f"{before.hexdigest()}/{next(calls)}")
+                if isinstance(part, ToolCall)
+                else part
+                for part in message.parts
+            ),
+        )
+
+
+def calls_finish(parts: Iterable[Part]) -> bool:
+    """Returns whether a turn calls the tool that ends the run."""
+    return any(isinstance(part, ToolCall) and part.name == FINISH for part in parts)
+
+
+@once
+def is_dump(source: Source) -> bool:
+    """Returns whether a source is a list of chat messages that begins with OpenHands' prompt."""
+    first = source.peek.objects[0] if source.peek.objects else {}
+    texts = content(first.get("content")) if first.get("role") == "system" else ()
+    prompt = "".join(part.text for part in texts if isinstance(part, Text))
+    return source.peek.kind == "json" and prompt.startswith("You are OpenHands agent")

@@ -1,15 +1,4 @@
-"""Reads Kimi CLI sessions: a session's folder (context.jsonl and wire.jsonl), or one old file.
-
-Source: docs/formats/kimi-cli.md.
-
-- `context.jsonl` contains the model's context in OpenAI's shape, and control rows with roles that
-  begin with an underscore; `_system_prompt` contains the prompt. Tool definitions are not stored.
-- A rewind or compaction moves the file to `context_1.jsonl`, `context_2.jsonl`, … and starts a new
-  one. A rewind copies the remaining messages: the old file becomes a conversation with the problem
-  `rewound`, in which the copied answers are repeats. A compaction copies nothing: the old file is
-  the previous segment.
-- `wire.jsonl` repeats everything for the screen; it is read only to find tools that failed.
-"""
+"""Kimi CLI."""
 
 from __future__ import annotations
 
@@ -20,45 +9,131 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import (
     REPEAT,
+    Content,
     Context,
     Conversation,
     Event,
     Ignored,
+    Json,
     Message,
+    Part,
+    Reasoning,
     Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
     Used,
 )
+from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.agents.kimi_cli.rows import row_message, rows
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import with_session_keys
+from builder.readers.toolkit.chat_messages import content as contents
 from builder.readers.toolkit.comparison import common_prefix
-from builder.readers.toolkit.narrow import as_dict, as_str, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.unknown_records import carries_content, unknown_message
 from builder.sources.listing import Listing
-from builder.sources.source import Source
+from builder.sources.source import Record, Source
 
-NAME = "kimi-cli"
+# Converts rows of a Kimi CLI context to messages.
+
+_Row = dict[str, Json]
+
+_NOTICE = re.compile(r"\s*<(system|system-reminder)>(?:(?!</\1>).)*</\1>\s*", re.DOTALL)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+
+
+def _rows(source: Source) -> Iterator[Record | Problem]:
+    """Yields the rows of a file; strings may contain unescaped control characters."""
+    for item in source.lines():
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, line, ended = item
+        try:
+            yield source.seen(f"line {number}", _lenient(line))
+        except JsonFault as fault:
+            problem = fault.at(f"line {number}")
+            cut = not ended and fault.code in ("bad_json", "bad_utf8")
+            yield Problem("truncated", problem.where, problem.detail) if cut else problem
+
+
+def _lenient(line: bytes) -> Json:
+    try:
+        return loads(line)
+    except JsonFault:
+        return loads(_CONTROL.sub(lambda found: b"\\u%04x" % found[0][0], line))
+
+
+def _row_message(row: _Row, failed: frozenset[str]) -> Message:
+    """Returns the message of a row. `failed`: ids of calls with tools that reported an error."""
+    role = as_str(row.get("role"))
+    content = row.get("content")
+    if role == "assistant":
+        return Message(role, (*_answer_parts(content), *_calls(row.get("tool_calls"))))
+    parts = contents(content)
+    if role == "tool":
+        call_id = name_or_none(row.get("tool_call_id"))
+        first = parts[0] if parts else None
+        noted = isinstance(first, Text) and first.text.startswith("<system>ERROR")
+        return Message(role, (ToolResult(parts, call_id, is_error=noted or call_id in failed),))
+    if role == "user":
+        return Message(role, tuple(map(_marked, parts)))
+    return Message(role, parts)
+
+
+def _marked(part: Content) -> Part:
+    if isinstance(part, Text) and _NOTICE.fullmatch(part.text):
+        return Text(part.text, harness=True)
+    return part
+
+
+def _answer_parts(content: Json) -> Iterator[Part]:
+    if isinstance(content, str):
+        yield Text(content)
+    for value in as_list(content):
+        block = as_dict(value)
+        match block.get("type"):
+            case "text":
+                yield Text(as_str(block.get("text")))
+            case "think":
+                if thought := as_str(block.get("think")):  # empty where it is encrypted
+                    yield Reasoning(thought)
+            case kind:
+                yield Unparsed(as_str(kind), "unknown_part")
+
+
+def _calls(tool_calls: Json) -> Iterator[ToolCall]:
+    for value in as_list(tool_calls):
+        call = as_dict(value)
+        function = as_dict(call.get("function"))
+        name, call_id = as_str(function.get("name")), name_or_none(call.get("id"))
+        yield ToolCall(name, function.get("arguments"), call_id)
+
+
+# Reads Kimi CLI sessions: a session's folder (context.jsonl and wire.jsonl), or one old file.
+
+_NAME = "kimi-cli"
 
 _CONTROL_ROWS = frozenset({"_system_prompt", "_checkpoint", "_usage"})
 _WIRE = "wire.jsonl"
 _CONTEXT = re.compile(r"context(?:_([0-9]{1,9}))?\.jsonl")
 
 
-def is_store(folder: Listing) -> bool:
+def _is_store(folder: Listing) -> bool:
     """Returns whether a folder is a session: a context with a wire or state file."""
     has_more = folder.is_file(_WIRE) or folder.is_file("state.json")
     return has_more and folder.is_file("context.jsonl")
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims the control rows of a context."""
     if source.peek.kind == "folder":
         own = [m for m in source.members if _CONTEXT.fullmatch(_file(m)) or _file(m) == _WIRE]
-        return next((reason for member in own if (reason := recognise(member))), None)
+        return next((reason for member in own if (reason := _recognise(member))), None)
     for value in source.peek.objects:
         role = as_str(value.get("role"))
         if role in _CONTROL_ROWS and value.keys() & {"content", "id", "token_count"}:
@@ -69,7 +144,7 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields a conversation for each context that the next one does not contain entirely."""
     session = source.name.rpartition("/")[2].partition(".")[0] or "session"
     if not source.members:
@@ -105,7 +180,7 @@ def _failed_calls(source: Source) -> Generator[Event, None, frozenset[str]]:
     for member in source.members:
         if _file(member) != _WIRE:
             continue
-        for record in rows(member):
+        for record in _rows(member):
             if isinstance(record, Problem):
                 yield replace(record, where=f"{member.name} {record.where}")
                 continue
@@ -142,7 +217,7 @@ def _read_context(
     messages: list[Message] = []
     system = ""
     lost: int | None = None
-    for record in objects(rows(source), "a row that is "):
+    for record in objects(_rows(source), "a row that is "):
         if isinstance(record, Problem):
             lost = len(messages) if lost is None else lost
             yield replace(record, where=file + record.where)
@@ -170,15 +245,15 @@ def _read_context(
         if role == "_system_prompt":
             system = system or as_str(row.get("content"))
             continue
-        message = row_message(row, failed)
+        message = _row_message(row, failed)
         if message.parts:
             messages.append(message)
     yield from ignored(counts)
     where = file + span(places[0], places[-1]) if places else file
-    return _Context(where, system, tuple(_marked(messages, lost, system)), len(places))
+    return _Context(where, system, tuple(_marked_reader(messages, lost, system)), len(places))
 
 
-def _marked(messages: Iterable[Message], lost: int | None, system: str) -> Iterator[Message]:
+def _marked_reader(messages: Iterable[Message], lost: int | None, system: str) -> Iterator[Message]:
     """Yields the messages; answers after a lost message lack `history`."""
     lacking = Context.lacking({"history", "tools", *([] if system else ["system"])})
     for at, message in enumerate(messages):
@@ -187,7 +262,6 @@ def _marked(messages: Iterable[Message], lost: int | None, system: str) -> Itera
 
 
 def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> Iterator[Event]:
-    """Yields the conversations of consecutive contexts, the oldest first."""
     chain = 0  # number of the chain of contexts that continue one another
     for number, context in enumerate(contexts, start=1):
         following = contexts[number] if number < len(contexts) else None
@@ -209,7 +283,7 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
             yield Conversation(
                 id=f"{session}#{number}" if following else session,
                 record=context.where,
-                messages=tuple(with_session_keys(NAME, messages, f"{scope}#{chain}")),
+                messages=tuple(with_session_keys(_NAME, messages, f"{scope}#{chain}")),
                 records=context.records,
                 problems=(Problem("rewound", context.where, detail, 0),) if kept else (),
             )
@@ -217,14 +291,14 @@ def _conversations(session: str, scope: str, contexts: Sequence[_Context]) -> It
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "Kimi CLI sessions: folders with context.jsonl, or JSONL with _checkpoint and _usage rows"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     is_agent=True,
     homes=(Home("Kimi CLI", "${KIMI_SHARE_DIR:-~/.kimi}/sessions"),),
-    read=read,
-    is_store=is_store,
+    read=_read,
+    is_store=_is_store,
 )

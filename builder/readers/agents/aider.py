@@ -1,14 +1,16 @@
-"""Reads `.aider.chat.history.md`. Source: docs/formats/aider.md, "Chat history"."""
+"""Reads the histories of Aider."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
+    REPEAT,
     Context,
+    Conversation,
     Event,
     Message,
     Part,
@@ -16,10 +18,17 @@ from builder.conversation import (
     Text,
     Unparsed,
 )
+from builder.problem import Problem
+from builder.readers import Reader
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.places import unique_name
+from builder.sources.source import Source
+from builder.sources.stream import STREAM_ERRORS, stream_problem
 
-NAME = "aider"
-HEADER = re.compile(rb"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$", re.M)
+# Reads `.aider.chat.history.md`. Source: docs/formats/aider.md, "Chat history".
+
+_NAME = "aider"
+_HEADER = re.compile(rb"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$", re.M)
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _TOKENS = re.compile(r"> Tokens: [\d.,]+[kM]? sent")
@@ -41,7 +50,7 @@ _THOUGHT = re.compile(
 
 
 @dataclass(slots=True)
-class HistoryBlock:
+class _HistoryBlock:
     """Lines of one kind: user, output (of the program) or answer; where it begins.
 
     `is_mixed`: an answer may contain output of the program, which is not marked in every line.
@@ -61,7 +70,7 @@ class HistoryBlock:
         return "\n".join(self.lines).strip("\n").rstrip()
 
 
-def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
+def blocks(lines: Iterable[str]) -> Iterator[_HistoryBlock]:
     """Yields the blocks of a session.
 
     The program ends each line of the user and the last one of its own output with two spaces, which
@@ -69,7 +78,7 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
     begin after an empty line; what follows output without one belongs to it. Inside a code block
     only the program's count of tokens, or a stop by the user, ends an answer.
     """
-    block = HistoryBlock("", 0)
+    block = _HistoryBlock("", 0)
     fence = ""
     doubtful = False  # whether the open code block contains lines like those of a user
     gap = True  # whether an empty line precedes
@@ -95,7 +104,7 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
                 block.kind = "output"  # an empty line follows each answer
             yield block
             is_cut_off = block.kind == "output" and not block.lines[-1].endswith(("  ", ">"))
-            block = HistoryBlock(kind, number, is_mixed=kind == "answer" and is_cut_off)
+            block = _HistoryBlock(kind, number, is_mixed=kind == "answer" and is_cut_off)
             fence, doubtful = "", False
         gap = False
         if kind == "user":
@@ -112,7 +121,6 @@ def blocks(lines: Iterable[str]) -> Iterator[HistoryBlock]:
 
 
 def _fence(line: str, open_fence: str) -> str:
-    """Returns the fence that is open after the line, or ""."""
     found = _FENCE.match(line)
     if found is None:
         return open_fence
@@ -122,7 +130,7 @@ def _fence(line: str, open_fence: str) -> str:
     return "" if closes else open_fence
 
 
-def read_session(scope: str, name: str, where: str, lines: list[str]) -> Iterator[Event]:
+def _read_session(scope: str, name: str, where: str, lines: list[str]) -> Iterator[Event]:
     """Yields the conversations of a session.
 
     They are one, one more for each time that it was cleared, and one for each answer of an editor.
@@ -167,7 +175,7 @@ class _Session:
     lacking: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.main = self.history = SessionHistory(NAME, self.name, self.scope)
+        self.main = self.history = SessionHistory(_NAME, self.name, self.scope)
 
     def read_output(self, text: str) -> None:
         """Takes models and version from the program's output, and what it adds to the chat."""
@@ -188,7 +196,7 @@ class _Session:
         """
         self.history, self.argument = self.main, ""
         if self.answer and prompt.split() == self.answer.split():
-            self.history = SessionHistory(NAME, self.name, self.scope)
+            self.history = SessionHistory(_NAME, self.name, self.scope)
             self.editors.append(self.history)
         elif command := _COMMAND.fullmatch(prompt):
             if command[1] in _NEW_CHAT:
@@ -201,12 +209,12 @@ class _Session:
         if prompt.strip():
             self.history.append(Message("user", (Text(prompt),)), self.where)
 
-    def read_answer(self, found: list[HistoryBlock], at: int) -> None:
+    def read_answer(self, found: list[_HistoryBlock], at: int) -> None:
         """Takes the answer that is the block `at` of those found."""
         block = found[at]
         if self.argument:
             self.history.append(Message("user", (Text(self.argument),)), self.where)
-        parts = tuple(answer_parts(block.text))
+        parts = tuple(_answer_parts(block.text))
         self.answer = "".join(part.text for part in parts if isinstance(part, Text))
         untrained = None if self.asked else "second_answer"
         is_counted = at + 1 < len(found) and _TOKENS.match(found[at + 1].lines[0])
@@ -223,7 +231,7 @@ class _Session:
         self.history.append(message, self.where, RequestHead(tools=(), model=model))
 
 
-def _is_stopped(found: list[HistoryBlock], at: int) -> bool:
+def _is_stopped(found: list[_HistoryBlock], at: int) -> bool:
     """Returns whether the user stopped an answer: before the count of its tokens."""
     for step in (-1, 1):
         near = at + step
@@ -238,8 +246,7 @@ def _is_stopped(found: list[HistoryBlock], at: int) -> bool:
     return False
 
 
-def answer_parts(text: str) -> Iterator[Part]:
-    """Yields the thoughts and the text of an answer."""
+def _answer_parts(text: str) -> Iterator[Part]:
     found = _THOUGHT.match(text)
     if found is None:
         yield Text(text)
@@ -250,3 +257,141 @@ def answer_parts(text: str) -> Iterator[Part]:
         yield Reasoning(thought)
     if rest.strip():
         yield Text(rest)
+
+
+# Reads the files of `--llm-history-file`. Source: docs/formats/aider.md, "History of requests".
+
+_REQUEST = re.compile(rb"^TO LLM (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)[ \t]*\r?$", re.M)
+_RESPONSE = re.compile(r"^LLM RESPONSE \d{4}-\d\d-\d\dT[\d:]+[ \t]*\r?$", re.M)
+_ROLE = re.compile(r"([A-Z]+) ?(.*)", re.DOTALL)
+
+
+def _read_exchange(number: int, name: str, text: str, written: set[str]) -> Iterator[Event]:
+    """Yields the conversation of a request; `written` are the answers so far, and is extended.
+
+    Assistant messages of the request that are no answer of this log are the program's own: examples
+    and `Ok.`
+    """
+    where = f"request {number}"
+    request, *responses = _RESPONSE.split(text)
+    messages = list(_messages(request))
+    answers = [body for body in map(_unmarked, responses) if body[1].strip()]
+    if not answers:
+        yield Problem("no_response", where, "the request has no answer")
+        return
+    found: list[Message] = []
+    for message in messages:
+        if message.role != "assistant":
+            found.append(message)
+            continue
+        text = "".join(part.text for part in message.parts if isinstance(part, Text))
+        code = REPEAT if text.strip() in written else "inserted"
+        if code == "inserted" and found and found[-1].role == "user":
+            parts = tuple(
+                Text(part.text, harness=True) if isinstance(part, Text) else part
+                for part in found[-1].parts
+            )
+            found[-1] = replace(found[-1], parts=parts)
+        found.append(replace(message, untrained=code))
+    text = answers[-1][1].strip("\n")
+    parts = tuple(_answer_parts(text))
+    written.add("".join(part.text for part in parts if isinstance(part, Text)).strip())
+    found.append(Message("assistant", parts))
+    yield Conversation(
+        id=name,
+        record=where,
+        messages=tuple(found),
+        tools=(),
+        records=1,
+        recorded=True,
+        context=Context("rendered"),
+    )
+
+
+def _messages(text: str) -> Iterator[Message]:
+    for block in re.split(r"^-------[ \t]*\r?$", text, flags=re.M):
+        role, body = _unmarked(block)
+        if role:
+            yield Message(role, tuple(_parts(body)))
+
+
+def _parts(text: str) -> Iterator[Part]:
+    if text.strip():
+        yield Text(text)
+
+
+def _unmarked(block: str) -> tuple[str, str]:
+    """Returns (role, text) of lines that each begin with the role; ("", "") without lines."""
+    role = ""
+    lines = []
+    for line in block.strip("\r\n").split("\n"):
+        found = _ROLE.fullmatch(line.rstrip("\r"))
+        if found is None or (role and found[1] != role):
+            lines.append(line)
+            continue
+        role = role or found[1]
+        lines.append(found[2])
+    return role.lower(), "\n".join(lines) if role else ""
+
+
+# Reads Aider's chat history (Markdown) and its history of requests. Source: docs/formats/aider.md.
+
+_TEXT = frozenset({"text", "jsonl"})
+
+
+def _recognise(source: Source) -> str | None:
+    """Claims Markdown with the header of a session, and requests with their time."""
+    if source.peek.kind not in _TEXT:
+        return None
+    if _REQUEST.match(source.head.lstrip()):
+        return "requests (TO LLM …)"
+    return "sessions (# aider chat started at …)" if _HEADER.search(source.head) else None
+
+
+def _read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of each session or request."""
+    try:
+        data = source.whole()
+    except STREAM_ERRORS as error:
+        source.count_records()
+        yield stream_problem(error, "file")
+        return
+    if len(data) > source.max_record_bytes:
+        source.count_records()
+        yield Problem("too_large", "file", f"more than {source.max_record_bytes} bytes")
+        return
+    is_requests = _REQUEST.match(data.lstrip()) is not None
+    heads = list((_REQUEST if is_requests else _HEADER).finditer(data))
+    names: Counter[str] = Counter()
+    written: set[str] = set()
+    ends = [head.start() for head in heads[1:]] + [len(data)] * bool(heads)
+    if data[: heads[0].start() if heads else None].strip():
+        source.count_records()
+        yield Problem("truncated", "line 1", "the beginning of the session is missing")
+    for number, (head, end) in enumerate(zip(heads, ends, strict=True), start=1):
+        source.count_records()
+        where = f"request {number}" if is_requests else f"session {number}"
+        try:
+            text = data[head.end() : end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            yield Problem("bad_utf8", where, str(error))
+            continue
+        name = unique_name(head[1].decode(), names)
+        if is_requests:
+            yield from _read_exchange(number, name, text, written)
+        else:
+            lines = [one.removesuffix("\r") for one in text.split("\n")]
+            yield from _read_session(f"{source.name}/{name}", name, where, lines)
+
+
+READER = Reader(
+    name=_NAME,
+    summary=(
+        "Aider: .aider.chat.history.md (# aider chat started at) and the file of "
+        "--llm-history-file (TO LLM)"
+    ),
+    evidence=("source", "files"),
+    recognise=_recognise,
+    checked="0.86.2",
+    read=_read,
+)

@@ -1,35 +1,32 @@
-"""Reads Open WebUI chats: exports (JSON) and webui.db. Source: docs/formats/open-webui.md.
-
-A chat is a record. Its messages form a tree (`branches`): regenerated answers are abandoned
-branches, answers of several models side by side are conversations of their own.
-"""
+"""Reads Open WebUI chats."""
 
 from __future__ import annotations
 
+import html
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 from builder.conversation import (
+    Content,
     Context,
+    Data,
     Event,
     Json,
     Media,
     Message,
     Part,
+    Reasoning,
+    Text,
     ToolCall,
     ToolResult,
     Unparsed,
+    unknown_part,
 )
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.chats.open_webui.answers import (
-    SERVER_TOOL,
-    media_of_files,
-    pieces_of_items,
-    pieces_of_text,
-)
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
 from builder.readers.toolkit.branches import (
@@ -40,24 +37,136 @@ from builder.readers.toolkit.branches import (
     in_order,
 )
 from builder.readers.toolkit.chat_messages import as_harness, content
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_dicts,
-    as_list,
-    as_str,
-    name_of,
-    name_or_none,
-)
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 
-NAME = "open-webui"
+# Reads the two forms of an answer of Open WebUI. Source: docs/formats/open-webui.md, "Answers".
+
+_SERVER_TOOL = "server_tool"
+"""Type of a part that stands for code that Open WebUI ran: its turn is no target."""
+
+_BLOCK = re.compile(
+    r"""<details\b[^>]*\btype=["'](?:tool_calls|reasoning|code_interpreter)["'][^>]*>"""
+)
+_END = "</details>"
+_ATTRIBUTE = re.compile(r"""([\w-]+)=(?:"([^"]*)"|'([^']*)')""")
+_SUMMARY = re.compile(r"\s*<summary>.*?</summary>\n?", re.DOTALL)
+
+
+def _pieces_of_text(text: str) -> Iterator[Part]:
+    """Yields the parts of an answer with `<details>` blocks: text, thoughts, calls, results."""
+    at = 0
+    while (begin := _BLOCK.search(text, at)) is not None:
+        yield from _text(text[at : begin.start()])
+        end = text.find(_END, begin.end())
+        if end < 0:
+            yield Unparsed(text[begin.start() :], "truncated")
+            return
+        at = end + len(_END)
+        attributes = {
+            match[1]: html.unescape(match[2] if match[2] is not None else match[3])
+            for match in _ATTRIBUTE.finditer(begin[0])
+        }
+        body = text[begin.end() : end]
+        yield from _block(attributes, body, text[begin.start() : at])
+    yield from _text(text[at:])
+
+
+def _text(text: str) -> Iterator[Part]:
+    if text.strip():
+        yield Text(text.strip("\n"))
+
+
+def _block(attributes: dict[str, str], body: str, whole: str) -> Iterator[Part]:
+    kind = attributes.get("type")
+    inner = _SUMMARY.sub("", body, count=1)
+    if kind == "reasoning":
+        lines = html.unescape(inner).strip().split("\n")
+        thought = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+        if thought.strip():
+            yield Reasoning(thought)
+        return
+    if kind == "code_interpreter":
+        yield Unparsed(whole, _SERVER_TOOL)
+        return
+    name = attributes.get("name")
+    if not name or "arguments" not in attributes:  # written by a program between, not Open WebUI
+        yield Unparsed(whole, "bad_call")
+        return
+    call_id = attributes.get("id") or None
+    yield ToolCall(name, _arguments(attributes["arguments"]), call_id)
+    result = attributes.get("result") or html.unescape(inner).strip()
+    if attributes.get("done") == "true" and result:
+        yield ToolResult(tuple(_result(result)), call_id, name)
+
+
+def _arguments(text: str) -> Json:
+    """Returns the arguments: an object, or JSON text, often itself in a JSON string."""
+    try:
+        value = loads(text)
+    except JsonFault:
+        return text
+    return value if isinstance(value, str | dict) else text
+
+
+def _result(text: str) -> Iterator[Content]:
+    try:
+        value = loads(text)
+    except JsonFault:
+        value = text
+    yield Text(value) if isinstance(value, str) else Data(value)
+
+
+def _pieces_of_items(items: Json) -> Iterator[Part]:
+    """Yields the parts of an answer that is a list of items."""
+    for item in as_dicts(items):
+        match item.get("type"):
+            case "message":
+                for part in as_dicts(item.get("content")):
+                    text = as_str(part.get("text"))
+                    yield from _text(text)
+                    if not text and "text" not in part:
+                        yield unknown_part(as_str(part.get("type")))
+            case "reasoning":
+                texts = [
+                    as_str(part.get("text"))
+                    for part in as_dicts(item.get("content")) or as_dicts(item.get("summary"))
+                ]
+                if "".join(texts).strip():
+                    yield Reasoning("\n".join(texts))
+            case "function_call":
+                if (name := name_or_none(item.get("name"))) is None:
+                    yield Unparsed(as_str(item.get("arguments")), "bad_call")
+                else:
+                    yield ToolCall(name, item.get("arguments"), name_of(item, "call_id", "id"))
+            case "function_call_output":
+                yield ToolResult(content(item.get("output")), name_of(item, "call_id"))
+            case "open_webui:code_interpreter":
+                yield Unparsed(as_str(item.get("code")), _SERVER_TOOL)
+            case kind:
+                yield unknown_part(kind if isinstance(kind, str) else "item")
+
+
+def _media_of_files(files: Json) -> list[tuple[str, str]]:
+    """Returns (kind, name) of the files that a message names."""
+    media = []
+    for item in as_dicts(files):
+        kind = as_str(item.get("type"))
+        name = name_of(item, "name") or name_of(as_dict(item.get("file")), "filename") or ""
+        media.append(("image" if kind == "image" else "file", name))
+    return media
+
+
+# Reads Open WebUI chats: exports (JSON) and webui.db. Source: docs/formats/open-webui.md.
+
+_NAME = "open-webui"
 _CHATS = "SELECT id, title, chat FROM chat ORDER BY id"
 _COLUMNS = {"id", "user_id", "title", "chat"}
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims chats with a history of messages by id, and databases with the table chat."""
     if source.peek.kind == "sqlite":
         known = tables(source).get("chat", frozenset())
@@ -75,11 +184,10 @@ def _is_chat(value: dict[str, Json]) -> bool:
 
 
 def _body(value: dict[str, Json]) -> dict[str, Json]:
-    """Returns the chat of a row of the export, which may be the chat alone."""
     return as_dict(value["chat"]) if "chat" in value else value
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each chat."""
     if source.peek.kind == "sqlite":
         yield from guarded(source, _read_store(source))
@@ -111,7 +219,6 @@ def _read_store(source: Source) -> Iterator[Event]:
 
 
 def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
-    """Yields the conversations of a chat."""
     body = _body(row)
     history = as_dict(body.get("history"))
     values = {name: as_dict(item) for name, item in as_dict(history.get("messages")).items()}
@@ -130,7 +237,7 @@ def _chat(source: Source, where: str, row: dict[str, Json], names: Counter[str])
     name = name_of(row, "id") or name_of(body, "id") or where
     last = name_or_none(history.get("currentId")) or name_or_none(body.get("currentId"))
     chat = Chat(
-        format_name=NAME,
+        format_name=_NAME,
         scope=f"{source.name}/{name}",
         name=name,
         where=where,
@@ -156,24 +263,25 @@ def _node(value: dict[str, Json], values: dict[str, dict[str, Json]], base: list
     if role == "assistant":
         return ChatNode(parent, tuple(_answer(value, base)), group)
     parts: list[Part] = [*content(value.get("content"))]
-    parts += [Media(kind, name) for kind, name in media_of_files(value.get("files"))]
+    parts += [Media(kind, name) for kind, name in _media_of_files(value.get("files"))]
     sent = tuple(parts) if role == "user" else as_harness(parts)
     return ChatNode(parent, (Message(role[:40], sent),) if sent else ())
 
 
 def _answer(value: dict[str, Json], base: list[str]) -> Iterator[Message]:
-    """Yields the turns of an answer."""
     items = value.get("output")
     newer = isinstance(items, list) and bool(items)
-    pieces = list(pieces_of_items(items) if newer else pieces_of_text(as_str(value.get("content"))))
+    pieces = list(
+        _pieces_of_items(items) if newer else _pieces_of_text(as_str(value.get("content")))
+    )
     missing = {*base}
     if value.get("sources"):  # text of documents that was put into the request
         missing.add("reminders")
     untrained = None
-    if any(isinstance(one, Unparsed) and one.code == SERVER_TOOL for one in pieces):
+    if any(isinstance(one, Unparsed) and one.code == _SERVER_TOOL for one in pieces):
         untrained = "server_tool"
         pieces = [
-            one for one in pieces if not (isinstance(one, Unparsed) and one.code == SERVER_TOOL)
+            one for one in pieces if not (isinstance(one, Unparsed) and one.code == _SERVER_TOOL)
         ]
     if value.get("done") is False or value.get("error"):
         untrained = "aborted"
@@ -205,13 +313,13 @@ def _apart(pieces: list[Part]) -> Iterator[Part]:
 
 
 READER = Reader(
-    name=NAME,
+    name=_NAME,
     summary=(
         "Open WebUI chats: exports (chats with history.messages and currentId) and webui.db "
         "(table chat)"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     homes=(Home("Open WebUI", "${DATA_DIR:-~/.open-webui}/webui.db"),),
-    read=read,
+    read=_read,
 )

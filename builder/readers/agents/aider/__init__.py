@@ -1,1 +1,0 @@
-"""Reads the histories of Aider."""

@@ -1,0 +1,514 @@
+"""Google Antigravity."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Context,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from builder.jsonio import loads_text
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.homes import Home
+from builder.readers.toolkit import protobuf
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, unknown_code
+from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.protobuf import ProtoMessage
+from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.sources.listing import Listing
+from builder.sources.source import Source
+from builder.sources.sqlite_file import guarded, open_sqlite, tables
+
+# Reads a conversation's database of Antigravity. Source: docs/formats/antigravity.md.
+
+_ID = "SELECT cascade_id FROM trajectory_meta LIMIT 1"
+_REQUESTS = "SELECT idx, CAST(data AS BLOB) FROM gen_metadata ORDER BY idx"
+_STEPS = "SELECT idx, step_type, CAST(step_payload AS BLOB) FROM steps ORDER BY idx"
+
+_ANSWER, _REMINDER = 15, 90
+"""Types of steps."""
+_USER, _MODEL, _UNKNOWN, _TOOL, _PROMPT = 1, 2, 3, 4, 5
+"""Sources of messages. The program names the model's SYSTEM."""
+_BEGINNINGS = ("The following is an <EPHEMERAL_MESSAGE>", "The following is a <SYSTEM_MESSAGE>")
+_MAX_REBUILT = 16
+"""Maximum number of earlier requests to rebuild: their size grows with the square of the number."""
+
+
+def _read_store(
+    source: Source, connection: sqlite3.Connection, name: str, names: Counter[str], prefix: str
+) -> Iterator[Event]:
+    """Yields the conversations of a database. Records are its requests and steps.
+
+    `names`: ids that other conversations of the source have; `prefix` begins their places.
+    """
+    row = connection.execute(_ID).fetchone()
+    session = row[0] if row and isinstance(row[0], str) and row[0] else name
+    replay = _Replay(SessionHistory("antigravity", session, f"antigravity/{session}", prefix))
+    problems: list[Problem] = []
+    requests: list[_Request] = []
+    for idx, data in connection.execute(_REQUESTS):
+        source.count_records()
+        try:
+            requests.append(_Request.of(idx, data))
+        except ValueError as error:
+            problems.append(Problem("unreadable", f"gen_metadata {idx}", f"no message: {error}"))
+    steps = 0
+    for idx, kind, payload in connection.execute(_STEPS):
+        source.count_records()
+        steps += 1
+        if kind in (_ANSWER, _REMINDER):
+            try:
+                replay.steps[idx] = (kind, protobuf.fields(payload))
+            except ValueError as error:
+                steps -= 1
+                problems.append(Problem("unreadable", f"step {idx}", f"no message: {error}"))
+    yield from problems
+    whole = next((item for item in reversed(requests) if item.messages), None)
+    if whole is None:
+        detail = "no row of the database holds a request; the transcript is the only log"
+        yield Problem("no_request", "gen_metadata", detail, records=len(requests))
+        requests = []
+    else:
+        replay.add(whole, requests[: requests.index(whole)])
+        if later := requests[requests.index(whole) + 1 :]:
+            detail = "requests after the last one that the database holds"
+            yield Problem("no_request", f"gen_metadata {later[0].idx}", detail, records=len(later))
+            requests = requests[: requests.index(whole) + 1]
+    if steps:
+        yield Ignored("repeated_message" if whole is not None else "state", steps)
+    yield from replay.history.conversations(len(requests), names=names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A row of `gen_metadata`.
+
+    steps     the steps of its answer
+    metadata  the request; empty of messages in all rows but the last
+    checks    the checksums of its system prompt (-1) and of its messages up to a position
+    """
+
+    idx: int
+    steps: tuple[int, ...]
+    metadata: ProtoMessage
+    messages: tuple[ProtoMessage, ...]
+    checks: dict[int, str]
+
+    @classmethod
+    def of(cls, idx: int, data: object) -> _Request:
+        """Returns the request in a row. Raises ValueError."""
+        outer = protobuf.fields(data)
+        metadata = protobuf.fields(protobuf.last(outer, 1) or b"")
+        begin = protobuf.fields(protobuf.last(metadata, 9) or b"")
+        checks = {
+            protobuf.number(point, 1): protobuf.text(point, 3)
+            for point in map(protobuf.fields, begin.get(6, ()))
+        }
+        prompt = protobuf.fields(protobuf.last(begin, 7) or b"")
+        checks[-1] = protobuf.text(prompt, 3)
+        steps = tuple(protobuf.varints(protobuf.last(outer, 2) or b""))
+        messages = tuple(map(protobuf.fields, metadata.get(2, ())))
+        return cls(idx, steps, metadata, messages, checks)
+
+    def head(self) -> RequestHead:
+        """Returns what the request holds besides its messages."""
+        tools = tuple(map(_tool, self.metadata.get(8, ())))
+        model = protobuf.text(self.metadata, 21) or protobuf.text(self.metadata, 19)
+        return RequestHead(protobuf.text(self.metadata, 1) or None, tools, model or None)
+
+    def missing(self, later: _Request) -> set[str]:
+        """Returns what the log lacks of this request, by the checksums of a later one."""
+        points = self.checks.keys() & later.checks.keys()
+        changed = {point for point in points if self.checks[point] != later.checks[point]}
+        names = {"system"} if -1 in changed else set()
+        return names | ({"history"} if changed - {-1} else set())
+
+
+@dataclass(slots=True)
+class _Replay:
+    """The history of the requests; `steps` are the answers and reminders among the steps."""
+
+    history: SessionHistory
+    steps: dict[int, tuple[int, ProtoMessage]] = field(default_factory=dict)
+
+    def add(self, request: _Request, earlier: list[_Request]) -> None:
+        """Adds the last request, and the earlier ones whose reminders it no longer holds."""
+        head = request.head()
+        lacks = set() if head.system is not None else {"system"}
+        entries: list[HistoryEntry] = []
+        for at, value in enumerate(request.messages):
+            step = protobuf.number(value, 18)
+            message = _message(value, f"step {step}" if step else None)
+            entry = HistoryEntry(message, f"message {at}", kind=str(step))
+            if message.role == "assistant":
+                entry.request = head
+                entry.message = replace(message, context=Context.lacking(lacks, "rendered"))
+            entries.append(entry)
+        if not entries or entries[-1].message.role != "assistant":
+            entries += self._answer(request, head, Context.lacking(lacks, "rendered"))
+        answers = [at for at, item in enumerate(entries) if item.message.role == "assistant"]
+        by_step = {step: item for item in earlier for step in item.steps}
+        removed = {at: self._removed(entries, at) for at in answers[:-1]}
+        rebuilt = sum(map(bool, removed.values())) <= _MAX_REBUILT
+        for at in answers[:-1]:
+            own = by_step.get(int(entries[at].kind))
+            missing = lacks | (own.missing(request) if own is not None else set())
+            if removed[at] and not rebuilt:
+                missing |= {"reminders"}
+            context = Context.lacking(missing, "rendered")
+            entries[at].message = replace(entries[at].message, context=context)
+            if removed[at] and rebuilt:
+                self.history.replace([*entries[:at], *removed[at], entries[at]])
+        self.history.replace(entries)
+
+    def _removed(self, entries: list[HistoryEntry], at: int) -> list[HistoryEntry]:
+        """Returns the reminders right before an answer that the last request no longer holds."""
+        kept = {int(item.kind) for item in entries}
+        first = max((int(item.kind) for item in entries[:at]), default=0)
+        return [
+            HistoryEntry(Message("user", (Text(text, harness=True),)), f"step {step}")
+            for step, (kind, payload) in self.steps.items()
+            if kind == _REMINDER and first < step < int(entries[at].kind) and step not in kept
+            if (text := protobuf.text(_inner(payload, 103), 1))
+        ]
+
+    def _answer(
+        self, request: _Request, head: RequestHead, context: Context
+    ) -> Iterator[HistoryEntry]:
+        """Yields the answer to the request from its step, if the request does not hold it."""
+        for step in request.steps:
+            kind, payload = self.steps.get(step, (0, {}))
+            value = _inner(payload, 20)
+            parts = _answer_parts(value, 3, protobuf.text(value, 1), value.get(7, []))
+            if kind == _ANSWER and parts:
+                message = Message("assistant", parts, f"step {step}", context=context)
+                yield HistoryEntry(message, f"step {step}", head, kind=str(step))
+
+
+def _inner(message: ProtoMessage, number: int) -> ProtoMessage:
+    """Returns the message in a field; {} if it holds none."""
+    try:
+        return protobuf.fields(protobuf.last(message, number) or b"")
+    except ValueError:
+        return {}
+
+
+def _message(value: ProtoMessage, turn: str | None) -> Message:
+    source, text = protobuf.number(value, 2), protobuf.text(value, 3)
+    images = tuple(Media("image") for _ in value.get(10, ()))
+    if source in (_MODEL, _UNKNOWN):
+        return Message("assistant", _answer_parts(value, 11, text, value.get(6, [])), turn)
+    if source == _TOOL:
+        call_id = protobuf.text(value, 7) or None
+        failed = protobuf.number(value, 9) == 1
+        return Message("tool", (ToolResult((Text(text), *images), call_id, is_error=failed),))
+    if source == _PROMPT:
+        return Message("system", (Text(text),))
+    harness = source != _USER or text.startswith(_BEGINNINGS)
+    return Message("user", (Text(text, harness=harness), *images))
+
+
+def _answer_parts(
+    value: ProtoMessage, thinking: int, text: str, calls: list[int | bytes]
+) -> tuple[Part, ...]:
+    thought = protobuf.text(value, thinking)
+    parts: list[Part] = [Reasoning(thought)] if thought else []
+    parts += [Text(text)] if text else []
+    for call in calls:
+        try:
+            made = protobuf.fields(call)
+        except ValueError:
+            made = {}
+        name, call_id = protobuf.text(made, 2), protobuf.text(made, 1) or None
+        parts.append(ToolCall(name, protobuf.text(made, 3), call_id))
+    return tuple(parts)
+
+
+def _tool(value: int | bytes) -> Json:
+    """Returns a definition in OpenAI's shape."""
+    try:
+        tool = protobuf.fields(value)
+    except ValueError:
+        return {}
+    parameters = json_in_text(protobuf.text(tool, 3))
+    name, description = protobuf.text(tool, 1), protobuf.text(tool, 2)
+    return {"name": name, "description": description, "parameters": parameters}
+
+
+# Reads Antigravity's transcripts. Source: docs/formats/antigravity.md, "Transcripts".
+
+_SOURCES = frozenset({"USER_EXPLICIT", "USER_IMPLICIT", "SYSTEM", "MODEL"})
+_INSERTED = frozenset({"EPHEMERAL_MESSAGE", "SYSTEM_MESSAGE", "ERROR_MESSAGE"})
+_MODEL_NAME = re.compile(r"`Model Selection` from .{1,80}? to (.{1,80}?)\.(?=\s|$)")
+_INTERRUPTED = frozenset({"CANCELED", "CANCELLED", "INTERRUPTED"})
+
+
+def _is_step(value: dict[str, Json]) -> bool:
+    return isinstance(value.get("step_index"), int) and as_str(value.get("source")) in _SOURCES
+
+
+def _read_transcript(
+    source: Source, history: SessionHistory, names: Counter[str]
+) -> Iterator[Event]:
+    """Yields the conversations of a transcript, several in a file that was joined from some.
+
+    A step that is logged twice counts as the last.
+    """
+    counts: Counter[str] = Counter()
+    found: dict[tuple[int, str], tuple[str, dict[str, Json]]] = {}
+    missing: set[str] = set()
+    for record in objects(source.json_lines(), "a step that is "):
+        if isinstance(record, Problem):
+            missing |= {"history"}
+            yield record
+            continue
+        where, value = record
+        index = value.get("step_index")
+        if not isinstance(index, int) or not _is_step(value):
+            counts[unknown_code(value.get("type"))] += 1
+            continue
+        key = (index, as_str(value.get("type")))
+        if key in found and _begins_another(found[key][1], value):
+            yield from _conversation(history, found, missing, counts, names)
+            history = SessionHistory(
+                history.format_name, history.name, f"{history.scope}/{where}", history.prefix
+            )
+            found, missing = {}, set()
+        counts["superseded"] += key in found
+        found[key] = (where, value)
+    yield from _conversation(history, found, missing, counts, names)
+    yield from ignored(+counts)
+
+
+def _begins_another(first: dict[str, Json], step: dict[str, Json]) -> bool:
+    begins = step.get("step_index") == 0 and step.get("type") == "USER_INPUT"
+    return begins and step.get("created_at") != first.get("created_at")
+
+
+def _conversation(
+    history: SessionHistory,
+    found: dict[tuple[int, str], tuple[str, dict[str, Json]]],
+    missing: set[str],
+    counts: Counter[str],
+    names: Counter[str],
+) -> Iterator[Event]:
+    steps = _Steps(history, counts=counts)
+    steps.missing |= missing
+    for _, (where, value) in sorted(found.items(), key=lambda item: item[0][0]):
+        steps.add(where, value)
+    yield from history.conversations(steps.records, names=names)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The steps so far. `pending` is the number of calls of the last answer without a result."""
+
+    history: SessionHistory
+    counts: Counter[str]
+    records: int = 0
+    pending: int = 0
+    model: str | None = None
+    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+    reminded: bool = False
+
+    def add(self, where: str, step: dict[str, Json]) -> None:
+        """Adds a step."""
+        kind, text = as_str(step.get("type")), as_str(step.get("content"))
+        self.records += 1
+        if kind == "PLANNER_RESPONSE":
+            self._answer(where, step, text)
+        elif kind == "USER_INPUT":
+            if model := _MODEL_NAME.search(text):
+                self.model = model[1]
+            self._text(where, text, harness=step.get("source") != "USER_EXPLICIT")
+        elif kind in _INSERTED:
+            self.reminded = self.reminded or kind == "EPHEMERAL_MESSAGE"
+            self._text(where, text, harness=True)
+        elif kind == "CHECKPOINT":  # a summary that may replace what precedes it
+            self.missing |= {"history"}
+            self._ignore("checkpoint")
+        elif kind == "CONVERSATION_HISTORY" and not text:
+            self._ignore("marker")
+        elif step.get("source") == "MODEL":
+            self._result(where, kind, text, step)
+        else:
+            self._ignore(unknown_code(kind))
+            if carries_content(step):
+                self.history.append(unknown_message(kind), where)
+
+    def _ignore(self, code: str) -> None:
+        self.counts[code] += 1
+        self.records -= 1
+
+    def _text(self, where: str, text: str, *, harness: bool) -> None:
+        if text:
+            self.history.append(Message("user", (Text(text, harness=harness),)), where)
+
+    def _answer(self, where: str, step: dict[str, Json], text: str) -> None:
+        calls = as_dicts(step.get("tool_calls"))
+        if not text and not calls:  # the program asks again (ERROR_MESSAGE)
+            self._ignore("empty_answer")
+            return
+        thought = as_str(step.get("thinking"))
+        parts: list[Part] = [Reasoning(thought)] if thought else []
+        parts += [Text(text)] if text else []
+        parts += [
+            ToolCall(as_str(call.get("name")), _arguments(call.get("args"))) for call in calls
+        ]
+        cut = as_list(step.get("truncated_fields"))
+        unfinished = step.get("status") != "DONE"
+        untrained = "truncated" if cut else "aborted" if unfinished else None
+        context = Context.lacking(self.missing)
+        head = RequestHead(model=self.model)
+        message = Message("assistant", tuple(parts), where, untrained, context)
+        self.history.append(message, where, head)
+        self.pending = len(calls)
+        # A reminder is sent once: later requests no longer hold it.
+        self.missing |= {"history"} if self.reminded else set()
+
+    def _result(self, where: str, kind: str, text: str, step: dict[str, Json]) -> None:
+        """Adds the result of the next call: the log has no ids, and its order is that of calls."""
+        if not self.pending:
+            self.missing |= {"history"}
+            self._ignore("orphan_result")
+            return
+        self.pending -= 1
+        if as_list(step.get("truncated_fields")):
+            self.missing |= {"history"}
+        status = as_str(step.get("status"))
+        interrupted = status in _INTERRUPTED
+        result = ToolResult(
+            (Text(text),) if text else (), is_error=status == "ERROR", is_interrupted=interrupted
+        )
+        self.history.append(Message("tool", (result,)), where)
+
+
+def _arguments(value: Json) -> Json:
+    if not isinstance(value, dict):
+        return value
+    return {name: loads_text(item) for name, item in value.items()}
+
+
+# Reads Google Antigravity: the databases of conversations, and the transcripts next to them.
+
+_NAME = "antigravity"
+
+_FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
+_LOGS = ".system_generated"
+
+
+def _is_store(folder: Listing) -> bool:
+    if not (folder.is_dir("conversations") and folder.is_dir("brain")):
+        return False
+    return any(name.endswith((".db", ".pb")) for name in folder.folder("conversations").names())
+
+
+def _holds(name: str) -> bool:
+    folder, _, file = name.rpartition("/")
+    if folder in ("conversations", "implicit"):
+        return file.endswith((".db", ".pb"))
+    return folder.startswith("brain/") and _LOGS in folder and file in (_FULL, _CUT)
+
+
+def _recognise(source: Source) -> str | None:
+    """Claims a database with steps and gen_metadata, and lines with step_index and source."""
+    if source.peek.kind == "folder":
+        found = (_recognise(item) for item in source.members)
+        if reason := next((reason for reason in found if reason), None):
+            return reason
+        only = all(member.name.endswith(".pb") for member in source.members)
+        return "encrypted conversations" if only else None
+    if source.peek.kind == "sqlite":
+        found_tables = tables(source)
+        has_steps = {"idx", "step_payload"} <= found_tables.get("steps", frozenset())
+        if has_steps and {"idx", "data"} <= found_tables.get("gen_metadata", frozenset()):
+            return "a database with steps and gen_metadata"
+        return None
+    if any(_is_step(value) and "type" in value for value in source.peek.objects):
+        return "steps with step_index, source and type"
+    return None
+
+
+def read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of a database, of a transcript, or of all in a folder."""
+    names: Counter[str] = Counter()
+    if source.peek.kind != "folder":
+        yield from _read_file(source, _session(source), names, "")
+        return
+    known = set()
+    for member in source.members:
+        if member.name.endswith(".pb"):
+            member.count_records()
+            detail = "a conversation that Antigravity encrypted (before 2026)"
+            yield Problem("unreadable", member.name, detail)
+        elif member.name.endswith(".db"):
+            session = _session(member)
+            for event in _read_file(member, session, names, f"{member.name} "):
+                known |= {session} if not isinstance(event, Problem | Ignored) else set()
+                yield event
+    full = {item.name.rpartition("/")[0] for item in source.members if item.name.endswith(_FULL)}
+    for member in source.members:
+        if not member.name.endswith(".jsonl"):
+            continue
+        folder = member.name.rpartition("/")[0]
+        if _session(member) in known or (folder in full and member.name.endswith(_CUT)):
+            yield Ignored("repeated_message", sum(1 for _ in member.lines()))
+        else:
+            yield from _read_file(member, _session(member), names, f"{member.name} ")
+
+
+def _session(source: Source) -> str:
+    """Returns the id in a name: conversations/ID.db, brain/ID/.system_generated/logs/…."""
+    parts = source.name.split("/")
+    if _LOGS in parts[1:]:
+        return parts[parts.index(_LOGS) - 1]
+    return parts[-1].partition(".")[0] or "session"
+
+
+def _read_file(source: Source, session: str, names: Counter[str], prefix: str) -> Iterator[Event]:
+    if source.peek.kind == "sqlite":
+        yield from guarded(source, _read_database(source, session, names, prefix))
+    else:
+        history = SessionHistory(_NAME, session, f"{_NAME}/{session}", prefix)
+        yield from _read_transcript(source, history, names)
+
+
+def _read_database(
+    source: Source, session: str, names: Counter[str], prefix: str
+) -> Iterator[Event]:
+    with open_sqlite(source) as connection:
+        yield from _read_store(source, connection, session, names, prefix)
+
+
+READER = Reader(
+    name=_NAME,
+    summary=(
+        "Google Antigravity: conversations/*.db (tables steps and gen_metadata), transcripts "
+        "(JSONL with step_index, source and type), or the folder of both"
+    ),
+    evidence=("files", "parsers"),
+    recognise=_recognise,
+    homes=(Home("Antigravity", "~/.gemini/antigravity*"),),
+    is_agent=True,
+    read=read,
+    is_store=_is_store,
+    holds=_holds,
+)

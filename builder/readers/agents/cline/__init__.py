@@ -1,1 +1,0 @@
-"""Cline, Roo Code and Kilo Code."""

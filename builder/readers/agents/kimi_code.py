@@ -1,0 +1,614 @@
+"""Kimi Code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from builder.conversation import (
+    Content,
+    Context,
+    Event,
+    Ignored,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+)
+from builder.jsonio import packed
+from builder.problem import Problem
+from builder.readers import Reader
+from builder.readers.homes import APPDATA, Home
+from builder.readers.toolkit.chat_messages import as_harness, content_block
+from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    name_or_none,
+    one_or_many,
+    tuple_or_none,
+    unknown_code,
+)
+from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted, unknown_names
+from builder.sources.listing import Listing
+from builder.sources.source import Source
+
+# Renders logged messages of Kimi Code as they are sent. Source: docs/formats/kimi-code.md.
+
+_TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
+"""Tools whose results are sent with their duration; MCP tools are, too (2.1.0)."""
+
+_INTERRUPTED = (
+    "Tool execution was interrupted before its result was recorded. Do not assume the tool "
+    "completed successfully."
+)
+"""What the agent sends for a call whose result it did not record (2.1.0)."""
+
+_FAILED = "<system>ERROR: Tool execution failed.</system>"
+_FAILED_EMPTY = "<system>ERROR: Tool execution failed. Tool output is empty.</system>"
+_EMPTY = "<system>Tool output is empty.</system>"
+
+
+def _contents(value: Json) -> tuple[Content, ...]:
+    """Returns the parts of a user message or of a result: text, a part, or a list of parts."""
+    items = one_or_many(value) if value is not None else []
+    return tuple(Text(item) if isinstance(item, str) else content_block(item) for item in items)
+
+
+def _answer_part(value: Json) -> Part | None:
+    """Returns a part of an answer; None for a thought that is encrypted or empty."""
+    part = as_dict(value)
+    match part.get("type"):
+        case "text" if isinstance(part.get("text"), str):
+            return Text(as_str(part["text"]))
+        case "think":
+            thought = as_str(part.get("think"))
+            return Reasoning(thought) if thought else None
+        case kind:
+            return Unparsed(as_str(kind)[:40], "unknown_part")
+
+
+def _is_blank(part: Json) -> bool:
+    """Returns whether a part of an answer is nothing: blank text, or an empty thought."""
+    value = as_dict(part)
+    if value.get("type") == "text":
+        return not as_str(value.get("text")).strip()
+    hidden = value.get("encrypted") is not None
+    return value.get("type") == "think" and not hidden and not as_str(value.get("think")).strip()
+
+
+def _sent_result(call_id: str, name: str, result: dict[str, Json]) -> ToolResult:
+    """Returns a result as the agent sends it: with its status, its duration and its note."""
+    failed = result.get("isError") is True
+    parts = list(_with_status(_contents(result.get("output")), failed))
+    duration = result.get("durationMs")
+    if isinstance(duration, int | float) and (name in _TIMED or name.startswith("mcp__")):
+        header = f"Wall time: {duration / 1e3:.3f} seconds"
+        if parts and isinstance(parts[0], Text):
+            parts[0] = Text(f"{header}\n{parts[0].text}")
+        else:
+            parts.insert(0, Text(header))
+    if note := as_str(result.get("note")):
+        if len(parts) == 1 and isinstance(parts[0], Text):
+            parts = [Text(f"{parts[0].text}\n{note}")]
+        else:
+            parts.append(Text(note))
+    return ToolResult(tuple(parts), call_id or None, name or None, is_error=failed)
+
+
+def _with_status(output: tuple[Content, ...], failed: bool) -> Sequence[Content]:
+    texts = [part.text for part in output if isinstance(part, Text)]
+    if len(texts) == len(output) <= 1:
+        text = "".join(texts)
+        if failed:
+            return [Text(f"{_FAILED}\n{text}" if text else _FAILED_EMPTY)]
+        empty = text.strip() in ("", "Tool output is empty.")
+        return [Text(_EMPTY)] if empty else output
+    if len(texts) == len(output) and not any(text.strip() for text in texts):
+        return [Text(_FAILED_EMPTY if failed else _EMPTY)]
+    return [Text(_FAILED), *output] if failed else output
+
+
+# Replays the records of an agent of Kimi Code into the messages of its requests.
+
+_CONTINUE = (
+    "<system-reminder>\nContext compaction is complete \u2014 continue the work that was in "
+    "progress when it began.\n</system-reminder>"
+)
+"""What 2.1.0 adds after the summary of a compaction; older versions add nothing."""
+
+
+_SUMMARY = "compaction_summary"
+_ADDED = "compaction_continuation"
+_REMINDERS = frozenset({"injection", "swarm_mode"})
+"""Kinds of messages that the program inserted as reminders."""
+
+
+_KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "durationMs", "note"}
+"""Keys of messages that are known."""
+
+
+@dataclass(slots=True)
+class _OpenStep:
+    """The step that is open: its answer, and what is blank so far."""
+
+    entry: HistoryEntry
+    uuid: str
+    blank: bool = True
+    has_calls: bool = False
+
+
+@dataclass(slots=True)
+class _Fold:
+    """The state of the replay.
+
+    `has_gap`: the log lacks messages of the later requests. `counted` are the messages counted so
+    far: the history, the number of its entries, that of messages, whether the next can be joined.
+    `prompts`: the id of each prompt, and of the prompt to which a reminder belongs.
+    `steered`: messages of the user to a turn that was running, which an undo does not count.
+    `keeps_reminders`: the next undo keeps those that belong to no prompt (2.1).
+    """
+
+    history: SessionHistory
+    open: _OpenStep | None = None
+    pending: dict[str, str] = field(default_factory=dict)
+    deferred: list[HistoryEntry] = field(default_factory=list)
+    has_gap: bool = False
+    counted: tuple[list[HistoryEntry], int, int, bool] | None = None
+    prompts: dict[HistoryEntry, str] = field(default_factory=dict)
+    steered: set[HistoryEntry] = field(default_factory=set)
+    keeps_reminders: bool = False
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def append_message(self, value: dict[str, Json], where: str, request: RequestHead) -> None:
+        """Appends a message; while calls are pending, it waits for their results."""
+        origin = as_dict(value.get("origin"))
+        kind = _kind(origin)
+        message = noted([_message(value, kind)], value, _KEYS)[0]
+        entry = HistoryEntry(
+            message, where, request if message.role == "assistant" else None, kind=kind
+        )
+        owner = origin.get("ownerPromptId") if kind in _REMINDERS else value.get("id")
+        self.prompts[entry] = as_str(owner)
+        if origin.get("inTurn") is True:
+            self.steered.add(entry)
+        if self.pending:
+            self.deferred.append(entry)
+        else:
+            self.history.entries.append(entry)
+
+    def loop_event(self, event: dict[str, Json], where: str) -> None:
+        """Applies an event of the model's side."""
+        match event.get("type"):
+            case "step.begin":
+                self.settle(where)
+                uuid = as_str(event.get("uuid"))
+                entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
+                self.open = _OpenStep(entry, uuid)
+            case "content.part" if step := self._step(event):
+                step.blank = step.blank and _is_blank(event.get("part"))
+                if part := _answer_part(event.get("part")):
+                    self._extend(step, part, as_dict(event.get("part")))
+            case "tool.call" if step := self._step(event):
+                call_id = as_str(event.get("toolCallId"))
+                name = as_str(event.get("name"))
+                step.has_calls = True
+                self.pending[call_id] = name
+                self._extend(step, ToolCall(name, event.get("args"), call_id or None), {})
+            case "tool.result" if (call_id := as_str(event.get("toolCallId"))) in self.pending:
+                name = self.pending.pop(call_id)
+                result = _sent_result(call_id, name, as_dict(event.get("result")))
+                self.history.append(Message("tool", (result,)), where)
+                self._release()
+            case "step.end" if self._step(event, "uuid"):
+                self._end(event, where)
+            case _:
+                pass
+
+    def _step(self, event: dict[str, Json], key: str = "stepUuid") -> _OpenStep | None:
+        return self.open if self.open and self.open.uuid == as_str(event.get(key)) else None
+
+    @staticmethod
+    def _extend(step: _OpenStep, part: Part, logged: dict[str, Json]) -> None:
+        message = step.entry.message
+        names = (f"content.{name}" for name in unknown_names(logged, PART_KEYS))
+        unknown = (*message.unknown, *names)
+        step.entry.message = replace(message, parts=(*message.parts, part), unknown=unknown)
+
+    def _end(self, event: dict[str, Json], where: str) -> None:
+        assert self.open is not None
+        message = self.open.entry.message
+        if event.get("finishReason") in ("interrupted", "error"):  # the step stays open
+            if not self.open.has_calls:
+                self.open.entry.message = replace(message, untrained="aborted")
+            return
+        reasons = (event.get("finishReason"), event.get("providerFinishReason"))
+        if code := next((code for reason in reasons if (code := finish_fault(reason))), None):
+            self.open.entry.message = replace(message, untrained=code)
+        self.settle(where)
+
+    def settle(self, where: str) -> None:
+        """Closes the open step: supplies missing results, drops an answer without content."""
+        step, self.open = self.open, None
+        if step is None:
+            return
+        for call_id, name in self.pending.items():
+            result = _sent_result(call_id, name, {"output": _INTERRUPTED, "isError": True})
+            result = replace(result, is_error=False, is_interrupted=True)
+            self.history.append(Message("tool", (result,)), where, changes=("result_supplied",))
+        self.pending.clear()
+        self._release()
+        if step.blank and not step.has_calls:
+            self.history.entries.remove(step.entry)
+            self.counted = None
+
+    def _release(self) -> None:
+        if not self.pending:
+            self.history.entries += self.deferred
+            self.deferred.clear()
+
+    def end(self) -> None:
+        """Ends the replay with the log: an answer that has no end is not complete."""
+        step = self.open
+        if step is None:
+            return
+        if step.blank and not step.has_calls:
+            self.history.entries.remove(step.entry)
+        elif not step.has_calls:
+            step.entry.message = replace(step.entry.message, untrained="aborted")
+
+    # -- changes of the history --------------------------------------------------------------
+
+    def undo(self, count: int) -> None:
+        """Takes back the last `count` prompts with all that followed, unless there are fewer."""
+        entries = self.history.entries
+        keeps_reminders, self.keeps_reminders = self.keeps_reminders, False
+        cut, left = len(entries), count
+        for at in reversed(range(len(entries))):
+            if left == 0 or entries[at].kind == _SUMMARY:
+                break
+            if _is_prompt(entries[at]) and entries[at] not in self.steered:
+                left -= 1
+                cut = at
+        if left or count <= 0:
+            return
+        while cut > 0 and self._belongs(entries[cut - 1], entries[cut : cut + 1]):
+            cut -= 1
+        left_over = [
+            entry
+            for entry in entries[cut:]
+            if entry.kind in _REMINDERS and self._belongs(entry, entries[:cut], or_to_none=True)
+        ]
+        self._reset()
+        self.history.rewind(cut)
+        if keeps_reminders:
+            self.history.entries += left_over
+
+    def _belongs(
+        self, entry: HistoryEntry, prompts: Sequence[HistoryEntry], *, or_to_none: bool = False
+    ) -> bool:
+        owner = self.prompts.get(entry, "")
+        if entry.kind not in _REMINDERS or not owner:
+            return or_to_none
+        return any(_is_prompt(item) and self.prompts.get(item) == owner for item in prompts)
+
+    def clear(self) -> None:
+        """Empties the history."""
+        self._reset()
+        self.history.replace()
+
+    def compact(self, value: dict[str, Json], where: str) -> None:
+        """Replaces the history by a summary and the kept messages."""
+        entries = self.history.entries
+        summary = as_dict(value.get("summary"))
+        text = name_or_none(value.get("contextSummary")) or as_str(value.get("summary"))
+        parts = _contents(summary.get("content")) if summary else (Text(text),)
+        entry = HistoryEntry(Message("user", as_harness(parts)), where, kind=_SUMMARY)
+        kept = value.get("keptUserMessageCount")
+        if not isinstance(kept, int):
+            count = value.get("compactedCount", value.get("count"))
+            rest = entries[count:] if isinstance(count, int) and count >= 0 else []
+            self.has_gap = self.has_gap or not isinstance(count, int)
+            self._reset()
+            self.history.replace([entry, *rest])
+            return
+        prompts = list(filter(_is_prompt, entries))
+        # Otherwise the agent kept a selection, and cut messages, by its estimate of tokens.
+        whole = kept == len(prompts) and "keptHeadUserMessageCount" not in value
+        self.has_gap = self.has_gap or not whole
+        self._reset()
+        self.history.replace([*(prompts if whole else []), entry])
+
+    def continue_compacted(self, messages: int) -> None:
+        """Adds the reminder after a summary if the number of messages of a request shows it."""
+        entries = self.history.entries
+        if messages != self.count() + 1:
+            return
+        kinds = [entry.kind for entry in entries]
+        if _SUMMARY not in kinds or _ADDED in kinds:
+            return
+        self.counted = None
+        at = len(kinds) - 1 - kinds[::-1].index(_SUMMARY)
+        message = Message("user", (Text(_CONTINUE, harness=True),))
+        changes = ("reminder_supplied",)
+        entries.insert(
+            at + 1, HistoryEntry(message, entries[at].where, changes=changes, kind=_ADDED)
+        )
+
+    def end_swarm_mode(self) -> None:
+        """Removes the reminder of the swarm mode if it is the last message."""
+        entries = self.history.entries
+        if entries and entries[-1].kind == "swarm_mode":
+            self.history.rewind(len(entries) - 1)
+
+    def _reset(self) -> None:
+        self.open = None
+        self.pending.clear()
+        self.deferred.clear()
+
+    # -- what a request contains -------------------------------------------------------------
+
+    def count(self) -> int:
+        """Returns the number of messages in the next request, without the system prompt."""
+        entries = self.history.entries
+        begun = self.open.entry if self.open is not None else None
+        if self.counted is None or self.counted[0] is not entries or self.counted[1] > len(entries):
+            self.counted = (entries, 0, 0, False)
+        _, start, count, joins = self.counted
+        closed = len(entries) - (entries[-1:] == [begun])
+        for entry in entries[start:closed]:
+            joined = entry.message.role == "user" and entry.kind == "user"
+            if entry.message.parts and entry is not begun:
+                count += not (joins and joined)
+                joins = joined
+        is_last = begun is None or closed < len(entries)
+        self.counted = (entries, closed, count, joins) if is_last else None
+        return count
+
+
+def _kind(origin: dict[str, Json]) -> str:
+    """Returns the kind of an origin, "user-slash" for a skill or plugin that the user called."""
+    slash = origin.get("trigger") == "user-slash"
+    kind = as_str(origin.get("kind"))
+    if kind == "injection" and origin.get("variant") == "swarm_mode":
+        return "swarm_mode"
+    return "user-slash" if slash and kind in ("skill_activation", "plugin_command") else kind
+
+
+def _is_prompt(entry: HistoryEntry) -> bool:
+    return entry.message.role == "user" and entry.kind in ("", "user", "user-slash")
+
+
+def _message(value: dict[str, Json], kind: str) -> Message:
+    role = as_str(value.get("role"))
+    if role == "assistant":
+        parts = [part for item in as_list(value.get("content")) if (part := _answer_part(item))]
+        calls = as_dicts(value.get("toolCalls"))
+        parts += [
+            ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))
+            for call in calls
+        ]
+        return Message(role, tuple(parts), untrained="inserted" if kind else None)
+    if role == "tool":
+        call_id = as_str(value.get("toolCallId"))
+        result = {**value, "output": value.get("content")}
+        return Message(role, (_sent_result(call_id, "", result),))
+    sent = _contents(value.get("content"))
+    return Message(role[:40], sent if kind in ("", "user") else as_harness(sent))
+
+
+# Reads Kimi Code sessions: a session's folder (agents/NAME/wire.jsonl), or one such file.
+
+_NAME = "kimi-code"
+
+_WIRE = "wire.jsonl"
+_INTERNAL = ("ctitle-", "sklsum-", "dvlt-")
+"""Beginnings of the names of Kimi Work's own sessions: titles, summaries of skills, its tasks."""
+
+_KIMI_WORK = "kimi-desktop/daimon-share/daimon/runtime/kimi-code/home/sessions"
+
+_HISTORY = frozenset({
+    "context.append_message", "context.append_loop_event", "context.undo", "context.clear",
+    "context.apply_compaction", "config.update", "profile.bind", "llm.request",
+    "llm.tools_snapshot", "swarm_mode.exit", "agent.switched",
+})  # fmt: skip
+_REPEATS = frozenset({"agent.message.appended", "turn.prompt", "turn.steer"})
+_STATE = (
+    "agent.", "config.", "cron.", "file_history.", "forked", "full_compaction.", "goal.",
+    "interaction.", "interruptionReminder.", "llm.", "mcp.", "metadata", "permission.", "plan.",
+    "plan_mode.", "plugin.", "profile.", "prompt.", "runtime.", "staleGuard.", "swarm_mode.",
+    "task.", "token_counting.", "tools.", "tower_mode.", "turn.", "usage.",
+)  # fmt: skip
+"""Beginnings of types of records that are in no request."""
+
+
+def _is_store(folder: Listing) -> bool:
+    """Returns whether a folder is a session: agents, each with a wire file, and a state file."""
+    if not (folder.is_dir("agents") and folder.is_file("state.json")):
+        return False
+    return any(folder.is_file(f"agents/{name}/{_WIRE}") for name in folder.folder("agents").names())
+
+
+def _holds(name: str) -> bool:
+    """Returns whether a file of a session's folder is read: the wire files and the state."""
+    parts = name.split("/")
+    return name == "state.json" or (len(parts) == 3 and parts[0] == "agents" and parts[2] == _WIRE)
+
+
+def _recognise(source: Source) -> str | None:
+    """Claims a head with protocol_version and created_at, or records of the context."""
+    if source.peek.kind == "folder":
+        reasons = (_recognise(item) for item in source.members if item.name.endswith(_WIRE))
+        return next((reason for reason in reasons if reason), None)
+    for value in source.peek.objects:
+        kind = as_str(value.get("type"))
+        if kind == "metadata" and {"protocol_version", "created_at"} <= value.keys():
+            return "a head with protocol_version and created_at"
+        if kind.startswith(("context.append_", "llm.tools_snapshot")) and "time" in value:
+            return f"{kind} records"
+    return None
+
+
+def _read(source: Source) -> Iterator[Event]:
+    """Yields the conversations of each agent of a session."""
+    names: Counter[str] = Counter()
+    is_internal = any(part.startswith(_INTERNAL) for part in source.name.split("/"))
+    folder = source.name.rpartition("/")[2]
+    if is_internal and not source.members:
+        yield from _helper_requests(source)
+    elif not source.members:
+        session = folder.removesuffix(".jsonl") or "session"
+        yield from _Agent(source, SessionHistory(_NAME, session, source.name)).events(names)
+    for member in source.members:
+        if member.name.endswith(_WIRE) and is_internal:
+            yield from _helper_requests(member)
+        elif member.name.endswith(_WIRE):
+            session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
+            scope = f"{source.name}/{member.name}"
+            history = SessionHistory(_NAME, session, scope, f"{member.name} ")
+            yield from _Agent(member, history).events(names)
+        else:
+            member.count_records()
+            yield Ignored("other_file")
+
+
+def _helper_requests(source: Source) -> Iterator[Event]:
+    for record in source.json_lines():
+        yield record if isinstance(record, Problem) else Ignored("helper_request")
+
+
+@dataclass(slots=True)
+class _Agent:
+    """The replay of one wire file."""
+
+    source: Source
+    history: SessionHistory
+    system: str | None = None
+    tools: dict[str, Json] = field(default_factory=dict)
+    model: str | None = None  # of the last request
+    is_damaged: bool = False
+
+    def events(self, names: Counter[str]) -> Iterator[Event]:
+        """Yields a Problem for each damaged record, the ignored ones, and the conversations."""
+        fold = _Fold(self.history)
+        counts: Counter[str] = Counter()
+        records = 0
+        for record in objects(self.source.json_lines(), "a record that is "):
+            if isinstance(record, Problem):
+                self.is_damaged = True
+                yield replace(record, where=self.history.prefix + record.where)
+                continue
+            where, value = record
+            kind = as_str(value.get("type"))
+            if kind in _HISTORY:
+                records += 1
+                self._apply(fold, kind, value, where)
+            elif kind in _REPEATS:
+                counts["repeated_message"] += 1
+            else:
+                counts["state" if kind.startswith(_STATE) else unknown_code(value.get("type"))] += 1
+        fold.end()
+        yield from ignored(counts)
+        yield from self.history.conversations(records, names=names)
+
+    def _apply(self, fold: _Fold, kind: str, value: dict[str, Json], where: str) -> None:
+        match kind:
+            case "context.append_message":
+                fold.append_message(as_dict(value.get("message")), where, RequestHead(self.system))
+                self._note_damage(*self.history.entries[-1:])
+            case "context.append_loop_event":
+                event = as_dict(value.get("event"))
+                fold.loop_event(event, where)
+                if event.get("type") == "step.begin" and fold.open is not None:
+                    fold.open.entry.request = RequestHead(self.system, None, self.model)
+                    self._note_damage(fold.open.entry)
+            case "context.undo":
+                count = value.get("count")
+                fold.undo(count if isinstance(count, int) else 0)
+            case "agent.switched":  # precedes the undo
+                fold.keeps_reminders = True
+            case "context.clear":
+                fold.clear()
+            case "context.apply_compaction":
+                fold.settle(where)
+                fold.compact(value, where)
+            case "config.update" | "profile.bind":
+                self.system = name_or_none(value.get("systemPrompt")) or self.system
+            case "llm.tools_snapshot":
+                self.tools[as_str(value.get("hash"))] = value.get("tools")
+            case "llm.request":
+                self._request(fold, value)
+            case _:  # swarm_mode.exit
+                fold.end_swarm_mode()
+
+    def _note_damage(self, *entries: HistoryEntry) -> None:
+        """Marks answers after a lost record; a logged request states more about them."""
+        for entry in entries:
+            if self.is_damaged and entry.message.role == "assistant":
+                missing = {"history", "tools", *(["system"] if self.system is None else [])}
+                entry.message = replace(entry.message, context=Context.lacking(missing))
+
+    def _request(self, fold: _Fold, value: dict[str, Json]) -> None:
+        """Notes the request of the open step, and what the log lacks of it."""
+        if value.get("kind") == "compaction":
+            return
+        self.model = name_or_none(value.get("model")) or self.model
+        if fold.open is None:  # the request of the step that begins next
+            return
+        sent = value.get("messageCount")
+        if isinstance(sent, int):
+            fold.continue_compacted(sent)
+        missing: set[str] = set()
+        system = name_or_none(value.get("systemPrompt")) or self.system
+        tools = tuple_or_none(self.tools.get(as_str(value.get("toolsHash"))))
+        if system is None:
+            missing.add("system")
+        elif _digest(system.encode("utf-8", "surrogatepass")) != value.get("systemPromptHash"):
+            missing.add("digest")
+        if tools is None:
+            missing.add("tools")
+        elif _digest(packed(list(tools))) != value.get("toolsHash"):
+            missing.add("digest")
+        if fold.has_gap or self.is_damaged or (sent is not None and sent != fold.count()):
+            missing.add("history")
+        if "media" in as_str(value.get("projection")):
+            missing.add("media")
+        entry = fold.open.entry
+        entry.request = RequestHead(system, tools, name_or_none(value.get("model")))
+        entry.message = replace(entry.message, context=Context.lacking(missing, "rendered"))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+READER = Reader(
+    name=_NAME,
+    summary=(
+        "Kimi Code sessions: folders with agents/NAME/wire.jsonl, or one such file "
+        "(metadata with created_at, context.append_… records)"
+    ),
+    evidence=("source", "files"),
+    recognise=_recognise,
+    checked="2.1.0",
+    homes=(
+        Home("Kimi Code", "${KIMI_CODE_HOME:-~/.kimi-code}/sessions"),
+        Home("Kimi Work", f"{APPDATA}/{_KIMI_WORK}"),
+    ),
+    is_agent=True,
+    read=_read,
+    is_store=_is_store,
+    holds=_holds,
+)

@@ -1,1 +1,0 @@
-"""Kiro: its CLI, its IDE, and Amazon Q Developer's CLI."""

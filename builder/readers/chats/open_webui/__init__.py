@@ -1,1 +1,0 @@
-"""Reads Open WebUI chats."""
