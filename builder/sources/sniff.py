@@ -13,11 +13,13 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
 from builder.sources.padding import Padding, padding_of, without_padding
-from builder.sources.stream import ZIP_MAGIC
+from builder.sources.stream import ZIP_MAGIC, skip_line
 from builder.sources.table import Table
 
 BOM = b"\xef\xbb\xbf"
 SQLITE_MAGIC = b"SQLite format 3\x00"
+_MARKDOWN = (b"# ", b"```")
+"""The beginnings of lines that no log has, but texts which quote one."""
 PEEK_LINES = 200
 PEEK_BYTES = 4 << 20
 
@@ -93,9 +95,11 @@ def peek_file(
             items = whole[:PEEK_LINES] if isinstance(whole, list) else [whole]
             return _peek("json", items), []
         problem = whole
-    # The first line of a log may be corrupt and later ones valid.
-    known = (container(line)[0] for line in lines())
-    values = [item for item in known if item is not None] or glued(first)
+    # The first line of a log may be corrupt and later ones valid; a text may quote some.
+    seen = list(lines())
+    values = [item for line in seen if (item := container(line)[0]) is not None]
+    if 2 * len(values) < len(seen) or any(line.startswith(_MARKDOWN) for line in seen):
+        values = glued(first)
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values)), []
     problem = None if is_prefixed(head) else problem
@@ -161,6 +165,8 @@ def some_lines(stream: BinaryIO, limit: int) -> Iterator[bytes]:
         if not line:
             return
         read += len(line)
+        if len(line) == limit and not line.endswith(b"\n"):
+            skip_line(stream)
         if line.strip():
             lines += 1
             yield line.strip()

@@ -17,6 +17,7 @@ from support.places import TESTS
 from support.runs.commands import run, run_forked, run_separately
 
 from builder.parallel import pool
+from builder.sources.source import Source
 
 GOOD = {
     "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}],
@@ -65,6 +66,17 @@ def test_bad_records_are_counted_and_the_rest_is_built(tmp_path, name):
     assert ledger["samples"] == 1
     assert ledger["records"]["rejected"] == {code: 1}
     assert [reject["code"] for reject in rejects] == [code]
+
+
+TEXTS = {
+    "quoted": b"Some logs\n\nA line is:\n" + LINE + b"\nas this shows.\n",
+    "Markdown": b"# Logs\n```\n" + LINE + b"\n" + LINE + b"\n" + LINE + b"\n```\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_that_quotes_a_log_is_none(name):
+    assert Source("README.md", data=TEXTS[name]).peek.kind == "text"
 
 
 HARMLESS = {
