@@ -30,8 +30,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, media_of, results_apart
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.sources.source import Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables

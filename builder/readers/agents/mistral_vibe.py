@@ -24,8 +24,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, chat_message, content_block
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,

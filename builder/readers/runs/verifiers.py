@@ -32,9 +32,9 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message, qualified
 from builder.readers.toolkit.comparison import cut_off
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.links import Links
 from builder.readers.toolkit.made_up import end_at_made_up
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name

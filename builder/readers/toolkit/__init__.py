@@ -23,11 +23,11 @@ from builder.readers.toolkit.chat_messages import (
     unreadable_messages,
 )
 from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.known_keys import KnownKeys
 from builder.readers.toolkit.links import Links, upwards
+from builder.readers.toolkit.marks import cut_code, finish_fault, is_history, is_removed, is_trained
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -52,10 +52,11 @@ from builder.readers.toolkit.unknown_records import carries_content, unknown_mes
 __all__ = [
     "CallKeys", "Collector", "HistoryEntry", "KnownKeys", "Links", "RequestHead", "Segments",
     "SessionHistory", "as_dict", "as_dicts", "as_harness", "as_list", "as_str", "assistant_parts",
-    "calls", "carries_content", "chat_message", "collected", "content", "content_block", "digests",
-    "finish_fault", "function_text", "has_unknown_parts", "ignored", "is_same_turn", "json_in_text",
-    "literals", "logged_outcome", "looks_random", "name_or_none", "read_each", "read_rows",
-    "reasoning", "row_name", "span", "splits", "tags", "thoughts", "tool_calls", "tool_result",
-    "unique_name", "unknown_code", "unknown_message", "unreadable_messages", "upwards",
-    "with_request_keys", "with_session_keys", "words",
+    "calls", "carries_content", "chat_message", "collected", "content", "content_block", "cut_code",
+    "digests", "finish_fault", "function_text", "has_unknown_parts", "ignored", "is_history",
+    "is_removed", "is_same_turn", "is_trained", "json_in_text", "literals", "logged_outcome",
+    "looks_random", "name_or_none", "read_each", "read_rows", "reasoning", "row_name", "span",
+    "splits", "tags", "thoughts", "tool_calls", "tool_result", "unique_name", "unknown_code",
+    "unknown_message", "unreadable_messages", "upwards", "with_request_keys", "with_session_keys",
+    "words",
 ]  # fmt: skip

@@ -11,16 +11,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from builder.conversation import (
+    REPEAT,
     Conversation,
     Event,
     Json,
     Message,
     Reasoning,
     Text,
+    ToolCall,
     unknown_part,
 )
-from builder.readers.toolkit.loss import LOSS_KEYS, is_trained
-from builder.readers.toolkit.narrow import as_dict, name_of, unknown_code
+from builder.readers.toolkit.marks import CUT_KEYS, cut_code, is_history, is_trained, trains
+from builder.readers.toolkit.narrow import as_dict, as_str, name_of, unknown_code
 from builder.readers.toolkit.thoughts import THOUGHT_KEYS, THOUGHT_TEXTS
 
 UNKNOWN_KEY = "unknown_key:"
@@ -37,14 +39,15 @@ MAX_DEPTH = 8
 _NAME = re.compile(r"[\w.:/+=%~@-]*|\d{4}-\d\d-\d\d \d\d:\d\d[\d:.+ A-Z]*", re.ASCII)
 """An id, a path, an address, encoded bytes or a time, which are no words."""
 
-MESSAGE_KEYS = THOUGHT_KEYS | LOSS_KEYS | {
+MESSAGE_KEYS = THOUGHT_KEYS | CUT_KEYS | {
     "role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal", "audio",
     "annotations", "prefix", "id", "timestamp", "created_at", "model", "type",
     "images", "videos", "audios", "cache_control", "parsed", "executed_tools", "from", "value",
     "provider_specific_fields", "encrypted_content", "thought_signature", "usage",
     "phase", "status", "citations", "reasoning_signature", "token_ids", "logprobs", "uuid",
     "metadata", "usage_metadata", "provider_state", "is_error", "stop_reason", "finish_reason",
-    "createdAt", "tool_name",
+    "createdAt", "tool_name", "train_detail", "training_detail", "channel", "recipient",
+    "from_history", "injected",
 }  # fmt: skip
 """Keys of messages that readers know, or that hold no words of the conversation."""
 
@@ -52,6 +55,18 @@ _MODEL = ("model", "_model", "model_name", "model_id", "modelId", "model_slug")
 """Keys of an answer that name the model that gave it."""
 _SPEAKER = ("name", "speaker", "agent_name")
 """Keys of an answer that name the participant who gave it, where several agents talk."""
+
+_KIND_KEYS = ("text_type", "message_type", "kind", "content_kind")
+"""Keys of an answer that may say what its text is, beside `channel`."""
+_THOUGHT_KINDS = frozenset({"analysis", "thought", "thoughts", "thinking", "reasoning", "cot"})
+_ANSWER_KINDS = frozenset({
+    "final", "final_answer", "answer", "response", "reply", "text", "message", "assistant", "chat",
+})  # fmt: skip
+_OTHER_KINDS = frozenset({
+    "commentary", "draft", "plan", "planning", "critique", "reflection", "scratchpad", "internal",
+    "private", "note", "notes", "summary", "debug", "log", "status", "monologue", "self_talk",
+    "intent", "classification", "metadata",
+})  # fmt: skip
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
 """Keys of a message that hold its parts and calls."""
@@ -127,25 +142,26 @@ def noted(
 ) -> list[Message]:
     """Returns the messages read from one logged message, the first with its unknown keys.
 
-    An answer may name the model and the participant that gave it. Answers that the author of a
-    dataset excludes from training (`loss.is_trained`) are untrained. If they have no content at
-    all, that of the unknown key becomes an unknown part. So do calls of an answer under an unknown
-    key: without them, it would not be the whole answer.
+    An answer has the model and the participant that its keys name. It is untrained if its marks
+    (`toolkit.marks`) say that it was cut or repeated from an earlier run, or that the author of a
+    dataset excludes it. Its text is a thought, or ends the turn as an unknown part, if a key says
+    so (`channel`). If the messages have no content at all, that of the unknown key becomes an
+    unknown part; so do calls of an answer under an unknown key: without them, it would not be the
+    whole answer.
     """
-    messages = list(messages)
     message = as_dict(item)
-    if not is_trained(message):
-        messages = [_untrained(one) for one in messages]
-    if model := name_of(message, *_MODEL):
-        messages = [_by_model(one, model) for one in messages]
-    if speaker := name_of(message, *_SPEAKER):
-        messages = [_by(one, speaker) for one in messages]
+    messages = [
+        _answer(one, message, known) if one.role == "assistant" else one for one in messages
+    ]
+    is_answer = bool(messages) and messages[0].role == "assistant"
     names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
+    if is_answer:
+        names += tuple(key for key in message if key not in known and _is_flag(key, message[key]))
     inside = _unknown_inside(message)
     if inside and messages:
         messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
     unread = next((key for key in message if key not in known and _acts(key, message[key])), "")
-    if unread and messages and messages[0].role == "assistant":
+    if unread and is_answer:
         first = messages[0]
         messages[0] = replace(first, parts=(*first.parts, unknown_part(unread)))
     if not names:
@@ -156,19 +172,38 @@ def noted(
     return [replace(messages[0], unknown=(*messages[0].unknown, *names)), *messages[1:]]
 
 
-def _by_model(message: Message, model: str) -> Message:
-    is_answer = message.role == "assistant" and message.model is None
-    return replace(message, model=model) if is_answer else message
+def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) -> Message:
+    """Returns an answer with what the keys of its record say about it."""
+    untrained, speaker = answer.untrained, name_of(logged, *_SPEAKER)
+    if untrained is None and not is_trained(logged):
+        untrained = "zero_weight"
+    elif untrained is None:
+        untrained = cut_code(logged) or (REPEAT if is_history(logged) else None)
+    keys = (key for key in _KIND_KEYS if key not in known and key in logged)
+    key = "channel" if "channel" in logged else next(keys, "")
+    parts, kind = answer.parts, as_str(logged, key).lower()
+    words = [part for part in parts if isinstance(part, Text)]
+    if kind in _THOUGHT_KINDS:
+        parts = tuple(Reasoning(part.text) if isinstance(part, Text) else part for part in parts)
+    elif name := as_str(logged, "recipient").removeprefix("functions.") if len(words) == 1 else "":
+        parts = tuple(ToolCall(name, one.text) if one is words[0] else one for one in parts)
+    elif kind in _OTHER_KINDS and words and len(words) == len(parts):
+        parts = (*parts, unknown_part(f"{key} {kind}"))
+    elif key == "channel" and kind not in _ANSWER_KINDS:
+        speaker = speaker or kind
+    return replace(
+        answer,
+        parts=parts,
+        untrained=untrained,
+        model=answer.model or name_of(logged, *_MODEL),
+        speaker=speaker or answer.speaker,
+    )
 
 
-def _by(message: Message, speaker: str) -> Message:
-    return replace(message, speaker=speaker) if message.role == "assistant" else message
-
-
-def _untrained(message: Message) -> Message:
-    if message.role != "assistant" or message.untrained is not None:
-        return message
-    return replace(message, untrained="zero_weight")
+def _is_flag(key: str, value: Json) -> bool:
+    """Returns whether a key may say something about the training of an answer that is not read."""
+    is_flag = isinstance(value, bool) or (type(value) is int and value in (0, 1))
+    return is_flag and trains(key, value) is None
 
 
 def _unread_thoughts(message: Mapping[str, Json], messages: Sequence[Message]) -> tuple[str, ...]:

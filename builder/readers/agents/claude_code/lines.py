@@ -23,8 +23,8 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.api.anthropic.blocks import read_part
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.links import upwards
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
 from builder.readers.toolkit.unknown_records import carries_content
 

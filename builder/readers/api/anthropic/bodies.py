@@ -14,7 +14,7 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import ANTHROPIC
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.deferred import loaded_names
-from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,

@@ -31,7 +31,7 @@ from builder.readers.api.capture.api import Api, ApiAnswer, History
 from builder.readers.api.capture.dialect import BEDROCK, path_of, request_dialect
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.toolkit.chat_messages import results_apart
-from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted

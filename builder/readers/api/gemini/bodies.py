@@ -30,7 +30,7 @@ from builder.readers.api.gemini.contents import content_messages, part_list
 from builder.readers.api.gemini.links import complete
 from builder.readers.api.gemini.stream import whole_response
 from builder.readers.toolkit.call_keys import CallKeys
-from builder.readers.toolkit.finish_reasons import finish_fault
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, name_or_none, tuple_or_none
 
 _NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}

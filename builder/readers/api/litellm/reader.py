@@ -19,9 +19,10 @@ from builder.readers.api.capture.dialect import OPENAI_CHAT
 from builder.readers.api.capture.envelope import Exchange, open_exchange
 from builder.readers.api.capture.files import records
 from builder.readers.api.capture.gateway_logs import gateway_record
-from builder.readers.api.litellm.records import LITELLM, is_cut, is_redacted, seen
+from builder.readers.api.litellm.records import LITELLM, seen
 from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.marks import has_removed, has_shortened
 from builder.sources.source import Source
 
 NAME = LITELLM
@@ -56,7 +57,7 @@ def read(source: Source) -> Iterator[Event]:
         opened = item if isinstance(item, Problem | Ignored) else open_exchange(item)
         if not isinstance(opened, Exchange):
             yield opened
-        elif is_redacted([*seen(opened.request or {}), *_bodies(opened)]):
+        elif has_removed([*seen(opened.request or {}), *_bodies(opened)]):
             yield _redacted(opened)
         else:
             yield from logs.take(opened)
@@ -65,7 +66,7 @@ def read(source: Source) -> Iterator[Event]:
 
 def _history(api: Api, body: dict[str, Json]) -> History:
     history = api.history(body)
-    if not is_cut(seen(body)):
+    if not has_shortened(seen(body)):
         return history
     return replace(history, problems=(*history.problems, _CUT))
 
@@ -75,7 +76,7 @@ def _answers(exchange: Exchange) -> Sequence[ApiAnswer]:
     dialect = replace(exchange, request=None, log=None, api=None, url="").dialect
     name = dialect if dialect in APIS else exchange.api
     answers = APIS[name].answers(exchange) if name in APIS else ()
-    if not is_cut(_bodies(exchange)):
+    if not has_shortened(_bodies(exchange)):
         return answers
     return [replace(answer, problems=(*answer.problems, _CUT)) for answer in answers]
 

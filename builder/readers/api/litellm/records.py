@@ -7,9 +7,6 @@ they are truncated), `litellm_core_utils/redact_messages.py`, `proxy/pass_throug
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-
 from builder.conversation import Json
 from builder.readers.api.capture.dialect import (
     ANTHROPIC,
@@ -129,37 +126,6 @@ def response(payload: dict[str, Json]) -> Json:
     return value or None
 
 
-# -- text that LiteLLM removed -------------------------------------------------------------------
-
-_REDACTED = frozenset({"redacted-by-litellm", "REDACTED_BY_LITELM"})
-_CUT = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
-"""The suffix of a text that older versions truncated after 1,000 characters."""
-
-
 def seen(request: dict[str, Json]) -> list[Json]:
     """Returns the values of a request whose texts the model saw."""
     return [value for key, value in request.items() if key in _SEEN]
-
-
-def is_redacted(values: Iterable[Json]) -> bool:
-    """Returns whether whole texts were replaced, because logging of contents is off."""
-    return any(text in _REDACTED for text in _texts(values))
-
-
-def is_cut(values: Iterable[Json]) -> bool:
-    """Returns whether a long text was truncated before it was stored."""
-    return any(
-        "(litellm_truncated " in text or _CUT.search(text, 1000, 1100) for text in _texts(values)
-    )
-
-
-def _texts(values: Iterable[Json]) -> Iterator[str]:
-    waiting = list(values)
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str):
-            yield value

@@ -31,8 +31,8 @@ from builder.readers.toolkit.chat_messages import (
     with_content,
 )
 from builder.readers.toolkit.comparison import words
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,

@@ -18,9 +18,9 @@ from builder.readers.api.capture.dialect import ROLES
 from builder.readers.api.capture.envelope import is_answer
 from builder.readers.api.capture.rows import row_conversation
 from builder.readers.api.openai_chat.bodies import TOOL_ROLES, history
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.function_messages import function_messages, has_function_calls
 from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.media_columns import with_media
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.unknown_keys import UNKNOWN_COLUMN, system_text, unknown_names

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from builder.conversation import Data, Json, Message, Part, Reasoning, Text, ToolCall, Unparsed
 from builder.readers.api.capture.api import ApiAnswer
-from builder.readers.toolkit.finish_reasons import finish_fault
 from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import (

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from builder.conversation import Json, Text, ToolCall, ToolResult
 from builder.readers.toolkit.chat_messages import has_unknown_parts
+from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.traces.any_vendor.answers import Outcome, read_outcome
 from builder.readers.traces.any_vendor.parts import PartNotes
@@ -23,7 +24,6 @@ from builder.readers.traces.otel.spans import Span
 _KINDS = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
 _INPUT = "llm.input_messages"
 _OUTPUT = "llm.output_messages"
-_HIDDEN = "__REDACTED__"
 _LEAVES = frozenset(
     {"content", "text", "arguments", "json_schema", "parameters", "function_call_arguments_json"}
 )
@@ -92,7 +92,7 @@ def _request(
     """Returns the reading with the request and its answers if the span has them."""
     attrs = span.attributes
     raw_input, raw_output = (
-        None if value == _HIDDEN else value
+        None if is_removed(value) else value
         for value in (_one(attrs, "input.value"), _one(attrs, "output.value"))
     )
     notes = PartNotes()

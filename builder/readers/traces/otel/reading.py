@@ -16,13 +16,11 @@ from builder.readers.toolkit.chat_messages import (
     unreadable_messages,
     with_compact_results,
 )
+from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces.any_vendor.answers import fault_of
 from builder.readers.traces.otel.genai_parts import read_message
 from builder.readers.traces.otel.spans import Span
-
-_REDACTED = ("__REDACTED__", "[Scrubbed due to ")
-"""Placeholders that instrumentations write for hidden content (OpenInference, Logfire)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +176,6 @@ def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span)
         for part in message.parts
         if isinstance(part, Text | Reasoning)
     ]
-    if any(mark in text for text in texts for mark in _REDACTED):
+    if any(map(is_removed, texts)):
         problems.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
     return problems

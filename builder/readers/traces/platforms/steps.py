@@ -21,6 +21,7 @@ from builder.readers.api.capture.histories import Histories
 from builder.readers.toolkit.chat_messages import unreadable_messages
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.traces.any_vendor.requests import with_system
 from builder.readers.traces.platforms.model_call import ModelCall, Step, enclosing
@@ -32,8 +33,6 @@ MAX_BUFFERED = 20_000
 """Maximum number of steps that are buffered until their trace is complete."""
 MAX_REMEMBERED = 2_000
 """Maximum number of answers whose history is kept for requests that log only new messages."""
-_PLACEHOLDERS = frozenset({"redacted-by-litellm", "<truncated due to size exceeding limit>"})
-"""Texts that instrumentations write in place of a text that they do not log."""
 _SYSTEMS = ("system", "developer")
 _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
 
@@ -233,7 +232,7 @@ def _withdrawn_tools(tools: tuple[Json, ...] | None, messages: Sequence[Message]
 
 
 def _is_redacted(message: Message) -> bool:
-    return any(isinstance(part, Text) and part.text in _PLACEHOLDERS for part in message.parts)
+    return any(isinstance(part, Text) and is_removed(part.text) for part in message.parts)
 
 
 def _with_media(message: Message) -> Message:

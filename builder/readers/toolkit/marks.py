@@ -1,0 +1,208 @@
+"""Reads what a log says about an answer beside its text: cut off, not to be trained, removed.
+
+Each question has one table here, for all readers. A mark that is False, null or 0 marks nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from builder.conversation import Json
+from builder.readers.toolkit.narrow import as_dicts, as_str
+
+# -- answers that are not whole ------------------------------------------------------------------
+
+_COMPLETE = frozenset({
+    "stop", "end_turn", "stop_sequence", "tool_use", "tool_calls", "complete",
+    "tool_call",
+})  # fmt: skip
+_FAULTS = {
+    "truncated": (
+        "length", "max_tokens", "max_output_tokens", "model_length",
+        "model_context_window_exceeded", "incomplete", "error", "cancelled", "timeout",
+    ),
+    "aborted": ("abort", "aborted", "interrupted", "canceled"),
+    "paused": ("pause_turn",),
+    "content_filter": (
+        "content_filter", "content_filtered", "guardrail_intervened", "refusal", "safety",
+        "recitation", "blocklist", "prohibited_content", "spii", "model_armor", "image_safety",
+    ),
+    "bad_call": (
+        "malformed_function_call", "malformed_model_output", "malformed_response",
+        "malformed_tool_use", "missing_thought_signature", "too_many_tool_calls",
+        "unexpected_tool_call",
+    ),
+}  # fmt: skip
+"""Finish reasons of all providers that make an answer unfit as a target: the pages of the APIs in
+docs/formats. Anthropic's `refusal` means that a filter cut the answer off; a paused turn continues
+in the answer to the next request."""
+_CODES = {reason: code for code, reasons in _FAULTS.items() for reason in reasons}
+
+
+def finish_fault(reason: Json, unknown: str | None = None) -> str | None:
+    """Returns the code of the fault that a finish reason describes, or None for a complete answer.
+
+    Ignores case and the name of an enumeration ("FinishReason.SAFETY"). `unknown` is the code for
+    any other reason and for values that are not text: some servers use many names for a normal
+    end, others only documented ones.
+    """
+    name = as_str(reason).lower().replace("-", "_").rpartition(".")[2]
+    return None if name in _COMPLETE else _CODES.get(name, unknown)
+
+
+_CUT_WORDS = {
+    "aborted": ("interrupted", "aborted", "cancelled", "canceled", "stopped_by_user"),
+    "truncated": ("partial", "incomplete", "truncated", "cut_off", "unfinished"),
+}
+_CUT = {word: code for code, words in _CUT_WORDS.items() for word in words}
+_WHOLE = frozenset({"complete", "completed", "finished"})
+"""Names of flags that are False for an answer that was cut."""
+_STATES = ("status", "state")
+_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_FLAG_PREFIX = re.compile(r"^(?:is|was|has_been|been|got)_")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+CUT_KEYS = frozenset({
+    name for word in (*_CUT, *_WHOLE) for name in (word, f"is_{word}", f"was_{word}")
+})  # fmt: skip
+"""Keys of flags that `cut_code` reads, in snake case."""
+
+
+def cut_code(item: Mapping[str, Json]) -> str | None:
+    """Returns why an answer is not whole, by the marks beside its text in any log; else None.
+
+    `aborted`: somebody stopped it (`interrupted: true`, `status: "cancelled"`). `truncated`: its
+    end is missing (`partial: true`, `complete: false`, `finish_reason: "length"`). Or another code
+    of `finish_fault`. Give it the record of one answer or step: a flag of a whole session, or of
+    the result of a call, says nothing about an answer. Names count in snake and camel case.
+    """
+    for key, value in item.items():
+        if isinstance(value, bool) or (type(value) is int and value in (0, 1)):
+            name = _FLAG_PREFIX.sub("", snake(key))
+            if value and name in _CUT:
+                return _CUT[name]
+            if value is False and name in _WHOLE:
+                return "truncated"
+    for key in _STATES:
+        if code := _CUT.get(as_str(item.get(key)).lower().replace("-", "_")):
+            return code
+    faults = (finish_fault(item[key]) for key in _REASONS if key in item)
+    return next(filter(None, faults), None)
+
+
+def snake(name: str) -> str:
+    """Returns a name in snake case: `isInterrupted` and `is-interrupted` are `is_interrupted`."""
+    return _CAMEL.sub("_", name).replace("-", "_").lower()
+
+
+# -- answers that their author does not train ----------------------------------------------------
+
+_LOSS_WORDS = frozenset({
+    "loss", "train", "trained", "training", "trainable", "learn", "learned", "learnable",
+    "supervised", "supervise", "backprop",
+})  # fmt: skip
+_MASK_WORDS = frozenset({"mask", "masked", "masking"})
+_NOT_WORDS = frozenset({
+    "no", "not", "skip", "ignore", "ignored", "exclude", "excluded", "without", "disable",
+    "disabled", "omit",
+})  # fmt: skip
+_FILL_WORDS = frozenset({
+    "is", "to", "do", "be", "should", "has", "have", "with", "use", "compute", "calculate", "calc",
+    "include", "included", "in", "for", "on", "of", "from", "apply", "needs", "enable", "enabled",
+    "step", "turn", "message", "assistant", "response", "answer", "this", "the", "target", "flag",
+})  # fmt: skip
+_KNOWN_WORDS = _LOSS_WORDS | _MASK_WORDS | _NOT_WORDS | _FILL_WORDS
+_WEIGHT_WORDS = frozenset({
+    "weight", "loss", "train", "training", "turn", "message", "step", "sample", "assistant",
+})  # fmt: skip
+_PIECES = ("train_detail", "training_detail", "content")
+"""Keys of pieces of a message that are trained or not: axolotl's, and parts of the content."""
+
+
+def is_trained(message: Mapping[str, Json]) -> bool:
+    """Returns whether the author of a dataset trains a message as a whole, by its keys.
+
+    Not if a key takes it out of the loss (`trains`), nor if a piece of it is marked so.
+    """
+    pieces = (piece for name in _PIECES if name in message for piece in as_dicts(message[name]))
+    return not any(
+        trains(key, value) is False for item in (message, *pieces) for key, value in item.items()
+    )
+
+
+def trains(key: str, value: Json) -> bool | None:
+    """Returns whether a key of a message says that it is trained; None if it says neither.
+
+    Out of the loss are weight 0 (OpenAI, LLaMA-Factory), `loss` (ms-swift, XTuner), `train`
+    (axolotl), `trainable` (Tinker) and `step_loss_mask` (slime) that are False or 0, `masked`
+    (torchtune) and `mask` that are True, and names like these (`exclude_from_loss`). A measured
+    loss (a float), a counter, a list and a text say nothing, nor does a bare `mask` of 0 or 1,
+    which trainers write in either sense.
+    """
+    if not isinstance(value, bool | int | float):
+        return None
+    words = snake(key).split("_")
+    if "weight" in words:
+        return value != 0 if _WEIGHT_WORDS.issuperset(words) else None
+    has_loss, has_mask = not _LOSS_WORDS.isdisjoint(words), not _MASK_WORDS.isdisjoint(words)
+    if value not in (0, 1) or not (has_loss or has_mask) or not _KNOWN_WORDS.issuperset(words):
+        return None
+    if (isinstance(value, float) and not has_mask) or (
+        not isinstance(value, bool) and (words[-1] == "step" or words == ["mask"])
+    ):
+        return None
+    is_mask = has_mask and not (has_loss and words[-1] == "mask")  # a loss mask is 1 in the loss
+    return bool(value) is (is_mask == (not _NOT_WORDS.isdisjoint(words)))
+
+
+def is_history(message: Mapping[str, Json]) -> bool:
+    """Returns whether a message is marked as repeated from an earlier run (Agno), as context."""
+    names = ("from_history", "is_from_history", "is_history", "fromHistory")
+    return any(message.get(name) is True for name in names)
+
+
+# -- texts that the log does not have ------------------------------------------------------------
+
+_PLACEHOLDERS = frozenset({
+    "redacted-by-litellm", "REDACTED_BY_LITELM",  # LiteLLM, and its own misspelling
+    "__REDACTED__",  # OpenInference
+    "<truncated due to size exceeding limit>",  # Langfuse
+})  # fmt: skip
+_SCRUBBED = "[Scrubbed due to "
+"""The beginning of Logfire's placeholder, which names the pattern that it found."""
+_SHORTENED = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
+"""The suffix of a text that older versions of LiteLLM truncated after 1,000 characters."""
+
+
+def is_removed(value: Json) -> bool:
+    """Returns whether a value is the placeholder of a text that the log's writer took out."""
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    return text in _PLACEHOLDERS or text.startswith(_SCRUBBED)
+
+
+def has_removed(values: Iterable[Json]) -> bool:
+    """Returns whether a text at any depth of the values was taken out of the log."""
+    return any(map(is_removed, _texts_in(values)))
+
+
+def has_shortened(values: Iterable[Json]) -> bool:
+    """Returns whether the log's writer cut a long text at any depth of the values (LiteLLM)."""
+    return any(
+        "(litellm_truncated " in text or _SHORTENED.search(text, 1000, 1100)
+        for text in _texts_in(values)
+    )
+
+
+def _texts_in(values: Iterable[Json]) -> Iterator[str]:
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            yield value
