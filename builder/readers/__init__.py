@@ -1,8 +1,8 @@
 """Readers: one module or small package for each log format, all held to one contract.
 
-A reader is a `Reader` value, named `READER` in its module. `recognise` and `read` are plain
-functions; the other hooks are for formats that spread a conversation over many files, and for
-files that are large enough to be cut into chunks.
+A reader is a `Reader` value, named `READER` in its module; several are a tuple `READERS`.
+`recognise` and `read` are plain functions; the other hooks are for formats that spread a
+conversation over many files, and for files that are large enough to be cut into chunks.
 
 A reader never raises an exception for anything that a file may contain. It never mutates a value
 that a source gives it: records are decoded once, and `recognise` and `read` get the same objects.
@@ -143,9 +143,10 @@ def readers() -> dict[str, Reader]:
 
 def _candidates() -> Iterator[tuple[str, object]]:
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        candidate = getattr(importlib.import_module(module.name), "READER", None)
-        if candidate is not None:
-            yield module.name, candidate
+        found = importlib.import_module(module.name)
+        for candidate in (getattr(found, "READER", None), *getattr(found, "READERS", ())):
+            if candidate is not None:
+                yield module.name, candidate
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.value):
         try:
             yield entry.value, entry.load()

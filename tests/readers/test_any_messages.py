@@ -12,17 +12,15 @@ from support.places import CASES
 
 from builder.conversation import Message
 from builder.jsonio import dumps
+from builder.readers import readers
 from builder.readers.traces.any_vendor.answers import read_outcome
 from builder.readers.traces.any_vendor.messages import read_messages
 from builder.readers.traces.any_vendor.parts import PartNotes
 from builder.readers.traces.any_vendor.requests import definitions, read_request, system_text
-from builder.readers.traces.langchain import reader as langchain
-from builder.readers.traces.platforms import langfuse, langsmith
-from builder.readers.traces.vercel_ai_sdk import reader as vercel_ai_sdk
 from builder.sources.source import Source
 from builder.testing import read_counted
 
-READERS = [module.READER for module in (langfuse, langsmith, langchain, vercel_ai_sdk)]
+READERS = [readers()[name] for name in ("langfuse", "langsmith", "langchain", "vercel-ai-sdk")]
 
 NAMES = st.sampled_from(
     re.findall(r"\S+", """

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from support.conversations.strategies import pieces
 
 from builder.conversation import Conversation, ToolCall
-from builder.readers.api.anthropic import reader as anthropic_messages
+from builder.readers import readers
 from builder.readers.api.anthropic.bodies import MESSAGES
 from builder.readers.api.anthropic.stream import whole_message
 from builder.readers.api.capture import histories as histories_module
 from builder.readers.api.capture.dialect import dialect
 from builder.readers.api.capture.envelope import Exchange
 from builder.readers.api.openai_responses import bodies as responses_bodies
-from builder.readers.api.openai_responses import reader as openai_responses
 from builder.readers.api.openai_responses.bodies import RESPONSES
 from builder.readers.api.openai_responses.stream import whole_response
 from builder.sources.source import Source
@@ -43,7 +42,7 @@ def check_cut_stream(draw, bodies, events, last, calls):
 
 def read(reader, *lines):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    return list(reader.READER.read(Source("log.jsonl", data=text.encode())))
+    return list(readers()[reader].read(Source("log.jsonl", data=text.encode())))
 
 
 # -- Anthropic -----------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ def test_a_stored_history_reads_like_a_repeated_one(turns, by_reference):
         sent = {"model": "toy-5", "input": [*history, *asked]}
         repeated.append({"request": sent, "response": content})
         history += [*asked, *answer]
-    assert read(openai_responses, *kept) == read(openai_responses, *repeated)
+    assert read("openai-responses", *kept) == read("openai-responses", *repeated)
 
 
 def test_histories_beyond_the_memory_limit_are_missing(monkeypatch):
@@ -182,7 +181,7 @@ def test_histories_beyond_the_memory_limit_are_missing(monkeypatch):
         sent = {"model": "toy-5", "input": f"question {number}", "store": True, **named}
         content = response([item("message", "x", number)], id=f"resp_{number}")
         lines.append({"request": sent, "response": content})
-    found = [event for event in read(openai_responses, *lines) if isinstance(event, Conversation)]
+    found = [event for event in read("openai-responses", *lines) if isinstance(event, Conversation)]
     codes = [[problem.code for problem in conversation.problems] for conversation in found]
     assert codes == [[], [], ["missing_history"]]
 
@@ -208,12 +207,12 @@ def test_the_api_of_a_body(url, body, name):
     assert dialect(body, url) == name
 
 
-@pytest.mark.parametrize("reader", [openai_responses, anthropic_messages])
+@pytest.mark.parametrize("reader", ["openai-responses", "anthropic-messages"])
 def test_conversations_beyond_the_limit_are_emitted(monkeypatch, reader):
     monkeypatch.setattr(histories_module, "MAX_OPEN", 2)
     lines = []
     for number in range(5):
-        if reader is openai_responses:
+        if reader == "openai-responses":
             sent = {"model": "toy-5", "input": f"{number}", "store": False}
             content = response([item("message", "x", number)])
         else:

@@ -13,12 +13,12 @@ from support.conversations.strategies import pieces
 from builder.conversation import Conversation, Ignored
 from builder.jsonio import JsonFault
 from builder.problem import Problem
+from builder.readers import readers
 from builder.readers.api.capture import body as body_module
 from builder.readers.api.capture import cassette, compression
 from builder.readers.api.capture import histories as histories_module
 from builder.readers.api.capture.dialect import dialect, path_for_counting
 from builder.readers.api.capture.envelope import Exchange, open_exchange
-from builder.readers.api.openai_chat import reader as openai_chat
 from builder.readers.api.openai_chat.bodies import answers
 from builder.readers.toolkit.call_keys import looks_random
 from builder.sources.source import Record, Source
@@ -37,7 +37,7 @@ def response(text):
 
 def read(*lines):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    return list(openai_chat.READER.read(Source("log.jsonl", data=text.encode())))
+    return list(readers()["openai-chat"].read(Source("log.jsonl", data=text.encode())))
 
 
 # -- which API ---------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_json_texts_in_a_cassette_do_not_make_it_a_file_of_lines():
         + f"    body: '{body}'\n  response: {{status: {{code: 200}}}}\n"
     )
     source = Source("c.yaml", data=text.encode())
-    assert openai_chat.READER.recognise(source)
+    assert readers()["openai-chat"].recognise(source)
 
 
 # -- histories -----------------------------------------------------------------------------------

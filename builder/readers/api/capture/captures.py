@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from builder.conversation import Context, Event, Ignored, Json, Used
 from builder.problem import Problem
+from builder.readers import Reader
 from builder.readers.api.anthropic import rows as anthropic_rows
 from builder.readers.api.anthropic.bodies import MESSAGES, read_body
 from builder.readers.api.bedrock.bodies import CONVERSE, is_converse_row
@@ -58,6 +60,7 @@ class _Form:
     """Whole conversations in the form of an API's requests: rows, and lists of messages.
 
     name      of the API
+    summary   of its reader
     messages  describes the messages, for the reason of recognition
     is_row    returns whether a record is a row
     history   parses a row
@@ -67,6 +70,7 @@ class _Form:
     """
 
     name: str
+    summary: str
     messages: str
     is_row: Callable[[Json], bool]
     history: Callable[[dict[str, Json]], History]
@@ -81,18 +85,41 @@ class _Form:
 
 _FORMS = (
     _Form(
-        OPENAI_CHAT, "chat messages", chat_rows.is_row, CHAT.history, chat_rows.is_list,
+        OPENAI_CHAT,
+        "OpenAI chat completions: request/response captures (pair lines, VCR, HAR, Batch, "
+        "nock), chunks, answers of Ollama's own API, rows with messages and tools, lists of "
+        "messages",
+        "chat messages", chat_rows.is_row, CHAT.history, chat_rows.is_list,
         read_row=chat_rows.read_row,
     ),
     _Form(
-        ANTHROPIC, "messages of blocks", anthropic_rows.is_row, read_body, anthropic_rows.is_list,
+        ANTHROPIC,
+        "Anthropic Messages: request/response captures (pair lines, VCR, HAR, Batch, nock), "
+        "streams, rows and lists of messages; known by its blocks (tool_use, tool_result) and "
+        "input_schema",
+        "messages of blocks", anthropic_rows.is_row, read_body, anthropic_rows.is_list,
     ),
     _Form(
-        OPENAI_RESPONSES, "items", responses_rows.is_row, RESPONSES.history, responses_rows.is_list,
-        key="input",
+        OPENAI_RESPONSES,
+        "OpenAI Responses: request/response captures (pair lines, VCR, HAR, Batch, nock), "
+        "streams, histories kept by the server (previous_response_id, conversation), and lists "
+        "of items",
+        "items", responses_rows.is_row, RESPONSES.history, responses_rows.is_list, key="input",
     ),
-    _Form(BEDROCK, "messages of Converse", is_converse_row, CONVERSE.history),
-    _Form(GEMINI, "contents", is_generate_row, GENERATE.history),
+    _Form(
+        BEDROCK,
+        "Amazon Bedrock: Converse captures (pair lines, VCR, HAR, nock), event streams, and "
+        "model invocation logs of S3 and CloudWatch; known by blocks without a type, or by "
+        "schemaType",
+        "messages of Converse", is_converse_row, CONVERSE.history,
+    ),
+    _Form(
+        GEMINI,
+        "Gemini API and Vertex AI: captures of generateContent and interactions, streams, Batch "
+        "files, dumps of the Python SDK; known by contents with parts, candidates, or typed "
+        "steps",
+        "contents", is_generate_row, GENERATE.history,
+    ),
 )  # fmt: skip
 
 
@@ -246,3 +273,29 @@ def read_captures(source: Source, own: str) -> Iterator[Event]:
         else:
             yield opened
     yield from logs.rest()
+
+
+def _reader(form: _Form) -> Reader:
+    """Returns the reader of the captures, rows and lists of an API."""
+
+    def recognise(source: Source) -> str | None:
+        name, reason = first_api(source)
+        return reason if name == form.name else None
+
+    def splits(source: Source) -> bool:
+        # Rows are independent; requests continue earlier ones.
+        return source.peek.kind == "jsonl" and all(map(form.is_row, source.peek.records))
+
+    return Reader(
+        name=form.name,
+        summary=form.summary,
+        evidence=("documentation", "files"),
+        recognise=recognise,
+        generic=True,
+        read=partial(read_captures, own=form.name),
+        is_store=batch.is_store,
+        splits=splits,
+    )
+
+
+READERS = tuple(map(_reader, _FORMS))

@@ -66,7 +66,7 @@ def read_spans(source: Source) -> Iterator[Event]:
     yield from log.rest()
 
 
-def span_reader(
+def _span_reader(
     dialect: str,
     reason: str,
     summary: str,
@@ -329,3 +329,29 @@ def _as_request(span: Span, reading: SpanReading) -> SpanReading:
     problem = Problem("no_model_span", span.where, detail, records=0)
     history = replace(reading.history, problems=(*reading.history.problems, problem))
     return replace(reading, history=history)
+
+
+READERS = (
+    _span_reader(
+        MLFLOW,
+        "spans of MLflow",
+        "MLflow traces (info, data.spans with mlflow.spanInputs and mlflow.spanOutputs): JSON "
+        "of both versions, artifacts, rows of search_traces",
+        evidence=("source",),
+    ),
+    _span_reader(
+        OPENINFERENCE,
+        "spans of OpenInference",
+        "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix "
+        "and its instrumentations export them: OTLP, rows, nested or flat",
+        evidence=("documentation", "files"),
+    ),
+    _span_reader(
+        OTEL,
+        "spans with gen_ai attributes",
+        "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
+        "JSON, dumps of the SDKs, lists and rows of spans",
+        evidence=("documentation", "files"),
+        generic=True,
+    ),
+)
