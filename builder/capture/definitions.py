@@ -21,7 +21,7 @@ from builder.capture.scripted import handler
 from builder.capture.serving import serve
 from builder.conversation import Json, Text
 from builder.problem import UsageError
-from builder.readers.api.capture.captures import APIS
+from builder.readers.api.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
 from builder.readers.toolkit.narrow import as_list
 

@@ -21,8 +21,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 from builder.brief import brief
 from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads
-from builder.readers.api.capture.compression import decompressed
-from builder.readers.api.capture.envelope import response_id
+from builder.readers.api.bodies import decompressed
+from builder.readers.api.exchanges import response_id
 
 MAX_BODY = 256 << 20
 """Maximum bytes of a body that is kept; larger ones are passed through and not written."""

@@ -10,13 +10,7 @@ from aiohttp import web
 
 from builder.capture.serving import body_of
 from builder.jsonio import JsonFault, dumps, loads
-from builder.readers.api.capture.dialect import (
-    ANTHROPIC,
-    GEMINI,
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    dialect,
-)
+from builder.readers.api.dialects import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, dialect
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 TEXT = "This is a fixed answer of `builder capture --definitions`."

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from builder.conversation import Data, Media, Reasoning, Text, ToolCall
-from builder.readers.traces.any_vendor.answers import read_outcome
-from builder.readers.traces.any_vendor.parts import PartNotes, read_result
+from builder.readers.traces.any_vendor import read_outcome
+from builder.readers.traces.parts import PartNotes, read_result
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
 LC = {

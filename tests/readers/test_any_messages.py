@@ -13,10 +13,14 @@ from support.places import CASES
 from builder.conversation import Message
 from builder.jsonio import dumps
 from builder.readers import readers
-from builder.readers.traces.any_vendor.answers import read_outcome
-from builder.readers.traces.any_vendor.messages import read_messages
-from builder.readers.traces.any_vendor.parts import PartNotes
-from builder.readers.traces.any_vendor.requests import definitions, read_request, system_text
+from builder.readers.traces.any_vendor import (
+    definitions,
+    read_messages,
+    read_outcome,
+    read_request,
+    system_text,
+)
+from builder.readers.traces.parts import PartNotes
 from builder.sources.source import Source
 from builder.testing import read_counted
 

@@ -12,14 +12,11 @@ from support.conversations.strategies import pieces
 
 from builder.conversation import Conversation, ToolCall
 from builder.readers import readers
-from builder.readers.api.anthropic.bodies import MESSAGES
-from builder.readers.api.anthropic.stream import whole_message
-from builder.readers.api.capture import histories as histories_module
-from builder.readers.api.capture.dialect import dialect
-from builder.readers.api.capture.envelope import Exchange
-from builder.readers.api.openai_responses import bodies as responses_bodies
-from builder.readers.api.openai_responses.bodies import RESPONSES
-from builder.readers.api.openai_responses.stream import whole_response
+from builder.readers.api import histories, openai_responses
+from builder.readers.api.anthropic import MESSAGES, whole_message
+from builder.readers.api.dialects import dialect
+from builder.readers.api.exchanges import Exchange
+from builder.readers.api.openai_responses import RESPONSES, whole_response
 from builder.sources.source import Source
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
@@ -175,7 +172,7 @@ def test_a_stored_history_reads_like_a_repeated_one(turns, by_reference):
 
 
 def test_histories_beyond_the_memory_limit_are_missing(monkeypatch):
-    monkeypatch.setattr(responses_bodies, "MAX_KEPT", 1)
+    monkeypatch.setattr(openai_responses, "MAX_KEPT", 1)
     lines = []
     for number, named in ((1, {}), (2, {}), (3, {"previous_response_id": "resp_1"})):
         sent = {"model": "toy-5", "input": f"question {number}", "store": True, **named}
@@ -209,7 +206,7 @@ def test_the_api_of_a_body(url, body, name):
 
 @pytest.mark.parametrize("reader", ["openai-responses", "anthropic-messages"])
 def test_conversations_beyond_the_limit_are_emitted(monkeypatch, reader):
-    monkeypatch.setattr(histories_module, "MAX_OPEN", 2)
+    monkeypatch.setattr(histories, "MAX_OPEN", 2)
     lines = []
     for number in range(5):
         if reader == "openai-responses":

@@ -11,8 +11,7 @@ import pytest
 from builder.conversation import Conversation
 from builder.problem import Problem
 from builder.readers import read_events, readers
-from builder.readers.api.capture.body import read_body
-from builder.readers.api.capture.compression import content_encoding
+from builder.readers.api.bodies import content_encoding, read_body
 from builder.sources.source import Source
 
 try:

@@ -14,12 +14,10 @@ from builder.conversation import Conversation, Ignored
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import readers
-from builder.readers.api.capture import body as body_module
-from builder.readers.api.capture import cassette, compression
-from builder.readers.api.capture import histories as histories_module
-from builder.readers.api.capture.dialect import dialect, path_for_counting
-from builder.readers.api.capture.envelope import Exchange, open_exchange
-from builder.readers.api.openai_chat.bodies import answers
+from builder.readers.api import bodies, cassettes, histories
+from builder.readers.api.dialects import dialect, path_for_counting
+from builder.readers.api.exchanges import Exchange, open_exchange
+from builder.readers.api.openai_chat import answers
 from builder.readers.toolkit.call_keys import looks_random
 from builder.sources.source import Record, Source
 
@@ -131,25 +129,25 @@ def test_a_trace_is_not_read_as_an_exchange(trace):
 
 
 def test_a_packed_body_is_limited(monkeypatch):
-    monkeypatch.setattr(compression, "MAX_UNPACKED", 1000)
+    monkeypatch.setattr(bodies, "MAX_UNPACKED", 1000)
     packed = {"base64_string": b64encode(gzip.compress(b" " * 1001, mtime=0)).decode()}
     with pytest.raises(JsonFault, match="more than 1000 bytes"):
-        body_module.read_body(packed)
+        bodies.read_body(packed)
     packed = {"base64_string": b64encode(gzip.compress(b" " * 998 + b"[]", mtime=0)).decode()}
-    assert body_module.read_body(packed).value == []
+    assert bodies.read_body(packed).value == []
 
 
 @given(st.lists(st.text()), st.sampled_from(["\n", "\r\n", "\r"]))
 def test_events_come_back_whole(texts, end):
     stream = "".join(f": ping{end}{end}data: {json.dumps(text)}{end}{end}" for text in texts)
-    assert body_module.events(stream + f"data: [DONE]{end}{end}") == tuple(texts)
+    assert bodies.stream_events(stream + f"data: [DONE]{end}{end}") == tuple(texts)
 
 
 # -- cassettes -----------------------------------------------------------------------------------
 
 
 def interactions(text, limit=1 << 20):
-    return list(cassette.interactions(text.encode(), limit))
+    return list(cassettes.interactions(text.encode(), limit))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +218,7 @@ def test_requests_in_any_order_are_one_conversation(order):
 
 
 def test_conversations_beyond_the_memory_limit_are_emitted(monkeypatch):
-    monkeypatch.setattr(histories_module, "MAX_OPEN", 1)
+    monkeypatch.setattr(histories, "MAX_OPEN", 1)
     other = {"request": request({"role": "user", "content": "other"}), "response": response("x")}
     events = read(LOG[0], other, LOG[1])
     found = [event for event in events if isinstance(event, Conversation)]
@@ -229,7 +227,7 @@ def test_conversations_beyond_the_memory_limit_are_emitted(monkeypatch):
 
 
 def test_thoughts_are_remembered_for_a_limited_number_of_calls(monkeypatch):
-    monkeypatch.setattr(histories_module, "MAX_REMEMBERED", 1)
+    monkeypatch.setattr(histories, "MAX_REMEMBERED", 1)
     lines = []
     for call_id in ("call_Aa1Bb2Cc3D", "call_Ee4Ff5Gg6H"):
         call = {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}

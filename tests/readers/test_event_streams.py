@@ -10,11 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.conversations.strategies import pieces
 
-from builder.readers.api.bedrock import bodies as converse_bodies
-from builder.readers.api.bedrock import event_stream
-from builder.readers.api.capture import body as body_module
-from builder.readers.api.capture.envelope import Exchange
-from builder.readers.api.gemini import bodies as gemini_bodies
+from builder.readers.api import bedrock, bodies, gemini
+from builder.readers.api.exchanges import Exchange
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 SCALARS = st.booleans() | st.none() | st.integers(-9, 9) | TEXT
@@ -57,22 +54,22 @@ def test_frames_come_back_from_every_form(events):
     data = b"".join(event(kind, payload) for kind, payload in events)
     expected = tuple({kind: payload} for kind, payload in events)
     text = base64.b64encode(data).decode()
-    assert event_stream.events(data) == expected
-    assert body_module.read_body(data.hex()).events == expected
-    assert body_module.read_body(text).events == expected
-    assert body_module.read_body({"base64_string": text}).events == expected
-    assert body_module.read_body({"text": text, "encoding": "base64"}).events == expected
+    assert bodies.frame_events(data) == expected
+    assert bodies.read_body(data.hex()).events == expected
+    assert bodies.read_body(text).events == expected
+    assert bodies.read_body({"base64_string": text}).events == expected
+    assert bodies.read_body({"text": text, "encoding": "base64"}).events == expected
 
 
 @given(EVENTS, st.data())
 def test_a_corrupt_stream_gives_a_prefix_of_its_events(events, data):
     frames = b"".join(event(kind, payload) for kind, payload in events)
-    whole = event_stream.events(frames)
+    whole = bodies.frame_events(frames)
     at = data.draw(st.integers(0, len(frames) - 1))
-    cut = event_stream.events(frames[:at]) or ()
+    cut = bodies.frame_events(frames[:at]) or ()
     assert cut == whole[: len(cut)]
     broken = frames[:at] + bytes([frames[at] ^ data.draw(st.integers(1, 255))]) + frames[at + 1 :]
-    found = event_stream.events(broken) or ()
+    found = bodies.frame_events(broken) or ()
     assert found == whole[: len(found)]
     assert len(found) < len(whole)
 
@@ -81,7 +78,7 @@ def test_frames_of_other_kinds():
     inner = base64.b64encode(b'{"type": "message_stop"}').decode()
     data = event("chunk", {"bytes": inner, "p": "abc"})
     data += frame({"message": "m"}, {":message-type": "exception", ":exception-type": "e"})
-    assert event_stream.events(data) == (
+    assert bodies.frame_events(data) == (
         {"type": "message_stop"},
         {"error": {"type": "e", "message": "m"}},
     )
@@ -89,7 +86,7 @@ def test_frames_of_other_kinds():
 
 @pytest.mark.parametrize("text", ["", "0000", "AAAA", "000000", "AAA\x00", "0000001g", "AAA="])
 def test_other_texts_are_not_frames(text):
-    assert event_stream.events_in_text(text) is None
+    assert bodies.frames_in_text(text) is None
 
 
 # -- Gemini --------------------------------------------------------------------------------------
@@ -140,11 +137,11 @@ def test_a_gemini_answer_comes_back_whole(data, thought, words, calls, last_is_e
     chunks.append(chunk(*([{"text": ""}] if last_is_empty else []), finish="STOP"))
     whole = [{"text": thought, "thought": True}, {"text": words}]
     whole += [{"functionCall": {"name": "f", **({"args": a} if a else {})}} for a in calls]
-    streamed = gemini_bodies.answers(Exchange("line 1", events=tuple(chunks)))
-    answered = gemini_bodies.answers(Exchange("line 1", response=chunk(*whole, finish="STOP")))
+    streamed = gemini.answers(Exchange("line 1", events=tuple(chunks)))
+    answered = gemini.answers(Exchange("line 1", response=chunk(*whole, finish="STOP")))
     assert streamed == answered
     assert [answer.fault for answer in streamed] == [None]
-    broken_off = gemini_bodies.answers(Exchange("line 1", events=tuple(chunks[:-1])))
+    broken_off = gemini.answers(Exchange("line 1", events=tuple(chunks[:-1])))
     assert {answer.fault for answer in broken_off} == {"truncated"}
 
 
@@ -175,10 +172,10 @@ def test_a_converse_answer_comes_back_whole(data, thought, words, calls, metadat
     end = [{"messageStop": {"stopReason": "end_turn"}}, {"metadata": {"usage": {}}}]
     answered = {"output": {"message": {"content": whole}}, "stopReason": "end_turn"}
     events += reversed(end) if metadata_first else end
-    streamed = converse_bodies.answers(Exchange("line 1", events=tuple(events)))
-    assert streamed == converse_bodies.answers(Exchange("line 1", response=answered))
+    streamed = bedrock.answers(Exchange("line 1", events=tuple(events)))
+    assert streamed == bedrock.answers(Exchange("line 1", response=answered))
     assert [answer.fault for answer in streamed] == [None]
     broken_off = tuple(event for event in events if "messageStop" not in event)
-    assert [
-        answer.fault for answer in converse_bodies.answers(Exchange("", events=broken_off))
-    ] == ["truncated"]
+    assert [answer.fault for answer in bedrock.answers(Exchange("", events=broken_off))] == [
+        "truncated"
+    ]

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from builder.conversation import Data, Reasoning, Text, ToolCall, ToolResult
-from builder.readers.traces.platforms import langfuse
+from builder.readers.traces import langfuse
 from builder.sources.source import Source
 
 ROLES = {"model": "assistant"}

@@ -10,9 +10,9 @@ from support.places import CASES
 
 from builder.conversation import Conversation, Message, ToolCall
 from builder.ledger import call_keys
-from builder.readers.traces.otel import spans as spans_module
-from builder.readers.traces.otel.span_log import read_spans
-from builder.readers.traces.otel.span_values import branch, identifier, listed
+from builder.readers.traces import spans
+from builder.readers.traces.span_log import read_spans
+from builder.readers.traces.span_values import branch, identifier, listed
 from builder.sources.source import Source
 
 
@@ -96,9 +96,9 @@ def test_arguments_are_compared_by_value_in_the_ledger():
 NAMES = st.one_of(
     st.sampled_from(
         [
-            *spans_module._SPAN_KEYS,
-            *spans_module._CONTAINERS,
-            *spans_module._ALL_PREFIXES,
+            *spans._SPAN_KEYS,
+            *spans._CONTAINERS,
+            *spans._ALL_PREFIXES,
             "name",
             "type",
             "message",
@@ -118,11 +118,11 @@ LOGGED = st.recursive(
 
 @given(st.dictionaries(NAMES, LOGGED, min_size=1, max_size=4))
 def test_values_ignored_by_recognition_identify_no_instrumentation(value):
-    if not spans_module._may_be_spans(tuple(value)):
-        for _, inner, log in spans_module._items(value):
-            _, attributes, events, _ = spans_module._read_item(inner, log)
-            assert spans_module._dialects(attributes, events) == []
+    if not spans._may_be_spans(tuple(value)):
+        for _, inner, log in spans._items(value):
+            _, attributes, events, _ = spans._read_item(inner, log)
+            assert spans._dialects(attributes, events) == []
 
 
 def test_recognition_passes_over_most_logs():
-    assert not spans_module._may_be_spans(("parentUuid", "type", "message", "uuid", "timestamp"))
+    assert not spans._may_be_spans(("parentUuid", "type", "message", "uuid", "timestamp"))

@@ -26,7 +26,7 @@ from builder.conversation import (
 from builder.jsonio import json_type
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.anthropic.blocks import read_part
+from builder.readers.api.anthropic import read_part
 from builder.readers.homes import Home
 from builder.readers.toolkit import (
     as_dict,

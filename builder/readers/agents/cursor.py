@@ -26,7 +26,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, a_json_type, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.anthropic.blocks import read_message
+from builder.readers.api.anthropic import read_message
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls

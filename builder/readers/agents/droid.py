@@ -21,7 +21,7 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.readers import Reader
-from builder.readers.api.anthropic.blocks import read_message
+from builder.readers.api.anthropic import read_message
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory

@@ -24,7 +24,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.gemini.contents import (
+from builder.readers.api.gemini import (
     content_messages,
     mark_harness,
     part_list,

@@ -32,7 +32,7 @@ from builder.conversation import (
 )
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.gemini.contents import content_messages
+from builder.readers.api.gemini import content_messages
 from builder.readers.homes import Home
 from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness

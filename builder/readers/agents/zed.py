@@ -26,7 +26,7 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.capture.compression import decompressed
+from builder.readers.api.bodies import decompressed
 from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import (

@@ -11,7 +11,7 @@ from dataclasses import replace
 from builder.conversation import LEVELS, Context, Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.openai_chat.rows import is_row, read_row
+from builder.readers.api.openai_chat import is_row, read_row
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
 from builder.sources.listing import Listing
 from builder.sources.source import Source

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
-from builder.readers.api.capture.rows import row_conversation
-from builder.readers.api.openai_chat.bodies import history
+from builder.readers.api.openai_chat import history
+from builder.readers.api.rows import row_conversation
 from builder.readers.toolkit.function_messages import with_function_calls
 from builder.readers.toolkit.made_up import end_at_made_up
 

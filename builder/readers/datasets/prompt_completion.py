@@ -20,7 +20,7 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json, Unparsed
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.openai_chat.rows import dispreferred, is_worse
+from builder.readers.api.openai_chat import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.openai_chat.bodies import history
+from builder.readers.api.openai_chat import history
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.function_messages import function_messages, has_function_calls
 from builder.readers.toolkit.json_text import json_in_text

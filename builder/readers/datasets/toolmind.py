@@ -14,7 +14,7 @@ from dataclasses import replace
 from builder.conversation import REPEAT, Conversation, Json, Message, Reasoning
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.capture.dialect import ROLES
+from builder.readers.api.dialects import ROLES
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit.narrow import as_dicts, as_list, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits

@@ -22,7 +22,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps
-from builder.readers.api.anthropic.blocks import read_part
+from builder.readers.api.anthropic import read_part
 from builder.readers.toolkit.links import upwards
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none

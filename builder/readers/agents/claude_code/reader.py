@@ -79,7 +79,7 @@ from builder.readers.agents.claude_code.tree import (
     prompts_of_calls,
     with_histories,
 )
-from builder.readers.api.anthropic.blocks import read_parts
+from builder.readers.api.anthropic import read_parts
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import results_apart
 from builder.readers.toolkit.deferred import is_deferred, loaded_names, without_deferred

@@ -33,9 +33,9 @@ from builder.jsonio import json_type, packed
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.copilot.cli import EventLog, is_by_vscode, is_event_log
-from builder.readers.api.capture.captures import Logs
-from builder.readers.api.capture.dialect import OPENAI_CHAT
-from builder.readers.api.capture.envelope import Exchange
+from builder.readers.api.captures import Logs
+from builder.readers.api.dialects import OPENAI_CHAT
+from builder.readers.api.exchanges import Exchange
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import media_of
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
@@ -50,7 +50,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.rows import objects
-from builder.readers.traces.otel.span_log import read_spans
+from builder.readers.traces.span_log import read_spans
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, rows, tables
 

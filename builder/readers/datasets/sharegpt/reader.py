@@ -14,9 +14,8 @@ from builder.conversation import Conversation, Event, Json, Message, Part, Text
 from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.api.capture.dialect import ROLES as OPENAI_ROLES
-from builder.readers.api.openai_chat.bodies import TOOL_ROLES
-from builder.readers.api.openai_chat.rows import dispreferred, is_worse
+from builder.readers.api.dialects import ROLES as OPENAI_ROLES
+from builder.readers.api.openai_chat import TOOL_ROLES, dispreferred, is_worse
 from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns, role_of
 from builder.readers.datasets.toolace import text as toolace_text

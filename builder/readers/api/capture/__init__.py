@@ -1,1 +1,0 @@
-"""Shared by the readers of captures: envelopes, dialects, threads of requests."""

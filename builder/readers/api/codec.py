@@ -1,0 +1,158 @@
+"""Types for the parsed requests and answers of an API."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
+from builder.problem import Problem
+from builder.readers.api.exchanges import Exchange
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.deferred import is_deferred, without_deferred
+from builder.readers.toolkit.narrow import as_str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The content of a request: its messages in order, the system text first.
+
+    tools     None if the request has none
+    deferred  definitions that the request contains and that no search has loaded: the model did not
+              see them (`defer_loading`)
+    loads     tools are defined within the messages, where they became available
+    problems  of the conversation
+    session   the log's own name for the session or trace of the request, or ""; histories with
+              different names are never one conversation, even if their messages match
+    outcome   of the conversation, if it is logged with this request
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+    problems: tuple[Problem, ...] = ()
+    changes: Counter[str] = field(default_factory=Counter)
+    session: str = ""
+    outcome: Mapping[str, Json] | None = None
+    deferred: tuple[Json, ...] = ()
+    loads: bool = False
+
+    def tools_offered(self, messages: Sequence[Message]) -> tuple[Json, ...] | None:
+        """Returns the tools; () if the request has none and none of the messages calls a tool.
+
+        A deferred tool that one of the messages calls was loaded, by a search that is not logged.
+        """
+        if self.tools is None and not any(map(calls, messages)):
+            return ()
+        called = {call.name for message in messages for call in calls(message)}
+        loaded = (tool for tool in self.deferred if as_str(tool, "name") in called)
+        return self.tools if not self.deferred else (*(self.tools or ()), *loaded)
+
+    def without_deferred(self, loaded: Collection[str]) -> History:
+        """Returns the history without the tools that are deferred and not `loaded`, by name."""
+        marked = sum(map(is_deferred, self.tools or ()))
+        if not marked:
+            return self
+        offered, deferred = without_deferred(self.tools or (), loaded)
+        return replace(
+            self,
+            tools=offered,
+            deferred=deferred,
+            loads=self.loads or len(deferred) < marked,
+            changes=self.changes + Counter({"deferred_tools": len(deferred)}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """One answer of the model to a request.
+
+    fault    why a readable answer is not a target: `truncated`, `content_filter`
+    model    the model's name in the response
+    prefill  the request's last message is the beginning of the answer
+    """
+
+    message: Message
+    fault: str | None = None
+    model: str | None = None
+    prefill: bool = False
+    problems: tuple[Problem, ...] = ()
+    changes: Counter[str] = field(default_factory=Counter)
+
+    def named(self, message: Message) -> Message:
+        """Returns this answer as a later request repeats it, with the response's model and ids."""
+        own = self.message
+        return replace(message, model=self.model, tokens=own.tokens, response=own.response)
+
+    @property
+    def usable(self) -> bool:
+        """Returns whether the answer is complete and has text or calls."""
+        parts = self.message.parts
+        return self.fault is None and any(not isinstance(part, Reasoning) for part in parts)
+
+    @property
+    def is_no_target(self) -> bool:
+        """Returns whether part of the answer is missing or could not be parsed."""
+        return self.fault is not None or any(
+            isinstance(part, Unparsed) for part in self.message.parts
+        )
+
+    @property
+    def has_content(self) -> bool:
+        """Returns whether the answer has more than thoughts, even if it is cut.
+
+        It must be counted if no request continues it.
+        """
+        return any(_is_content(part) for part in self.message.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Functions that parse the bodies of one API.
+
+    name       of the API's reader, as in `Exchange.dialect`
+    history    parses the body of a request; returns no messages if it cannot be parsed
+    answers    parses the answers of an exchange, whose request may be None; preferred one first, ()
+               for an error
+    continues  returns whether a body or event without a request continues the previous response
+    complete   creates a function for one log that inserts history kept by the server into a request
+               and finds the request of an answer that arrived later
+    """
+
+    name: str
+    history: Callable[[dict[str, Json]], History]
+    answers: Callable[[Exchange], Sequence[ApiAnswer]]
+    continues: Callable[[Json, Json], bool]
+    complete: Callable[[], Callable[[Exchange], Exchange]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStep:
+    """The items that one exchange added to a history kept by the server.
+
+    `whole`: the log contains the history from its beginning.
+    """
+
+    before: ServerStep | None
+    items: tuple[Json, ...]
+    whole: bool
+
+    @classmethod
+    def after(cls, before: ServerStep | None, named: str | None, items: Iterable[Json]) -> Self:
+        """Returns a request's step. `before` is the step that it names, None if not in the log."""
+        return cls(before, tuple(items), named is None or (before is not None and before.whole))
+
+    def all(self) -> list[Json]:
+        """Returns the items of this step and all before it."""
+        steps = []
+        step: ServerStep | None = self
+        while step is not None:
+            steps.append(step.items)
+            step = step.before
+        return [item for items in reversed(steps) for item in items]
+
+
+def _is_content(part: Part) -> bool:
+    return bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning)

@@ -1,0 +1,518 @@
+"""The Gemini API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from builder.conversation import (
+    Content,
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
+from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers.api import gemini_interactions
+from builder.readers.api.codec import Api, ApiAnswer, History
+from builder.readers.api.dialects import GEMINI, is_interaction, path_of, request_dialect
+from builder.readers.api.exchanges import Exchange
+from builder.readers.api.gemini_interactions import complete
+from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
+from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_int,
+    as_list,
+    as_str,
+    name_or_none,
+    one_or_many,
+    tuple_or_none,
+)
+from builder.readers.toolkit.thoughts import with_thoughts
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+
+# Parses Gemini's `Content` (role, parts), which Gemini CLI and Qwen Code log too.
+
+_NOTHING = frozenset(
+    {"thoughtSignature", "thought", "videoMetadata", "partMetadata", "mediaResolution"}
+)
+"""Additional fields of a part; a part with only these is empty."""
+_KEYS = (MESSAGE_KEYS | {"parts"}) - {"content", "tool_calls"}
+"""Keys of a content that are known."""
+_SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+"""Parts of tools that the service runs in the model's turn, which cannot be a target."""
+_WIRE_KEYS = {
+    "function_call": "functionCall",
+    "function_response": "functionResponse",
+    "inline_data": "inlineData",
+    "file_data": "fileData",
+    "executable_code": "executableCode",
+    "code_execution_result": "codeExecutionResult",
+    "tool_call": "toolCall",
+    "tool_response": "toolResponse",
+    "thought_signature": "thoughtSignature",
+    "video_metadata": "videoMetadata",
+    "part_metadata": "partMetadata",
+    "media_resolution": "mediaResolution",
+}
+
+
+def part_list(content: Json) -> list[Json]:
+    """Returns the parts of a PartListUnion: a string, one part, or a list of either."""
+    return [{"text": item} if isinstance(item, str) else item for item in one_or_many(content)]
+
+
+def _wire_part(part: Json) -> dict[str, Json]:
+    return {_WIRE_KEYS.get(k, k): item for k, item in as_dict(part).items() if item is not None}
+
+
+def read_parts(parts: list[Json], keys: CallKeys) -> list[Part]:
+    """Returns the parts of a content.
+
+    Media after a tool result belong to the result.
+    """
+    read: list[Part] = []
+    for item in parts:
+        part = _part(_wire_part(item), keys)
+        last = read[-1] if read else None
+        if isinstance(part, str):
+            read.append(unknown_part(part))
+        elif isinstance(part, Media) and isinstance(last, ToolResult):
+            read[-1] = replace(last, content=(*last.content, part))
+        elif part is not None:
+            read.append(part)
+    return read
+
+
+def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
+    """Returns the part; the name of an unknown part; None for an empty part."""
+    if "functionCall" in part:
+        call = as_dict(part["functionCall"])
+        call_id = name_or_none(call.get("id"))
+        return ToolCall(as_str(call.get("name")), call.get("args"), call_id, keys.of(call_id))
+    if "functionResponse" in part:
+        return _result(as_dict(part["functionResponse"]))
+    if "inlineData" in part or "fileData" in part:
+        return _media(as_dict(part.get("inlineData") or part.get("fileData")))
+    text = part.get("text")
+    if isinstance(text, str):
+        if not text:
+            return None
+        return Reasoning(text) if part.get("thought") is True else Text(text)
+    if any(name in part for name in _SERVER):
+        return Unparsed(dumps({k: part[k] for k in part if k not in _NOTHING}), "server_tool")
+    names = [name for name in part if name not in _NOTHING]
+    if names or not part:
+        return names[0] if names else "nothing"
+    return None
+
+
+def _media(blob: dict[str, Json]) -> Media:
+    return media_of(as_str(blob.get("mimeType") or blob.get("mime_type")))
+
+
+def _result(response: dict[str, Json]) -> ToolResult:
+    content = _response_content(response.get("response"))
+    media: list[Content] = []
+    for item in as_list(response.get("parts")):
+        blob = _wire_part(item)
+        if "inlineData" in blob or "fileData" in blob:
+            media.append(_media(as_dict(blob.get("inlineData") or blob.get("fileData"))))
+        else:
+            media.append(Data(item))
+    return ToolResult(
+        (*content, *media),
+        call_id=name_or_none(response.get("id")),
+        name=name_or_none(response.get("name")),
+        is_error=as_dict(response.get("response")).get("error") is not None or None,
+    )
+
+
+def _response_content(response: Json) -> tuple[Content, ...]:
+    """Returns the content of a `response`; unwraps a single `output`, `error` or `result`."""
+    if isinstance(response, dict) and len(response) == 1:
+        for name in ("output", "error", "result"):
+            if name in response:
+                value = response[name]
+                return (Text(value) if isinstance(value, str) else Data(value),)
+    return text_or_data(response)
+
+
+_ACKNOWLEDGED = frozenset(
+    {"Got it. Thanks for the context!", "Got it. Thanks for the additional context!"}
+)
+_SET_UP = re.compile(
+    r"(?:\s*<(session_context|hook_context|system-reminder)>(?:(?!</\1>).)*</\1>)+\s*\Z"
+    r"|\s*This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat",
+    re.DOTALL,
+)
+
+
+def mark_harness(parts: Iterable[Part], role: str) -> list[Part]:
+    """Marks text of the agent program: blocks of context, and acknowledgements.
+
+    The program opens a history with a block of context, and acknowledges it (and the summary of a
+    compressed history) in the model's name.
+    """
+    return [
+        replace(part, harness=True)
+        if isinstance(part, Text)
+        and (_SET_UP.match(part.text) if role == "user" else part.text in _ACKNOWLEDGED)
+        else part
+        for part in parts
+    ]
+
+
+def content_messages(content: Json, keys: CallKeys) -> list[Message]:
+    """Returns the messages of one `Content`: its tool results, then its other parts.
+
+    Tool results have the role user (older: function; some SDKs: tool). Content without a role is
+    the user's.
+    """
+    item = as_dict(content)
+    role = "user" if item.get("role") is None else as_str(item["role"])
+    role = {"model": "assistant", "function": "user", "tool": "user"}.get(role, role)[:40]
+    results, rest = results_apart(read_parts(as_list(item.get("parts")), keys))
+    messages = [Message("tool", results)] if results else []
+    parts = with_thoughts(rest, item) if role == "assistant" else rest
+    if parts:
+        messages.append(Message(role, tuple(mark_harness(parts, role))))
+    return noted(messages, item, _KEYS)
+
+
+# Assembles the chunks of a streamGenerateContent answer (docs/formats/gemini-api.md "Streaming").
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_GROUNDING = (
+    "groundingChunks", "groundingSupports", "webSearchQueries", "retrievalQueries",
+    "searchEntryPoint", "grounding_chunks", "grounding_supports", "web_search_queries",
+    "retrieval_queries", "search_entry_point",
+)  # fmt: skip
+"""Fields of `groundingMetadata` that show a search (google-genai types)."""
+_VALUES = (
+    ("numberValue", "number_value"),
+    ("boolValue", "bool_value"),
+    ("nullValue", "null_value"),
+)
+
+
+def _whole_response(chunks: Iterable[Json]) -> dict[str, Json]:
+    """Returns `candidates` (`parts`, `finishReason`, `grounded`) by index, and `modelVersion`.
+
+    `grounded`: the service searched the web, files or pages for the answer. A candidate has no
+    finishReason if the stream has an error, or if one of its calls is incomplete or inconsistent.
+    """
+    found: dict[int, _Candidate] = {}
+    model = ""
+    broken = False
+    for item in chunks:
+        chunk = as_dict(item)
+        broken = broken or bool(chunk.get("error"))
+        model = model or as_str(chunk.get("modelVersion") or chunk.get("model_version"))
+        for candidate in as_dicts(chunk.get("candidates")):
+            found.setdefault(as_int(candidate.get("index")), _Candidate()).add(candidate)
+    candidates: list[Json] = [
+        {
+            "parts": found[index].parts(),  # first, since it ends the last call
+            "finishReason": None if broken or found[index].broken else found[index].finish,
+            "grounded": found[index].grounded,
+        }
+        for index in sorted(found)
+    ]
+    return {"candidates": candidates, "modelVersion": model}
+
+
+def _is_grounded(candidate: dict[str, Json]) -> bool:
+    """Returns whether the service searched for an answer, not only sent metadata."""
+    metadata = as_dict(candidate.get("groundingMetadata") or candidate.get("grounding_metadata"))
+    pages = as_dict(candidate.get("urlContextMetadata") or candidate.get("url_context_metadata"))
+    return any(metadata.get(key) for key in _GROUNDING) or any(pages.values())
+
+
+class _Candidate:
+    """A candidate that is assembled from its pieces."""
+
+    def __init__(self) -> None:
+        self.finish: Json = None
+        self.whole: list[Json] = []
+        self.call: _Call | None = None  # the last call, if it may continue
+        self.broken = False  # an incomplete call
+        self.grounded = False
+
+    def add(self, candidate: dict[str, Json]) -> None:
+        for item in as_list(candidate, "content", "parts"):
+            part = _wire_part(item)
+            if "functionCall" in part:
+                self._call(as_dict(part["functionCall"]))
+            else:
+                self.whole.append(part)
+        self.grounded = self.grounded or _is_grounded(candidate)
+        self.finish = candidate.get("finishReason") or candidate.get("finish_reason") or self.finish
+
+    def _call(self, piece: dict[str, Json]) -> None:
+        """Adds a piece of a call. A name begins a call; a piece without `willContinue` ends it."""
+        if self.call is None or piece.get("name"):
+            self._end()
+            self.call = _Call()
+        self.call.add(piece)
+        if not (piece.get("willContinue") or piece.get("will_continue")):
+            self._close(self.call)
+
+    def _close(self, call: _Call) -> None:
+        self.broken = self.broken or call.broken
+        self.whole.append(call.part())
+        self.call = None
+
+    def _end(self) -> None:
+        if self.call is not None:
+            self.broken = True
+            self._close(self.call)
+
+    def parts(self) -> list[Json]:
+        self._end()
+        return self.whole
+
+
+class _Call:
+    """A call that is assembled from pieces of its arguments."""
+
+    def __init__(self) -> None:
+        self.call: dict[str, Json] = {}
+        self.arguments: Json = None
+        self.broken = False  # a path that does not fit the arguments
+        self.open: str | None = None  # the path of a text that may continue
+
+    def add(self, piece: dict[str, Json]) -> None:
+        for key in ("id", "name"):
+            if piece.get(key):
+                self.call[key] = piece[key]
+        if piece.get("args") or self.arguments is None:  # {} ends arguments in pieces
+            self.arguments = piece.get("args")
+        for item in as_dicts(piece.get("partialArgs") or piece.get("partial_args")):
+            self._argument(item)
+
+    def _argument(self, item: dict[str, Json]) -> None:
+        place = as_str(item.get("jsonPath") or item.get("json_path"))
+        steps = _steps(place)
+        value: Json = item.get("stringValue", item.get("string_value"))
+        if not isinstance(value, str):
+            value = next((item[k] for pair in _VALUES for k in pair if k in item), None)
+            value = None if value == "NULL_VALUE" else value
+        if steps is None:
+            self.broken = True
+            return
+        before = _at(self.arguments, steps) if self.open == place else None
+        if isinstance(before, str) and isinstance(value, str):
+            value = before + value
+        self.arguments = self._put(self.arguments, steps, value)
+        continues = item.get("willContinue") or item.get("will_continue")
+        self.open = place if continues else None
+
+    def _put(self, into: Json, steps: list[str | int], value: Json) -> Json:
+        """Returns a copy of `into` with the value at the path; a list may grow by one item."""
+        if not steps:
+            return value
+        step, rest = steps[0], steps[1:]
+        if isinstance(step, str) and isinstance(into, dict | None):
+            fields = as_dict(into)
+            return {**fields, step: self._put(fields.get(step), rest, value)}
+        if isinstance(step, int) and isinstance(into, list | None) and step <= len(as_list(into)):
+            items = list(as_list(into))
+            before = items[step] if step < len(items) else None
+            items[step : step + 1] = [self._put(before, rest, value)]
+            return items
+        self.broken = True
+        return into
+
+    def part(self) -> Json:
+        if self.arguments is not None:
+            self.call["args"] = self.arguments
+        return {"functionCall": self.call}
+
+
+def _steps(place: str) -> list[str | int] | None:
+    """Returns the steps of a path such as `$.items[0].name`; None for an unknown form."""
+    steps: list[str | int] = []
+    at = 1
+    while at < len(place) and len(steps) <= 100:
+        step = _STEP.match(place, at)
+        if step is None:
+            return None
+        number = step[2]
+        steps.append(int(number) if number else step[1] or step[3] or step[4] or "")
+        at = step.end()
+    return steps if place.startswith("$") and steps and at >= len(place) else None
+
+
+def _at(value: Json, steps: list[str | int]) -> Json:
+    for step in steps:
+        if isinstance(step, str):
+            value = as_dict(value).get(step)
+        else:
+            items = as_list(value)
+            value = items[step] if step < len(items) else None
+    return value
+
+
+# Parses Gemini bodies (docs/formats/gemini-api.md).
+
+_NUMBERS: dict[Json, str] = {1: "STOP", 3: "SAFETY", 4: "RECITATION"}
+"""Finish reasons that older SDKs write as numbers."""
+_MODEL = re.compile(r"/models/([^/:]+):[A-Za-z]+$")
+
+
+def is_generate_row(value: Json) -> bool:
+    """Returns whether a record is a generateContent body that ends with content of the model.
+
+    Rows of tuning files have this form: docs/formats/gemini-api.md "Tuning files".
+    """
+    if not isinstance(value, dict) or request_dialect(value) != GEMINI:
+        return False
+    contents = as_list(value.get("contents"))
+    return bool(contents) and as_dict(contents[-1]).get("role") == "model"
+
+
+def history(body: dict[str, Json]) -> History:
+    """Returns the history of a request."""
+    if "contents" not in body and "input" in body:
+        kept = gemini_interactions.history(body)
+        return replace(kept, messages=tuple(map(_joined, kept.messages)))
+    keys = CallKeys("")
+    messages: list[Message] = []
+    system = _field(body, "systemInstruction", "system_instruction")
+    if system is not None:
+        system_messages = content_messages(_content(system), keys)
+        # Its role, if it has one, has no meaning (docs/formats/gemini-api.md "Request").
+        messages += [replace(message, role="system") for message in system_messages]
+    for item in contents(body):
+        messages += map(_joined, content_messages(item, keys))
+    problems: tuple[Problem, ...] = ()
+    if _field(body, "cachedContent", "cached_content"):
+        detail = "part of what the model saw is in the service's cache"
+        problems = (Problem("cached_content", "request", detail, records=0),)
+    return History(tuple(messages), _tools(body), _model(body), problems)
+
+
+def contents(body: dict[str, Json]) -> list[Json]:
+    """Returns the contents of a request: a list, a single content, or text or parts of one."""
+    value = body.get("contents")
+    if isinstance(value, list) and any("parts" in as_dict(item) for item in value):
+        return [_content(item) for item in value]
+    return [_content(value)] if value else []
+
+
+def _content(value: Json) -> Json:
+    """Returns a content in its full form; SDKs accept text, a part or a list of either."""
+    if isinstance(value, dict) and "parts" in value:
+        return {**value, "parts": part_list(value["parts"])}
+    return {"parts": part_list(value)}
+
+
+def _field(body: dict[str, Json], *names: str) -> Json:
+    places = (body, as_dict(body.get("config")))
+    values = (place[name] for place in places for name in names if place.get(name) is not None)
+    return next(values, None)
+
+
+def _tools(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    tools = _field(body, "tools")
+    # SDKs accept a single group instead of a list.
+    return (tools,) if isinstance(tools, dict) else tuple_or_none(tools)
+
+
+def _model(body: dict[str, Json]) -> str | None:
+    model = name_or_none(body.get("model"))
+    return model.rpartition("/")[2] if model else None
+
+
+def _joined(message: Message) -> Message:
+    """Joins adjacent texts and adjacent thoughts of a model's message, which a stream splits."""
+    if message.role != "assistant" or len(message.parts) < 2:
+        return message
+    parts: list[Part] = []
+    for kind, run in groupby(message.parts, key=_kind):
+        if kind in ("text", "harness", "thought"):
+            text = "".join(part.text for part in run if isinstance(part, Text | Reasoning))
+            whole = Text(text, harness=kind == "harness")
+            parts.append(Reasoning(text) if kind == "thought" else whole)
+        else:
+            parts += run
+    return replace(message, parts=tuple(parts))
+
+
+def _kind(part: Part) -> str:
+    if isinstance(part, Text):
+        return "harness" if part.harness else "text"
+    return "thought" if isinstance(part, Reasoning) else "other"
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answers(exchange: Exchange) -> Sequence[ApiAnswer]:
+    """Returns the candidates of a response by index; () if it is an error or blocked."""
+    if (exchange.status or 0) >= 400:
+        return ()
+    first = as_dict((exchange.events or (exchange.response,))[0])
+    if is_interaction(first):
+        answered = gemini_interactions.answers(exchange)
+        return [replace(answer, message=_joined(answer.message)) for answer in answered]
+    chunks = exchange.events if exchange.events is not None else (exchange.response or {},)
+    body = _whole_response(chunks)
+    named = _MODEL.search(path_of(exchange.url))
+    model = name_or_none(body.get("modelVersion")) or (named[1] if named else None)
+    return [_answer(candidate, model) for candidate in as_dicts(body.get("candidates"))]
+
+
+def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
+    messages = content_messages({"role": "model", "parts": candidate.get("parts")}, CallKeys(""))
+    kept = tuple(
+        unknown_part("functionResponse") if isinstance(part, ToolResult) else part
+        for message in messages
+        for part in message.parts
+    )
+    if candidate.get("grounded"):
+        kept = (*kept, Unparsed("grounding", "server_tool"))
+    return ApiAnswer(
+        _joined(Message("assistant", kept)),
+        fault=finish_fault(_reason(candidate), unknown="truncated"),
+        model=model,
+    )
+
+
+def _reason(candidate: dict[str, Json]) -> Json:
+    value = candidate.get("finishReason")
+    return _NUMBERS.get(value) if isinstance(value, int) else value
+
+
+def continues(before: Json, after: Json) -> bool:
+    """Returns whether a chunk belongs to the same response as the previous one, by their ids.
+
+    Without ids (older servers) a response continues until its finishReason.
+    """
+    if is_interaction(as_dict(before)) or is_interaction(as_dict(after)):
+        return gemini_interactions.continues(before, after)
+    one, other = (
+        as_dict(body).get("responseId") or as_dict(body).get("response_id")
+        for body in (before, after)
+    )
+    if one or other:
+        return one == other
+    candidates = as_dicts(before, "candidates")
+    return not any(c.get("finishReason") or c.get("finish_reason") for c in candidates)
+
+
+GENERATE = Api(GEMINI, history, answers, continues, complete)

@@ -1,0 +1,622 @@
+"""Messages, calls and answers in every form that traces contain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from builder.conversation import (
+    Content,
+    Data,
+    Json,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
+from builder.readers.api.codec import ApiAnswer
+from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.thoughts import with_thoughts
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.traces.langchain_messages import as_fields, is_message, lc_message
+from builder.readers.traces.parts import (
+    MAX_DECODED,
+    PartNotes,
+    decoded,
+    read_call,
+    read_parts,
+    read_result,
+    result_content,
+    thought_of,
+    without_missing,
+)
+
+# Reads messages of any API, as traces log them: OpenAI, Responses, Gemini, LangChain.
+
+ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
+_RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
+_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
+_ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
+_RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
+_KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_KEYS = MESSAGE_KEYS | {"parts", "blocks", "additional_kwargs"}
+"""Keys of a message that are known."""
+_PREFIX = r"(?:system|developer|user|assistant|human|ai|model|tool|function): "
+_FLAT = re.compile(rf"({_PREFIX})[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
+"""A whole conversation as one text."""
+_FLAT_SYSTEM = re.compile(rf"((?:system|developer): )[^\n]*\n+(?s:.*\n)?{_PREFIX}", re.IGNORECASE)
+"""A whole conversation as one text that begins with a system text, which no user writes."""
+_REPR = re.compile(r"(?:\w*Message\()?(?:role|content)=['\"]|\[object Object\]", re.IGNORECASE)
+"""The repr of a message (Agno, LangChain), or the text that JavaScript writes for an object."""
+
+
+def read_messages(value: Json, notes: PartNotes) -> list[Message]:
+    """Returns the messages of a list, a batch of one list (LangChain), one message or a text."""
+    value = decoded(value)
+    items = value if isinstance(value, list) else [value]
+    if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
+        items = items[0]
+    messages: list[Message] = []
+    for item in items:
+        for message in _read(decoded(item), notes):
+            last = messages[-1] if messages else None
+            if last is not None and message.turn is not None and message.turn == last.turn:
+                messages[-1] = replace(last, parts=(*last.parts, *message.parts))
+            else:
+                messages.append(_as_result(message, messages, notes))
+    if len(messages) == 1 and _is_flat(messages[0]):
+        notes.unreadable.append("flattened")
+        return []
+    return [
+        message if message.turn is None else replace(message, turn=None)
+        for message in messages
+        if message.parts
+    ]
+
+
+def _is_flat(message: Message) -> bool:
+    """Returns whether a request's only message is a user message with a whole conversation."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return message.role == "user" and len(texts) == 1 and bool(_FLAT_SYSTEM.match(texts[0]))
+
+
+def _as_result(message: Message, before: Sequence[Message], notes: PartNotes) -> Message:
+    """Returns a result for a message whose role is the name of a tool that was just called.
+
+    LangGraph's instrumentation for JavaScript logs a tool message's name as its role.
+    """
+    if message.role in _KNOWN_ROLES:
+        return message
+    last = next((one for one in reversed(before) if one.role != "tool"), None)
+    called = calls(last) if last is not None and last.role == "assistant" else []
+    content = tuple(part for part in message.parts if isinstance(part, Content))
+    if message.role not in {call.name for call in called} or len(content) != len(message.parts):
+        return message
+    notes.changes["tool_name_as_role"] += 1
+    return Message("tool", (ToolResult(content, name=message.role),))
+
+
+def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
+    if isinstance(item, str):
+        if _FLAT.match(item) or _REPR.match(item):  # its messages cannot be distinguished
+            notes.unreadable.append("flattened" if _FLAT.match(item) else "repr")
+            return []
+        return [Message("user", (Text(item),))] if item else []
+    if is_message(item):
+        message = lc_message(as_fields(item))
+        return [] if message is None else _split(message)
+    fields = as_dict(item)
+    kind = as_str(fields.get("type"))
+    if kind in _ITEMS:
+        return _response_item(fields, kind)
+    role = name_or_none(fields.get("role"))
+    if role is None:
+        if isinstance(fields.get("parts"), list):
+            role = "user"
+        elif isinstance(fields.get("message"), dict):  # a generation, or an event of a choice
+            return _read(fields["message"], notes)
+        else:
+            return [Message("user", (unknown_part(kind or "message"),))]
+    role = ROLES.get(role, role)[:40]
+    return noted(_with_role(fields, role, notes), fields, _KEYS)
+
+
+def _with_role(fields: dict[str, Json], role: str, notes: PartNotes) -> Sequence[Message]:
+    listed = (fields[key] for key in ("parts", "blocks") if isinstance(fields.get(key), list))
+    body = next(listed, fields.get("content"))
+    if role == "tool" and "parts" not in fields:
+        if _is_definition(body):
+            notes.tools.append(body)  # Langfuse's LangChain callback appends the tools this way
+            return []
+        if called := _calls_in_text(body):  # Koog gives its calls the role of their results
+            notes.changes["calls_in_text"] += 1
+            return [Message("assistant", tuple(called))]
+        parts = as_list(body)
+        if not any(as_str(part, "type") in _RESULT_PARTS for part in parts):
+            result = read_result(fields)
+            pieces = result_content(body)
+            more = as_dict(fields.get("additional_kwargs"))  # LlamaIndex
+            call_id = name_or_none(fields.get("tool_call_id", more.get("tool_call_id")))
+            return [Message("tool", (replace(result, content=pieces, call_id=call_id),))]
+    if role == "assistant":
+        return _split(Message(role, tuple(_assistant(fields, body, notes))))
+    return _split(Message(role, tuple(read_parts(body))))
+
+
+def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Part]:
+    if called := _calls_in_text(body):
+        notes.changes["calls_in_text"] += 1
+        return called
+    more = as_dict(fields.get("additional_kwargs"))
+    parts = with_thoughts(read_parts(body), fields, more)
+    if refusal := as_str(fields.get("refusal")):
+        parts.append(Text(refusal))
+    listed = _calls(fields) or _calls(more)
+    legacy = as_dict(fields.get("function_call")) or as_dict(more.get("function_call"))
+    if listed or legacy:
+        parts = [part for part in parts if not isinstance(part, ToolCall)]  # the same calls again
+        parts += [read_call(call) for call in listed]
+    if legacy and not listed:
+        parts.append(read_call(legacy))
+    return without_missing(parts)
+
+
+def _calls(fields: dict[str, Json]) -> list[Json]:
+    """Returns the calls of a message; a single call may be logged without a list."""
+    value = decoded(fields.get("tool_calls"))
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _split(message: Message) -> list[Message]:
+    """Returns the message with its results in separate messages of role tool.
+
+    A client's results come before its text; a provider's stay where the model saw them.
+    """
+    parts = message.parts
+    if message.role != "assistant":
+        parts = tuple(sorted(parts, key=lambda part: not isinstance(part, ToolResult)))
+    runs = groupby(parts, lambda part: "tool" if isinstance(part, ToolResult) else message.role)
+    return [Message(role, tuple(run)) for role, run in runs]
+
+
+def _response_item(fields: dict[str, Json], kind: str) -> list[Message]:
+    """Returns an item of the Responses API; consecutive items of the model are one turn."""
+    if kind in _RESULT_ITEMS:
+        return [Message("tool", (read_result({**fields, "id": None}),))]
+    if kind in _CALL_ITEMS:
+        if kind == "custom_tool_call":  # free text instead of JSON becomes the only argument
+            fields = {**fields, "arguments": {"input": fields.get("input")}}
+        return [Message("assistant", (read_call(fields),), turn="items")]
+    thought = thought_of(fields)
+    return [Message("assistant", (Reasoning(thought),), turn="items")] if thought else []
+
+
+def _is_definition(value: Json) -> bool:
+    item = as_dict(decoded(value))
+    inner = as_dict(item.get("function")) or item
+    has_schema = any(key in inner for key in ("parameters", "input_schema", "inputSchema"))
+    return isinstance(inner.get("name"), str) and has_schema
+
+
+def _calls_in_text(value: Json) -> list[Part]:
+    return openai_calls(decoded(value)) if as_str(value).startswith('[{"') else []
+
+
+def openai_calls(value: Json) -> list[Part]:
+    """Returns the calls of a list that consists of OpenAI's calls, else []."""
+    items = as_dicts(value)
+    is_call = (item.get("type") == "function" and as_dict(item.get("function")) for item in items)
+    return [read_call(item) for item in items] if all(is_call) else []
+
+
+# Reads requests of model calls of any API, as platforms log them.
+
+_LISTS = ("messages", "contents", "input", "prompt", "prompts")
+_SYSTEMS = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
+_TOOLS = ("tools", "functions", "function_declarations", "functionDeclarations")
+_DEFINES = (*_TOOLS, "function", "toolSpec", "json_schema")
+"""Fields that mark an object as a definition or a group of definitions, not a map of them."""
+_PARAMETERS = (
+    "config", "model_parameters", "optional_params", "invocation_params", "kwargs", "toolConfig",
+)  # fmt: skip
+"""Fields of a body in which tools may be nested: Gemini, LiteLLM, LangChain, Bedrock."""
+_MAX_WRAPPERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The content of a request; `tools` and `model` are None if it names none."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Json, ...] | None = None
+    model: str | None = None
+
+
+def read_request(value: Json, notes: PartNotes) -> Request:
+    """Returns the request in a logged input; it has no messages if the input is not a request."""
+    value = decoded(value)
+    body = _unwrapped(value)
+    if not isinstance(body, dict):
+        return Request(tuple(read_messages(body, notes)))
+    config = as_dict(body.get("config"))
+    model = name_of(body, "model") or name_of(config, "model")
+    tools = tools_of(body)
+    for place in _PARAMETERS:
+        tools = tools_of(as_dict(decoded(body.get(place)))) if tools is None else tools
+    system = next(
+        (text for one in (body, config) for key in _SYSTEMS if (text := system_text(one.get(key)))),
+        "",
+    )
+    key = next((key for key in _LISTS if body.get(key) not in (None, "", [])), None)
+    if "role" in body or is_message(body) or isinstance(body.get("parts"), list):
+        listed: Json = [body]
+    elif key is None:
+        return Request((), tools, model)
+    else:
+        listed = decoded(body[key])
+    if isinstance(listed, dict) and "role" not in listed and not is_message(listed):
+        inner = read_request(listed, notes)  # {"input": {"messages": …}}
+        messages, tools = list(inner.messages), inner.tools if tools is None else tools
+    else:
+        messages = read_messages(listed, notes)
+    return Request(with_system(messages, system), tools, model)
+
+
+def _unwrapped(value: Json) -> Json:
+    """Returns the body in the logged arguments of a function: `{"args": […], "kwargs": {…}}`."""
+    for _ in range(_MAX_WRAPPERS):
+        body = as_dict(value)
+        named, positional = as_dict(body.get("kwargs")), as_list(body.get("args"))
+        if not (named or positional) or any(key in body for key in _LISTS) or "lc" in body:
+            break
+        value = positional[0] if positional and not any(key in named for key in _LISTS) else named
+    return value
+
+
+def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """Prepends a system text that is logged separately, unless a message has it already."""
+    parts = (message for message in messages if message.role in ("system", "developer"))
+    if not text or not messages or any(message.parts == (Text(text),) for message in parts):
+        return tuple(messages)
+    return (Message("system", (Text(text),)), *messages)
+
+
+def system_text(value: Json) -> str:
+    """Returns the system text in a field: a text, parts, a content, or the JSON text of these."""
+    value = decoded(value)
+    if isinstance(value, dict) and isinstance(value.get("parts"), list):
+        value = value["parts"]
+    elif isinstance(value, dict) and "content" in value:
+        value = value["content"]
+    if isinstance(value, str):
+        return value
+    texts = [
+        part.text
+        for item in (value if isinstance(value, list) else [value])
+        for part in read_parts(_content_of(item))
+        if isinstance(part, Text)
+    ]
+    return "\n\n".join(text for text in texts if text)
+
+
+def _content_of(item: Json) -> Json:
+    part = as_dict(item)
+    return part["content"] if "role" in part and "content" in part else item
+
+
+def tools_of(body: dict[str, Json]) -> tuple[Json, ...] | None:
+    """Returns the tool definitions of a body; None if it has no such field."""
+    tools: list[Json] = []
+    known = False
+    for key in _TOOLS:
+        if body.get(key) is not None:
+            known = True
+            tools += definitions(body[key])
+    return tuple(tools) if known else None
+
+
+def definitions(value: Json) -> list[Json]:
+    """Returns the definitions in a list of any form: JSON texts, {name: definition}, groups."""
+    value = decoded(value)
+    if isinstance(value, dict):
+        if not isinstance(value.get("name"), str) and not any(key in value for key in _DEFINES):
+            # {name: definition}: the AI SDK's tools, Langfuse's column of JSON texts without a name
+            listed = ((name, decoded(one)) for name, one in value.items())
+            return [{"name": name, **one} for name, one in listed if isinstance(one, dict)]
+        value = [value]
+    tools: list[Json] = []
+    for item in as_list(value):
+        tool = decoded(item)
+        fields = as_dict(tool)
+        grouped = next((fields[key] for key in _TOOLS if isinstance(fields.get(key), list)), None)
+        if grouped is not None:
+            tools += [decoded(one) for one in as_list(grouped)]
+        elif "json_schema" in fields:  # OpenInference: {"json_schema": "<definition>"}
+            tools.append(decoded(fields["json_schema"]))
+        elif "parameters_json_schema" in fields:  # pydantic-ai
+            named = {key: item for key, item in fields.items() if key in ("name", "description")}
+            tools.append({**named, "parameters": fields["parameters_json_schema"]})
+        elif fields:
+            tools.append(tool)
+    return tools
+
+
+# Reads answers of models of any API, as platforms log them.
+
+_WRAPPERS = ("output", "result", "response", "outputs")
+_TEXTS = ("completion", "text", "output_text", "generated_text", "response", "answer", "output")
+_FINISH = (
+    "finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason", "unified",
+)  # fmt: skip
+_MESSAGE_FIELDS = frozenset(
+    {
+        "role", "content", "parts", "message", "messages", "choices", "candidates", "generations",
+        "tool_calls", "toolCalls", "function_call", "lc", "additional_kwargs",
+    }
+)  # fmt: skip
+"""Fields of messages and responses: an object with one of them is not an answer in JSON."""
+_CUT_MESSAGE = re.compile(
+    r'\s*"?\s*(?:\[\s*)?\{[^{}]{0,400}?\\?"'
+    r'(?:role|choices|candidates|tool_calls|toolCalls|generations)\\?"\s*:'
+)
+"""The beginning of a message or response, for text that is not whole JSON: a limit cut it off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The logged output of a request.
+
+    before        turns before the answer, if the output has all turns of an agent's loop
+    instructions  system text, if the response repeats it (Responses API), else ""
+    tools         definitions, if the response repeats them, else None
+    id            of the response, or None
+    previous      id of the response that the request continues without repeating it, or None
+    """
+
+    answers: tuple[ApiAnswer, ...] = ()
+    before: tuple[Message, ...] = ()
+    instructions: str = ""
+    tools: tuple[Json, ...] | None = None
+    id: str | None = None
+    previous: str | None = None
+
+
+def fault_of(reason: Json) -> str | None:
+    """Returns the code of the fault that a finish reason (or its object) describes, or None."""
+    if isinstance(reason, dict):
+        reason = next((reason[key] for key in _FINISH if key in reason), None)
+    return finish_fault(reason)
+
+
+def _fault(value: dict[str, Json]) -> str | None:
+    return next((code for key in _FINISH if (code := fault_of(value.get(key)))), None)
+
+
+def _cut(value: Json) -> str | None:
+    return "truncated" if isinstance(value, str) and _CUT_MESSAGE.match(value) else None
+
+
+def read_outcome(value: Json, notes: PartNotes) -> Outcome:
+    """Returns the outcome that a logged output describes."""
+    return _outcome(value, notes, 0)
+
+
+def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
+    value = decoded(raw)
+    if value is None or value == "" or depth > _MAX_WRAPPERS:
+        return Outcome()
+    if not isinstance(value, dict | list):
+        return _answer([Text(_unquoted(raw, value))], _cut(value))
+    if isinstance(value, list):
+        has_objects = any(isinstance(decoded(item), dict) for item in value)
+        return _from_list(value, notes) if has_objects else _from_json(raw, value)
+    for read in (_from_response, _from_choices, _from_generations, _from_message):
+        outcome = read(value, notes)
+        if outcome is not None:
+            return outcome
+    return _from_wrapper(raw, value, notes, depth)
+
+
+def _from_wrapper(raw: Json, value: dict[str, Json], notes: PartNotes, depth: int) -> Outcome:
+    if isinstance(value.get("messages"), list):
+        return _from_list(as_list(value["messages"]), notes)
+    calls = as_list(value.get("toolCalls"))
+    if calls or "finishReason" in value:  # the AI SDK's result of one step
+        thought = as_str(value.get("reasoning")) or as_str(value.get("reasoningText"))
+        parts: list[Part] = [Reasoning(thought)] if thought else []
+        text = as_str(value.get("text"))
+        parts += [Text(text)] if text else []
+        parts += read_parts([{"type": "tool-call", **as_dict(call)} for call in calls])
+        return _answer(parts, _fault(value))
+    if not _MESSAGE_FIELDS.isdisjoint(value):
+        notes.unreadable.append("output")
+        return Outcome()
+    for key in _WRAPPERS:
+        if isinstance(value.get(key), dict | list):
+            return _outcome(value[key], notes, depth + 1)
+    for key in _TEXTS:
+        if isinstance(value.get(key), str):
+            return _answer([Text(as_str(value[key]))], _fault(value) or _cut(decoded(value[key])))
+    return Outcome() if "error" in value else _from_json(raw, value)
+
+
+def _from_json(raw: Json, value: Json) -> Outcome:
+    """Returns an answer in JSON: as text if it was logged as text."""
+    if not value:
+        return Outcome()
+    return _answer([Text(_unquoted(raw, value)) if isinstance(raw, str) else Data(value)])
+
+
+def _unquoted(raw: Json, value: Json) -> str:
+    """Returns a logged text without the JSON quotes that platforms put around it."""
+    text = json_in_text(raw, beginnings='"', levels=MAX_DECODED)
+    return text if isinstance(text, str) else str(value)
+
+
+def _answer(parts: Sequence[Part], fault: str | None = None) -> Outcome:
+    """Returns one answer of these parts; no answer if there are none or none was logged."""
+    parts = without_missing(parts)
+    if not parts or any(isinstance(p, Unparsed) and p.code == "no_output" for p in parts):
+        return Outcome()
+    return Outcome((ApiAnswer(Message("assistant", tuple(parts)), fault=fault),))
+
+
+def _from_list(items: list[Json], notes: PartNotes) -> Outcome:
+    """Returns messages, parts, calls, or generations, whichever the list contains."""
+    values = [decoded(item) for item in items]
+    first = as_dict(values[0] if values else None)
+    if isinstance(first.get("generation_info"), dict) or first.get("type") == "ChatGeneration":
+        return _from_generations({"generations": [values]}, notes) or Outcome()
+    named = any(key in first for key in ("toolName", "function")) and "role" not in first
+    if named or (_is_part(first) and not is_message(first)):
+        calls = [{"type": "tool-call", **as_dict(value)} if named else value for value in values]
+        return _answer(read_parts(list(calls)))
+    choices = [as_dict(value) for value in values]
+    if len(choices) > 1 and all(_is_choice(choice) for choice in choices):
+        answers = [_from_message(choice, notes) for choice in choices]
+        return Outcome(tuple(answer for one in answers if one for answer in one.answers))
+    messages = read_messages(list(values), notes)
+    return _last_turn(messages, _fault(choices[-1]) if choices else None)
+
+
+def _is_part(item: dict[str, Json]) -> bool:
+    kind = as_str(item.get("type"))
+    if "role" in item or kind in ("message", "function_call", "reasoning", "function_call_output"):
+        return False  # a message, or an item of the Responses API
+    return bool(kind) or "text" in item or "functionCall" in item or "function_call" in item
+
+
+def _is_choice(item: dict[str, Json]) -> bool:
+    """Returns whether an item of a list is one of several answers: each has a finish reason."""
+    if item.get("role") != "assistant" or not any(item.get(key) for key in _FINISH):
+        return False
+    return not as_str(item.get("content")).startswith('[{"')  # Koog: each call is a message
+
+
+def _last_turn(messages: list[Message], fault: str | None) -> Outcome:
+    """Returns the last consecutive assistant messages as one answer, and the messages before."""
+    end = len(messages)
+    while end and messages[end - 1].role != "assistant":
+        end -= 1
+    start = end
+    while start and messages[start - 1].role == "assistant":
+        start -= 1
+    if start == end:
+        return Outcome()
+    parts = [part for message in messages[start:end] for part in message.parts]
+    return replace(_answer(parts, fault), before=tuple(messages[:start]))
+
+
+def _from_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads a response of the Responses API, including what it repeats of its request."""
+    items = value.get("output")
+    if not isinstance(items, list) or not ("status" in value or value.get("object") == "response"):
+        return None
+    reason = as_dict(value.get("incomplete_details")).get("reason")
+    fault = fault_of(reason) or fault_of(value.get("status"))
+    fault = fault or ("truncated" if value.get("error") else None)
+    return replace(
+        _last_turn(read_messages(items, notes), fault),
+        instructions=system_text(value.get("instructions")),
+        tools=tools_of(value),
+        id=name_of(value, "id"),
+        previous=name_of(value, "previous_response_id"),
+    )
+
+
+def _from_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Returns the choices of a chat completion, or the candidates of Gemini."""
+    for key, inner in (("choices", "message"), ("candidates", "content")):
+        listed = value.get(key)
+        if isinstance(listed, list):
+            answers: list[ApiAnswer] = []
+            for choice in map(as_dict, listed):
+                message = as_dict(choice.get(inner)) or as_dict(choice.get("delta"))
+                if not message and isinstance(choice.get("text"), str):
+                    message = {"content": choice["text"]}
+                answer = _from_message({**message, "role": "assistant"}, notes) if message else None
+                answers += _with_fault(answer, _fault(choice))
+            return Outcome(tuple(answers), id=name_of(value, "id"))
+    return None
+
+
+def _with_fault(outcome: Outcome | None, fault: str | None) -> list[ApiAnswer]:
+    answers = outcome.answers if outcome is not None else ()
+    return [replace(answer, fault=fault or answer.fault) for answer in answers]
+
+
+def _from_generations(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads LangChain's LLMResult: lists of generations, one for each prompt of the batch."""
+    batches = value.get("generations")
+    if not isinstance(batches, list):
+        return None
+    first = batches[0] if batches else None
+    answers: list[ApiAnswer] = []
+    for generation in map(as_dict, first if isinstance(first, list) else batches):
+        if isinstance(generation.get("message"), dict):
+            answer = _from_message(as_dict(generation["message"]), notes)
+        else:
+            text = as_str(generation.get("text"))
+            answer = _answer([Text(text)] if text else [])
+        answers += _with_fault(answer, _fault(as_dict(generation.get("generation_info"))))
+    return Outcome(tuple(answers))
+
+
+def _from_message(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads a message of any API, bare or in the field `message` or `content`, else None."""
+    output = as_dict(value.get("output"))  # Bedrock
+    places = ((value, "message"), (value, "content"), (output, "message"))
+    message = next((fields for one, key in places if (fields := _message_in(one, key))), None)
+    fault = _fault(value)
+    if message is None:
+        if not (
+            is_message(value)
+            or isinstance(value.get("parts"), list)
+            or value.get("tool_calls")
+            or value.get("function_call")
+            or isinstance(value.get("content"), str | list)
+            or ("content" in value and "role" in value)
+        ):
+            return None
+        message = value
+    if is_message(message):
+        fields = as_fields(message)
+        fault = fault or _fault(as_dict(fields.get("response_metadata")))
+    else:
+        message = {**message, "role": "assistant"}
+        message.pop("type", None)
+    messages = read_messages([message], notes)
+    parts = [part for one in messages if one.role == "assistant" for part in one.parts]
+    return _answer(parts, fault)
+
+
+def _message_in(value: dict[str, Json], key: str) -> dict[str, Json] | None:
+    inner = as_dict(value.get(key))
+    is_inner = "role" in inner or is_message(inner) or isinstance(inner.get("parts"), list)
+    return inner if is_inner else None
+
+
+def calls_by_columns(calls: Json, names: Json) -> list[Part]:
+    """Returns calls logged separately from the output: a list of calls and a list of names.
+
+    The calls are objects or their JSON texts, whose own names take precedence.
+    """
+    found: list[Part] = []
+    named = as_list(decoded(names))
+    for number, item in enumerate(as_list(decoded(calls))):
+        call = as_dict(decoded(item))
+        name = name_of(call, "name")
+        if name is None and number < len(named):
+            name = name_or_none(named[number])
+        if name is not None:
+            found.append(ToolCall(name, call.get("arguments"), id=name_of(call, "id")))
+    return found

@@ -1,1 +1,0 @@
-"""Messages, calls and answers in every form that traces contain."""

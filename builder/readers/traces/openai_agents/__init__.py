@@ -1,1 +1,0 @@
-"""The OpenAI Agents SDK: spans of its traces, and its sessions in SQLite."""

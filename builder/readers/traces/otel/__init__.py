@@ -1,1 +1,0 @@
-"""OpenTelemetry spans: the GenAI conventions, OpenInference and MLflow."""

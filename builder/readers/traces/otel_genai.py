@@ -1,0 +1,663 @@
+"""Reads spans of OpenTelemetry's GenAI conventions, in all generations of attribute names.
+
+The generations are: messages of parts, in attributes or an event; one event for each message;
+OpenLLMetry's numbered attributes; and JSON texts in `gen_ai.prompt` and `gen_ai.completion`
+(docs/formats/otel-genai.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import (
+    Content,
+    Data,
+    Json,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Unparsed,
+    unknown_part,
+)
+from builder.problem import Problem
+from builder.readers.api.codec import ApiAnswer, History
+from builder.readers.toolkit import chat_messages
+from builder.readers.toolkit.chat_messages import (
+    compact_result,
+    unreadable_messages,
+    with_compact_results,
+)
+from builder.readers.toolkit.marks import is_removed
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_list,
+    as_str,
+    first_of,
+    flag_or_none,
+    name_of,
+    name_or_none,
+)
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
+from builder.readers.traces.any_vendor import (
+    ROLES,
+    Request,
+    fault_of,
+    openai_calls,
+    read_outcome,
+    read_request,
+)
+from builder.readers.traces.parts import PartNotes, read_call, read_part
+from builder.readers.traces.span_values import branch, decoded, is_cut, listed
+from builder.readers.traces.spans import Span
+
+# Reads OpenTelemetry's messages of parts, and the OpenAI-shaped bodies of its first events.
+
+_RESULTS = frozenset({"tool_call_response", "tool_result"})
+_KEYS = MESSAGE_KEYS | {"parts"}
+"""Keys of a message that are known."""
+_SERVER = frozenset({"server_tool_call", "server_tool_call_response", "server_tool_use"})
+_MODALITIES = frozenset({"image", "audio", "video"})
+_BLOBS = frozenset({"blob", "uri", "file"})
+_BEDROCK = ("text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_MODALITIES)
+
+
+def read_messages(value: Json) -> list[Message]:
+    """Returns the messages of a list."""
+    return [message for item in as_list(value) for message in _read_message(item)]
+
+
+def _read_message(item: Json) -> list[Message]:
+    """Returns the messages in one logged message: its results with the role tool, then the rest."""
+    fields = as_dict(item)
+    role = as_str(fields.get("role"))
+    role = ROLES.get(role, role)[:40]
+    if not role:
+        return [Message("user", (unknown_part("message without a role"),))]
+    return noted(_messages(fields, role), fields, _KEYS)
+
+
+def _messages(fields: dict[str, Json], role: str) -> list[Message]:
+    content = fields.get("parts")
+    if not isinstance(content, list):
+        content = _as_parts(fields.get("content"))
+    if role == "tool" and (called := openai_calls(content)):  # Koog: calls with their results' role
+        return [Message("assistant", tuple(called))]
+    if role == "tool" and not any(_is_result(part) for part in as_list(content)):
+        return [_result_message(fields, content)]
+    parts = _read_parts(content)
+    if role == "assistant":
+        parts = _assistant(fields, parts)
+    results, rest = chat_messages.results_apart(parts)
+    messages = [Message("tool", results)] if results else []
+    return [*messages, Message(role, rest)] if rest or not results else messages
+
+
+def _result_message(fields: dict[str, Json], content: Json) -> Message:
+    call_id = name_of(fields, "tool_call_id", "id")
+    return Message("tool", (ToolResult(result_content(content), call_id, name_of(fields, "name")),))
+
+
+def _assistant(fields: dict[str, Json], parts: list[Part]) -> list[Part]:
+    """Returns an assistant message's content, with the other fields of OpenAI's form.
+
+    Calls in the content repeat those in `tool_calls`. Results in the content come from the
+    provider, which ran its tools inside the answer; the client never answered those calls.
+    """
+    if any(isinstance(part, ToolResult) for part in parts):
+        return [
+            Unparsed("", "server_tool") if isinstance(part, ToolCall | ToolResult) else part
+            for part in parts
+        ]
+    if not any(isinstance(part, Reasoning) for part in parts):
+        parts = [*chat_messages.reasoning({**fields, "content": None}), *parts]
+    if refusal := as_str(fields.get("refusal")):
+        parts.append(Text(refusal))
+    made = as_list(decoded(fields.get("tool_calls")))
+    legacy = as_dict(fields.get("function_call"))
+    if made:
+        parts = [part for part in parts if not isinstance(part, ToolCall)]
+    elif legacy:
+        made = [legacy]
+    return [*parts, *(read_call(call) for call in made)]
+
+
+def _as_parts(content: Json) -> Json:
+    """Returns the parts of a content: as logged, or of a JSON text or Gemini's content."""
+    if isinstance(content, str) and content.startswith('[{"'):
+        inner = decoded(content)
+        marks = ("type", *_BEDROCK)
+        if isinstance(inner, list) and all(
+            any(mark in as_dict(item) for mark in marks) for item in inner
+        ):
+            return inner
+    inner = as_dict(content).get("parts")
+    return inner if isinstance(inner, list) else content
+
+
+def _is_result(part: Json) -> bool:
+    return as_str(part, "type") in _RESULTS or "toolResult" in as_dict(part)
+
+
+def _read_parts(value: Json) -> list[Part]:
+    """Returns the parts of a message's content: a text, a part, or a list of them."""
+    items = value if isinstance(value, list) else [value]
+    return [part for item in items if item is not None for part in _part(item)]
+
+
+def _part(item: Json) -> Iterable[Part]:
+    part = as_dict(item)
+    kind = as_str(part.get("type"))
+    if kind in _SERVER or part.get("builtin") is True:
+        return [Unparsed(kind, "server_tool")]
+    if kind in _RESULTS:
+        return [_result(part)]
+    if kind in _BLOBS:
+        mime = as_str(part.get("mime_type"))
+        named = as_str(part.get("modality")) or mime.partition("/")[0]
+        return [Media(named if named in _MODALITIES else "file", mime)]
+    own = next((key for key in _BEDROCK if key in part), "") if not kind else ""
+    match own:
+        case "toolResult":
+            result = as_dict(part["toolResult"])
+            failed = result["status"] == "error" if "status" in result else None
+            return [_result({**result, "id": result.get("toolUseId"), "is_error": failed})]
+        case "reasoningContent":
+            thought = as_dict(part[own], "reasoningText").get("text")
+            return [Reasoning(thought)] if isinstance(thought, str) and thought else []
+        case "cachePoint":
+            return []
+        case "image" | "audio" | "video":
+            return [Media(own)]
+    return read_part(item)
+
+
+def _result(part: dict[str, Json]) -> ToolResult:
+    value = first_of(part, "response", "result", "content", "output")
+    call_id = name_or_none(first_of(part, "id", "tool_use_id", "call_id", "tool_call_id"))
+    failed = flag_or_none(part.get("is_error"))
+    return ToolResult(result_content(value), call_id, name_of(part, "name"), is_error=failed)
+
+
+def result_content(value: Json) -> tuple[Content, ...]:
+    """Returns the content of a tool response: text, a list of texts and media, or a JSON value."""
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    items = [as_dict(item) for item in as_list(value)]
+    if items and all("type" in item or set(item) == {"text"} for item in items):
+        content = [part for item in items for part in _part(item)]
+        kept = tuple(part for part in content if isinstance(part, Content))
+        if len(kept) == len(content):
+            return kept
+    return (Data(value),)
+
+
+# Defines the common form of a span: a model request, an agent run or a tool run.
+
+
+@dataclass(frozen=True, slots=True)
+class SpanReading:
+    """The content of one span, or of the events of one request.
+
+    kind     model: a request and its answer; agent: a run that repeats its requests;
+             tool: a run of a tool; other: none of these
+    history  None: the content was not captured
+    call     the call that a tool span executed, if captured; `result` likewise
+    tools    definitions that an agent's span lists
+    whole    an agent's span contains all turns of its run, not only the first and the last
+    own      index in the history: assistant turns from here on are outputs of the span
+    session  the logged id of the span's conversation, or ""
+    code     the code under which a span of kind other is ignored
+    """
+
+    kind: str
+    history: History | None = None
+    answers: tuple[ApiAnswer, ...] = ()
+    call: ToolCall | None = None
+    result: ToolResult | None = None
+    tools: tuple[Json, ...] | None = None
+    whole: bool = False
+    own: int | None = None
+    session: str = ""
+    code: str = "other_span"
+
+    def with_compact_results(self) -> SpanReading:
+        """Returns the reading of a program that sends values in results as compact JSON text."""
+        history = self.history
+        if history is not None:
+            history = replace(history, messages=tuple(with_compact_results(history.messages)))
+        result = None if self.result is None else compact_result(self.result)
+        return replace(self, history=history, result=result)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """The messages of a span, sent and received, each as logged.
+
+    choices     several outputs are alternative answers, not one turn in pieces
+    cut         the truncated sides: "input", "output"
+    answers     answers that have already been parsed
+    silent      only the roles of some messages were captured
+    tools       definitions logged with the messages
+    unreadable  descriptions of what was logged in place of messages
+    """
+
+    sent: list[Message]
+    outputs: list[Json]
+    choices: bool = False
+    cut: tuple[str, ...] = ()
+    answers: tuple[ApiAnswer, ...] = ()
+    silent: bool = False
+    tools: tuple[Json, ...] | None = None
+    unreadable: tuple[str, ...] = ()
+
+
+def request(
+    logged: Logged,
+    span: Span,
+    *,
+    tools: tuple[Json, ...] | None,
+    model: str | None,
+    reasons: Sequence[Json] = (),
+) -> tuple[History, tuple[ApiAnswer, ...]]:
+    """Returns the request that a span logs, and its answers.
+
+    `reasons` are the finish reasons that the span logs separately from the outputs.
+    """
+    sent = list(logged.sent)
+    answers = [replace(answer, model=model) for answer in logged.answers]
+    outputs = [(item, _read_message(_as_answer(item))) for item in logged.outputs]
+    answered = all(message.role == "assistant" for _, found in outputs for message in found)
+    if answered and (logged.choices or len(outputs) == 1):
+        for number, (item, messages) in enumerate(outputs):
+            reason = as_dict(item).get("finish_reason") or _at(reasons, number)
+            answers += _answer(messages, reason, span, model)
+    else:
+        flat = [message for _, messages in outputs for message in messages]
+        end = len(flat)
+        while end and flat[end - 1].role == "assistant":
+            end -= 1
+        sent += flat[:end]
+        reason = next((as_dict(i).get("finish_reason") for i, _ in reversed(outputs)), None)
+        answers += _answer(flat[end:], reason or _at(reasons, 0), span, model)
+    if "output" in logged.cut:
+        answers = [ApiAnswer(Message("assistant", ()), fault="truncated", model=model)]
+    history = history_of(
+        sent,
+        answers,
+        span,
+        tools=tools,
+        model=model,
+        unreadable=logged.unreadable,
+        cut="input" in logged.cut,
+    )
+    if logged.silent:
+        problem = Problem("no_content", span.where, "only the roles were captured", records=0)
+        history = replace(history, problems=(*history.problems, problem))
+    return history, tuple(answers)
+
+
+def history_of(
+    sent: Sequence[Message],
+    answers: Sequence[ApiAnswer],
+    span: Span,
+    *,
+    tools: tuple[Json, ...] | None,
+    model: str | None,
+    unreadable: Sequence[str] = (),
+    cut: bool = False,
+) -> History:
+    """Returns a request with these messages, and with the problems of the request and its answers.
+
+    `cut`: the sent messages are truncated.
+    """
+    problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
+    if cut:
+        detail = "the messages that were sent are truncated"
+        problems.append(Problem("truncated", span.where, detail, records=0))
+    return History(tuple(sent), tools, model, tuple(problems))
+
+
+def _as_answer(item: Json) -> Json:
+    return item if as_dict(item).get("role") else {**as_dict(item), "role": "assistant"}
+
+
+def _at(reasons: Sequence[Json], number: int) -> Json:
+    return reasons[number] if number < len(reasons) else None
+
+
+def _answer(
+    messages: Sequence[Message], reason: Json, span: Span, model: str | None
+) -> list[ApiAnswer]:
+    """Returns the messages of one answer merged into one; [] if they have no parts."""
+    parts = tuple(part for message in messages for part in message.parts)
+    if not parts:
+        return []
+    fault = fault_of(reason) or ("truncated" if span.failed and not reason else None)
+    return [ApiAnswer(Message("assistant", parts), fault=fault, model=model)]
+
+
+def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span) -> list[Problem]:
+    problems = []
+    if span.dropped:
+        detail = f"{span.dropped} attributes were dropped by a limit"
+        problems.append(Problem("truncated", span.where, detail, records=0))
+    texts = [
+        part.text
+        for message in (*sent, *(answer.message for answer in answers))
+        for part in message.parts
+        if isinstance(part, Text | Reasoning)
+    ]
+    if any(map(is_removed, texts)):
+        problems.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
+    return problems
+
+
+_DETAILS = "gen_ai.client.inference.operation.details"
+_CHOICE = "gen_ai.choice"
+_ROLES_OF_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_TEXT_EVENTS = frozenset({"gen_ai.content.prompt", "gen_ai.content.completion"})
+_BODIES = (
+    ("gen_ai.prompt", "gen_ai.completion"),
+    ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),  # Google's ADK
+    ("request_data", "response_data"),  # Logfire's instrumentations of clients
+)
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
+_SYSTEM = "gen_ai.system_instructions"
+_SESSIONS = ("gen_ai.conversation.id", "traceloop.association.properties.session_id")
+_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow", "agent_step"})
+_NO_CHAT = frozenset({"embeddings", "retrieval", "text_embeddings", "rerank", "image_generation"})
+_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args", "input",
+)  # fmt: skip
+_RUN_RESULTS = (
+    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "output",
+)  # fmt: skip
+"""The names of OpenTelemetry, Pydantic AI, Google, and of spans without a convention."""
+_SCHEMAS = frozenset({"parameters", "input_schema"})
+
+
+def is_message(span: Span) -> bool:
+    """Returns whether a log record is one message of a request (first generation)."""
+    return any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in span.events)
+
+
+def is_choice(span: Span) -> bool:
+    """Returns whether a log record is an answer."""
+    return any(name == _CHOICE for name, _ in span.events)
+
+
+def read_span(span: Span) -> SpanReading | None:
+    """Returns the reading of a span; None if it follows none of these conventions."""
+    attrs = span.attributes
+    session = name_of(attrs, *_SESSIONS) or ""
+    if attrs.get("logfire.span_type") == "pending_span":  # overwritten when the span ends
+        return SpanReading("other", code="pending_span")
+    kind = _kind(span)
+    if kind == "tool":
+        return _tool_run(attrs)
+    if kind == "other":
+        return SpanReading(kind)
+    run = _whole_run(attrs) if kind == "agent" else None
+    logged = run or _logged(span)
+    tools = _tools(attrs)
+    if logged is None:
+        return SpanReading(kind, tools=tools, session=session)
+    reasons = attrs.get("gen_ai.response.finish_reasons")
+    history, answers = request(
+        logged,
+        span,
+        tools=logged.tools if tools is None else tools,
+        model=name_of(attrs, "gen_ai.response.model", "gen_ai.request.model"),
+        reasons=as_list(decoded(reasons)),
+    )
+    return SpanReading(
+        kind,
+        history,
+        answers,
+        tools=tools,
+        whole=run is not None or len(history.messages) > len(logged.sent),
+        own=len(logged.sent) if run is None else _after_last_prompt(history.messages),
+        session=session,
+    )
+
+
+def _kind(span: Span) -> str:
+    attrs = span.attributes
+    operation = as_str(attrs.get("gen_ai.operation.name"))
+    entity = as_str(attrs.get("traceloop.span.kind"))
+    if operation == "execute_tool" or entity == "tool" or span.name.startswith("execute_tool "):
+        return "tool"
+    if operation in _AGENTS or entity or "event_loop.cycle_id" in attrs:
+        return "agent"
+    if any(name in attrs for name in _ALL_MESSAGES):
+        return "agent"
+    if operation in _NO_CHAT:
+        return "other"
+    if operation or any(name.startswith(("gen_ai.request.", "llm.request.")) for name in attrs):
+        return "model"
+    return "model" if _logged(span) is not None else "other"
+
+
+def _tool_run(attrs: dict[str, Json]) -> SpanReading:
+    name, call_id = name_of(attrs, "gen_ai.tool.name"), name_of(attrs, "gen_ai.tool.call.id")
+    arguments = first_of(attrs, *_ARGUMENTS)
+    result = result_content(first_of(attrs, *_RUN_RESULTS))
+    return SpanReading(
+        "tool",
+        call=ToolCall(name, arguments, call_id) if name else None,
+        result=ToolResult(result, call_id, name) if result else None,
+    )
+
+
+# -- tools ---------------------------------------------------------------------------------------
+
+
+def _tools(attrs: dict[str, Json]) -> tuple[Json, ...] | None:
+    """Returns the span's definitions; Pydantic AI and OpenLLMetry have attributes of their own."""
+    defined = decoded(attrs.get("gen_ai.tool.definitions"))
+    if isinstance(defined, list):
+        return tuple(defined)
+    parameters = as_dict(decoded(attrs.get("model_request_parameters")))
+    if isinstance(parameters.get("function_tools"), list):
+        own, output = (as_list(parameters.get(f"{kind}_tools")) for kind in ("function", "output"))
+        return (*own, *output)
+    numbered = listed(branch(attrs, "llm.request.functions", _SCHEMAS))
+    if numbered:
+        return tuple(
+            {name: decoded(item) if name in _SCHEMAS else item for name, item in tool.items()}
+            for tool in map(as_dict, numbered)
+        )
+    return None
+
+
+# -- messages, generation by generation ----------------------------------------------------------
+
+
+def _logged(span: Span) -> Logged | None:
+    """Returns the messages of a span, from the first generation of names that has any."""
+    detailed = dict(span.attributes)
+    for name, inner in span.events:
+        if name == _DETAILS:
+            detailed.update({**as_dict(inner.get("body")), **inner})
+    if any(detailed.get(name) is not None for name in (_INPUT, _OUTPUT)):
+        return _from_parts(detailed)
+    return _from_events(span) or _from_numbered(span.attributes) or _from_texts(span)
+
+
+def _from_parts(attrs: dict[str, Json]) -> Logged:
+    sent = read_messages(decoded(attrs.get(_INPUT)))
+    system = decoded(attrs.get(_SYSTEM))
+    instructions = _read_message({"role": "system", "parts": _instructions(system)})
+    if instructions[0].parts and instructions != sent[:1]:
+        sent = [*instructions, *sent]
+    outputs = as_list(decoded(attrs.get(_OUTPUT)))
+    ended = [as_dict(item).get("finish_reason") for item in outputs]
+    count = attrs.get("gen_ai.request.choice.count")
+    choices = isinstance(count, int) and count > 1
+    cut = [side for side, name in (("input", _INPUT), ("input", _SYSTEM), ("output", _OUTPUT))
+           if is_cut(attrs.get(name))]  # fmt: skip
+    return Logged(sent, outputs, choices or all(ended), tuple(cut))
+
+
+def _instructions(value: Json) -> Json:
+    """Returns the parts of a system text: a list, a text, or (against the conventions) messages."""
+    if isinstance(value, str):
+        return [value]
+    inner = [as_dict(item).get("parts") for item in as_list(value)]
+    if inner and all(isinstance(parts, list) for parts in inner):
+        return [part for parts in inner for part in as_list(parts)]
+    return as_list(value)
+
+
+def _from_events(span: Span) -> Logged | None:
+    events = [(name, _event_body(inner)) for name, inner in span.events]
+    if not any(name in _ROLES_OF_EVENTS or name == _CHOICE for name, _ in events):
+        written = (as_dict(item) for item in as_list(decoded(span.attributes.get("events"))))
+        events = [(as_str(item.get("event.name")), item) for item in written]
+    return _from_message_events(events)
+
+
+def _from_message_events(events: list[tuple[str, dict[str, Json]]]) -> Logged | None:
+    """Returns the messages of first-generation events, one in each; None if there are none."""
+    sent: list[Message] = []
+    outputs: list[tuple[int, Json]] = []
+    has_messages = silent = False
+    for name, body in events:
+        role = _ROLES_OF_EVENTS.get(name)
+        has_messages = has_messages or role is not None or name == _CHOICE
+        silent = silent or (role is not None and not _has_content(body))
+        if role is not None:
+            own = name_or_none(body.get("role"))
+            sent += _read_message({**body, "role": own if role == "system" and own else role})
+        elif name == _CHOICE:
+            index = body.get("index")
+            outputs.append((index if isinstance(index, int) else 0, _choice(body)))
+    outputs.sort(key=lambda item: item[0])
+    several = len({index for index, _ in outputs}) > 1
+    parts = Logged(sent, [item for _, item in outputs], several, silent=silent)
+    return parts if has_messages else None
+
+
+def _has_content(body: dict[str, Json]) -> bool:
+    """Returns whether the content of an event's message was captured.
+
+    If not, roles and names still are: a call without a key for its arguments did have arguments.
+    """
+    called = [as_dict(call, "function") for call in as_list(body.get("tool_calls"))]
+    if called:
+        return all("arguments" in function for function in called)
+    return any(body.get(name) is not None for name in ("content", "function_call", "refusal"))
+
+
+def _event_body(inner: dict[str, Json]) -> dict[str, Json]:
+    """Returns the body of an event: its own, JSON text in an attribute, or the attributes."""
+    for value in (inner.get("body"), inner.get("gen_ai.event.content")):
+        if body := as_dict(decoded(value)):
+            return body
+    return inner
+
+
+def _choice(body: dict[str, Json]) -> Json:
+    message = body.get("message")
+    if isinstance(message, str) and message.startswith("{"):
+        message = decoded(message)
+    item = message if isinstance(message, dict) else {"content": message}
+    if body.get("tool_calls") and not item.get("tool_calls"):
+        item = {**item, "tool_calls": body["tool_calls"]}
+    return {**item, "role": "assistant", "finish_reason": body.get("finish_reason")}
+
+
+def _from_numbered(attrs: dict[str, Json]) -> Logged | None:
+    """Reads OpenLLMetry's attributes, one for each field of each message."""
+    for prompt, completion in (
+        ("gen_ai.prompt", "gen_ai.completion"),
+        ("llm.prompts", "llm.completions"),
+    ):
+        if not any(name.startswith((f"{prompt}.", f"{completion}.")) for name in attrs):
+            continue
+        entries = listed(branch(attrs, prompt))
+        outputs = [_thought(as_dict(item)) for item in listed(branch(attrs, completion))]
+        ended = [as_dict(item).get("finish_reason") for item in outputs]
+        legacy = any("function_call" in as_dict(item) for item in outputs)
+        missing = any(as_dict(item).get("role") is None for item in entries)
+        sent = read_messages([item for item in entries if item is not None])
+        cut = ("input",) if missing else ()
+        return Logged(sent, outputs, all(ended) and not legacy, cut)
+    return None
+
+
+def _thought(item: dict[str, Json]) -> Json:
+    """Returns a completion; one with the role `thinking` becomes a reasoning part."""
+    if item.get("role") != "thinking":
+        return item
+    return {"role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
+
+
+def _from_texts(span: Span) -> Logged | None:
+    """Reads whole bodies: JSON texts in a pair of attributes, or in separate events."""
+    attrs = dict(span.attributes)
+    for name, inner in span.events:
+        if name in _TEXT_EVENTS:
+            attrs.update(inner)
+    for names in _BODIES:
+        prompt, completion = (attrs.get(name) for name in names)
+        if prompt is not None or completion is not None:
+            return _from_bodies(prompt, completion)
+    return None
+
+
+def _from_bodies(prompt: Json, completion: Json) -> Logged:
+    cut = [side for side, text in (("input", prompt), ("output", completion)) if is_cut(text)]
+    notes = PartNotes()
+    body = decoded(prompt)
+    request = Request(())
+    if isinstance(body, dict | list):
+        request = read_request(body, notes)
+    elif prompt is not None and not cut:
+        notes.unreadable.append("prompt in plain text")
+    outcome = read_outcome(_assembled(completion), notes)
+    return Logged(
+        [*request.messages, *outcome.before],
+        [],
+        cut=tuple(cut),
+        answers=outcome.answers,
+        tools=request.tools,
+        unreadable=tuple(notes.unreadable),
+    )
+
+
+def _assembled(completion: Json) -> Json:
+    """Returns the response; of a streamed one, Logfire logs only the text of its chunks."""
+    text = as_dict(decoded(completion)).get("combined_chunk_content")
+    return {"role": "assistant", "content": text} if isinstance(text, str) else completion
+
+
+def _after_last_prompt(messages: Sequence[Message]) -> int:
+    return max((at for at, one in enumerate(messages, 1) if one.role == "user"), default=0)
+
+
+def _whole_run(attrs: dict[str, Json]) -> Logged | None:
+    """Returns all messages of an agent's run as Pydantic AI logs them."""
+    items = next((as_list(decoded(attrs.get(name))) for name in _ALL_MESSAGES if name in attrs), [])
+    if not items:
+        return None
+    fields = [as_dict(item) for item in items]
+    if all("event.name" in item for item in fields):
+        return _from_message_events([(as_str(item["event.name"]), item) for item in fields])
+    instructions = _instructions(decoded(attrs.get(_SYSTEM)))
+    system: list[Json] = [{"role": "system", "parts": instructions}] if instructions else []
+    return Logged([], [*system, *items])

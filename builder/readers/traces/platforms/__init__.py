@@ -1,1 +1,0 @@
-"""Observability platforms: Langfuse and LangSmith."""

@@ -1,0 +1,480 @@
+"""Turns spans into conversations: each request repeats the history, so the last one is complete.
+
+Only requests become conversations: agent spans repeat the content of their requests, and tool spans
+repeat results that the next request sends back. Those spans supply only what requests lack: results
+of the last calls, an agent's tool definitions, and runs whose requests were not logged. Spans may
+come in any order, so repeated requests are matched by content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from builder.conversation import Conversation, Event, Ignored, Json, Message, Part, ToolResult, Used
+from builder.problem import Problem
+from builder.readers import Evidence, Reader
+from builder.readers.api.codec import ApiAnswer, History
+from builder.readers.api.exchanges import Exchange
+from builder.readers.api.histories import Histories
+from builder.readers.toolkit.call_keys import looks_random, with_request_keys
+from builder.readers.toolkit.comparison import calls, digests, is_same_turn
+from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.narrow import as_dict
+from builder.readers.traces import mlflow, openinference, otel_genai, vercel_spans
+from builder.readers.traces.otel_genai import SpanReading
+from builder.readers.traces.spans import (
+    MLFLOW,
+    OPENINFERENCE,
+    OTEL,
+    VERCEL,
+    Span,
+    first_dialect,
+    open_spans,
+)
+from builder.sources.source import Source
+
+# Collects what traces log outside requests: tool runs, and the tool definitions of agents.
+
+_MAX_ANCESTORS = 50
+"""Maximum number of levels above a span that are searched for its agent."""
+
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "arguments")
+
+
+def _without_parameters(tools: Iterable[Json]) -> int:
+    """Returns how many definitions lack parameters; the conventions advise against logging them."""
+    functions = (as_dict(tool, "function") or as_dict(tool) for tool in tools)
+    return sum(
+        "name" in function and not any(key in function for key in _SCHEMAS)
+        for function in functions
+    )
+
+
+class _AgentTools:
+    """Looks up the definitions in agents' spans, for requests below them that have none."""
+
+    def __init__(self) -> None:
+        self._parents: dict[tuple[str, str], str] = {}  # ids, by trace and span
+        self._tools: dict[tuple[str, str], tuple[Json, ...]] = {}  # by trace and span
+
+    def take(self, span: Span, tools: tuple[Json, ...] | None) -> None:
+        """Adds a span, with its definitions if it is an agent's."""
+        if span.id and span.parent:
+            self._parents[span.trace, span.id] = span.parent
+        if span.id and tools is not None:
+            self._tools[span.trace, span.id] = tools
+
+    def of(self, trace: str, span: str) -> tuple[Json, ...] | None:
+        """Returns the tools of the nearest agent above a span; None if nothing is known."""
+        for _ in range(_MAX_ANCESTORS):
+            span = self._parents.get((trace, span), "")
+            if (tools := self._tools.get((trace, span))) is not None:
+                return tools
+        return None
+
+
+class _ToolRuns:
+    """Collects tool spans. Requests repeat them, except for last calls and unlogged requests."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[str, str, str, SpanReading]] = []  # where, record, trace
+        self._results: dict[_CallKey, ToolResult | None] = {}  # None: several different ones
+        self._used: set[_CallKey] = set()  # results that completed a conversation
+        self._called: set[_CallKey] = set()  # calls that requests contain
+        self._failed: set[_CallKey] = set()  # calls whose run failed according to its span
+
+    def take(self, span: Span, reading: SpanReading) -> None:
+        """Adds a run of a tool."""
+        self._runs.append((span.where, span.place, span.trace, reading))
+        call_id = reading.call.id if reading.call is not None else None
+        if call_id and span.failed:
+            self._failed.add(_key(span.trace, call_id))
+        if call_id and reading.result is not None:
+            key = _key(span.trace, call_id)
+            same = self._results.get(key, reading.result) == reading.result
+            self._results[key] = reading.result if same else None
+
+    def with_errors(self, trace: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Returns the messages with the results of failed runs marked as errors."""
+        if not self._failed:
+            return messages
+        return tuple(
+            replace(message, parts=tuple(self._with_error(trace, part) for part in message.parts))
+            if message.role == "tool"
+            else message
+            for message in messages
+        )
+
+    def _with_error(self, trace: str, part: Part) -> Part:
+        if not isinstance(part, ToolResult) or _key(trace, part.call_id or "") not in self._failed:
+            return part
+        return replace(part, is_error=True)
+
+    def answers(self, trace: str, messages: tuple[Message, ...]) -> tuple[ToolResult, ...]:
+        """Returns the known results of the calls in a conversation's last message."""
+        made = (call for message in messages for call in calls(message))
+        self._called.update(_key(trace, call.id) for call in made if call.id)
+        results: dict[_CallKey, ToolResult] = {}
+        for call in calls(messages[-1]):
+            key = _key(trace, call.id or "")
+            result = self._results.get(key)
+            if result is not None and result.name in (None, call.name):
+                results[key] = result
+        self._used.update(results)
+        return tuple(results.values())
+
+    def events(self, traces: Container[str]) -> Iterator[Event]:
+        """Yields an event for each run, once all requests are known; `traces` are their traces.
+
+        A run whose call is in no request becomes a conversation, since the call was made.
+        """
+        for where, record, trace, reading in self._runs:
+            call_id = reading.call.id if reading.call is not None else None
+            key = _key(trace, call_id or "")
+            known = key in self._called if call_id else trace in traces
+            if key in self._used:
+                yield Used()
+            elif known or reading.call is None:
+                yield Ignored("tool_span")
+            else:
+                self._called.add(key)
+                messages = [Message("assistant", (reading.call,))]
+                if reading.result is not None:
+                    messages.append(Message("tool", (reading.result,)))
+                detail = "a tool's run; the request that called it was not logged"
+                yield Conversation(
+                    id=f"{trace}/{where}" if trace else where,
+                    record=record,
+                    messages=with_request_keys(messages),
+                    records=1,
+                    problems=(Problem("no_request", where, detail, records=0),),
+                )
+
+
+_CallKey = tuple[str, str]
+
+
+def _key(trace: str, call_id: str) -> _CallKey:
+    return ("" if looks_random(call_id) else trace), call_id
+
+
+_READERS: dict[str, Callable[[Span], SpanReading | None]] = {
+    VERCEL: vercel_spans.read_span,
+    MLFLOW: mlflow.read_span,
+    OPENINFERENCE: openinference.read_span,
+    OTEL: otel_genai.read_span,
+}
+"""The span reader of each instrumentation."""
+
+_MAX_GROUPS = 200
+"""Maximum number of requests waiting for more log records; then the least recent is closed."""
+
+_MAX_ANSWERED = 10_000
+"""Maximum number of requests whose answers are kept to detect rewritten histories."""
+
+_MAX_SESSION = 200
+"""Maximum length of a session's name in characters."""
+
+
+def read_spans(source: Source) -> Iterator[Event]:
+    """Yields the events of a source of spans from any instrumentation."""
+    log = _Log()
+    for item in open_spans(source):
+        if isinstance(item, Span):
+            yield from log.take(item)
+        else:
+            yield item
+    yield from log.rest()
+
+
+def _span_reader(
+    dialect: str,
+    reason: str,
+    summary: str,
+    *,
+    evidence: tuple[Evidence, ...],
+    generic: bool = False,
+) -> Reader:
+    """Returns the reader for files whose most specific dialect is this one; a span is a record."""
+
+    def recognise(source: Source) -> str | None:
+        return reason if first_dialect(source) == dialect else None
+
+    return Reader(
+        name=dialect,
+        summary=summary,
+        evidence=evidence,
+        recognise=recognise,
+        read=read_spans,
+        generic=generic,
+    )
+
+
+def _reading_of(span: Span) -> SpanReading | None:
+    read = (_READERS[name](span) for name in span.dialects)
+    readings = [reading for reading in read if reading is not None]
+    found = next((one for one in readings if one.history is not None), next(iter(readings), None))
+    return found.with_compact_results() if found is not None and span.compact else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a request was logged, and the tool definitions that it lists."""
+
+    place: str
+    trace: str
+    span: str
+    session: str
+    tools: tuple[Json, ...] | None
+
+
+class _Log:
+    """Collects the spans of one source into conversations: call `take` for each, then `rest`."""
+
+    def __init__(self) -> None:
+        self._logged = LoggedAnswers()
+        self._histories = Histories(self._logged)
+        self._origins: dict[str, _Origin] = {}  # by where
+        self._logged_traces: set[str] = set()  # traces with requests whose content is logged
+        self._silent: list[tuple[str, tuple[str, str]]] = []  # requests without content
+        self._answered: OrderedDict[bytes, list[Message]] = OrderedDict()  # by the request's digest
+        self._partial: set[str] = set()  # sessions whose history the server keeps
+        self._agents = _AgentTools()
+        self._tools = _ToolRuns()
+        self._runs: list[tuple[Span, SpanReading]] = []  # agent spans that may replace requests
+        self._run_traces: set[str] = set()  # traces of the agent spans that did
+        self._sent: set[bytes] = set()  # digests of requests, without their session
+        self._calls: set[tuple[str, str | None]] = set()  # names and ids of calls in answers
+        self._groups: OrderedDict[tuple[str, str], list[Span]] = OrderedDict()  # log records
+        self._grouped: set[tuple[str, str]] = set()  # the keys of all groups
+
+    def take(self, span: Span) -> Iterator[Event]:
+        """Adds a span or log record; yields the events that it completes."""
+        if span.log and otel_genai.is_message(span):
+            yield from self._message(span)
+            return
+        reading = _reading_of(span) or SpanReading("other")
+        self._agents.take(span, reading.tools if reading.kind == "agent" else None)
+        if reading.kind == "model":
+            yield from self._request(span, reading)
+        elif reading.kind == "tool":
+            self._tools.take(span, reading)
+        elif reading.kind == "other":
+            yield Ignored("other_log" if span.log else reading.code)
+        elif reading.history is None or span.trace in self._logged_traces:
+            yield Ignored("agent_span")
+        else:
+            self._runs.append((span, reading))
+
+    def rest(self) -> Iterator[Event]:
+        """Yields the events that are still open at the end of the source."""
+        while self._groups:
+            yield from self._group(next(iter(self._groups)))
+        logged = frozenset(self._logged_traces)
+        for span, reading in self._runs:
+            if span.trace in logged or self._repeats(reading):
+                yield Ignored("agent_span")
+            else:
+                self._run_traces.add(span.trace)
+                yield from self._request(span, _as_request(span, reading))
+        for event in self._histories.rest():
+            yield self._completed(event)
+        for where, key in self._silent:
+            if key in self._grouped:
+                yield Ignored("logged_in_events")
+            elif key[0] in self._run_traces:
+                yield Ignored("logged_by_agent")
+            else:
+                detail = "the log did not capture the content of messages"
+                yield Problem("no_content", where, detail)
+        yield from self._tools.events(self._logged_traces)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def _request(self, span: Span, reading: SpanReading) -> Iterator[Event]:
+        if reading.history is None:
+            self._silent.append((span.where, (span.trace, span.id)))
+            return
+        self._logged_traces.add(span.trace)
+        session = (reading.session or span.trace)[:_MAX_SESSION]
+        history = replace(reading.history, session=session)
+        self._origins[span.where] = _Origin(span.place, span.trace, span.id, session, history.tools)
+        if not history.messages and history.problems:
+            yield from self._unread(span, history, reading.answers)
+            return
+        if history.messages:
+            self._remember(history, reading.answers)
+            self._logged.add(answer.message for answer in reading.answers)
+            self._logged.add(history.messages[reading.own :] if reading.own is not None else ())
+            if not any(answer.usable for answer in reading.answers):
+                # Only the request is logged, so the model need not have written its last message.
+                history = replace(history, messages=tuple(map(self._logged.mark, history.messages)))
+            roles = {message.role for message in history.messages}
+            if session and "tool" in roles and "assistant" not in roles:
+                self._partial.add(session)
+        error: dict[str, Json] | None = {"error": {"type": "of the span"}} if span.failed else None
+        exchange = Exchange(span.where, response=error)
+        for event in self._histories.take(exchange, history, reading.answers, own=reading.own):
+            yield self._completed(event)
+
+    def _remember(self, history: History, answers: Sequence[ApiAnswer]) -> None:
+        marks = self._histories.marks
+        self._sent.add(marks.of(history.messages)[-1])
+        sent = marks.of(history.messages, history.session)[-1]
+        for answer in answers:
+            self._calls.update((call.name, call.id) for call in calls(answer.message))
+            if answer.usable:
+                self._answered.setdefault(sent, []).append(answer.message)
+        if len(self._answered) > _MAX_ANSWERED:
+            self._answered.popitem(last=False)
+
+    def _unread(
+        self, span: Span, history: History, answers: Sequence[ApiAnswer]
+    ) -> Iterator[Event]:
+        """Yields the answers to a request without readable messages: their calls were made."""
+        if not answers:
+            yield replace(history.problems[0], records=1)
+        for number, answer in enumerate(answers):
+            yield self._completed(
+                Conversation(
+                    id=f"{span.where} answer {number}" if number else span.where,
+                    record=span.where,
+                    messages=with_request_keys([answer.message]),
+                    model=answer.model,
+                    records=0 if number else 1,
+                    problems=history.problems,
+                )
+            )
+
+    def _repeats(self, reading: SpanReading) -> bool:
+        """Returns whether an agent's span repeats a request of another trace."""
+        history = reading.history
+        if history is None or not self._sent.intersection(digests(history.messages)[-1:]):
+            return False
+        made = (call for answer in reading.answers for call in calls(answer.message))
+        return {(call.name, call.id) for call in made} <= self._calls
+
+    # -- log records of one message each ---------------------------------------------------------
+
+    def _message(self, span: Span) -> Iterator[Event]:
+        """Adds a log record to its request; yields the events of requests that are complete."""
+        key = (span.trace, span.id)
+        group = self._groups.get(key, [])
+        is_choice = otel_genai.is_choice(span)
+        if group and otel_genai.is_choice(group[-1]) and not is_choice:
+            yield from self._group(key)  # another request, in a log without span ids
+        self._groups.setdefault(key, []).append(span)
+        self._groups.move_to_end(key)
+        if len(self._groups) > _MAX_GROUPS:
+            yield from self._group(next(iter(self._groups)))
+
+    def _group(self, key: tuple[str, str]) -> Iterator[Event]:
+        records = self._groups.pop(key)
+        self._grouped.add(key)
+        events = tuple(event for record in records for event in record.events)
+        span = replace(records[0], events=events)
+        yield from self._request(span, _reading_of(span) or SpanReading("model"))
+        if len(records) > 1:
+            yield Used(len(records) - 1)
+
+    # -- conversations ---------------------------------------------------------------------------
+
+    def _completed(self, event: Event) -> Event:
+        """Adds its session to a conversation's id, and tools and results from other spans."""
+        if not isinstance(event, Conversation):
+            return event
+        first, _, last = event.record.partition(" to ")
+        origin = self._origins[last or first]
+        messages = self._tools.with_errors(origin.trace, event.messages)
+        changes = Counter(event.changes)
+        if results := self._tools.answers(origin.trace, messages):
+            messages = (*messages, Message("tool", results))
+            changes["results_from_tool_spans"] += len(results)
+        tools = event.tools
+        if origin.tools is None:
+            tools = self._agents.of(origin.trace, origin.span)
+        if incomplete := _without_parameters(tools or ()):
+            changes["tools_without_parameters"] += incomplete
+        return replace(
+            event,
+            id=f"{origin.session}/{event.id}" if origin.session else event.id,
+            record=_records(self._origins[first].place, origin.place),
+            messages=messages,
+            tools=tools,
+            problems=(*event.problems, *self._contradictions(event, origin.session)),
+            changes=changes,
+        )
+
+    def _contradictions(self, conversation: Conversation, session: str) -> Iterator[Problem]:
+        """Yields a problem if a turn differs from the model's logged answer.
+
+        In a session with results but without their calls, no request has the whole history.
+        """
+        if session in self._partial:
+            detail = "requests of the session continue a history that was not logged"
+            yield Problem("broken_history", conversation.record, detail, records=0)
+            return
+        messages = conversation.messages
+        before: bytes | None = None
+        for at, mark in enumerate(digests(messages, session)):
+            asked = before if messages[at].role == "assistant" else None
+            answers = self._answered.get(asked) if asked is not None else None
+            if answers and not any(is_same_turn(answer, messages[at:]) for answer in answers):
+                detail = f"message {at} is not what the model answered"
+                yield Problem("broken_history", conversation.record, detail, records=0)
+                return
+            before = mark
+
+
+_PLACES = ((re.compile(r"line (\d+)"), "lines {}-{}"), (re.compile(r"\[(\d+)\]"), "[{}]-[{}]"))
+
+
+def _records(first: str, last: str) -> str:
+    """Returns the range between two records in any order."""
+    for pattern, form in _PLACES:
+        one, other = pattern.fullmatch(first), pattern.fullmatch(last)
+        if one and other and first != last:
+            return form.format(*sorted((int(one[1]), int(other[1]))))
+    return first if first == last else f"{first} to {last}"
+
+
+def _as_request(span: Span, reading: SpanReading) -> SpanReading:
+    """Returns an agent's span as a request, for a run whose requests were not logged.
+
+    A span without all turns of its run may lack tool calls, so it gets a problem.
+    """
+    if reading.history is None or reading.whole:
+        return reading
+    detail = "the agent's requests to the model were not logged"
+    problem = Problem("no_model_span", span.where, detail, records=0)
+    history = replace(reading.history, problems=(*reading.history.problems, problem))
+    return replace(reading, history=history)
+
+
+READERS = (
+    _span_reader(
+        MLFLOW,
+        "spans of MLflow",
+        "MLflow traces (info, data.spans with mlflow.spanInputs and mlflow.spanOutputs): JSON "
+        "of both versions, artifacts, rows of search_traces",
+        evidence=("source",),
+    ),
+    _span_reader(
+        OPENINFERENCE,
+        "spans of OpenInference",
+        "OpenInference spans (openinference.span.kind, llm.input_messages), as Arize Phoenix "
+        "and its instrumentations export them: OTLP, rows, nested or flat",
+        evidence=("documentation", "files"),
+    ),
+    _span_reader(
+        OTEL,
+        "spans with gen_ai attributes",
+        "OpenTelemetry GenAI spans and events (gen_ai.* attributes), OpenLLMetry's too: OTLP "
+        "JSON, dumps of the SDKs, lists and rows of spans",
+        evidence=("documentation", "files"),
+        generic=True,
+    ),
+)
