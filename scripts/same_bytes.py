@@ -117,7 +117,9 @@ def main() -> int:
                 build(tree, [(path, Path(scratch) / "before" / name) for path, name in missing])
                 for _, name in missing:
                     (kept / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copytree(Path(scratch) / "before" / name, kept / name)
+                    built = Path(scratch) / "before" / name
+                    built.mkdir(parents=True, exist_ok=True)  # nothing, if the build was refused
+                    shutil.copytree(built, kept / name)
             finally:
                 subprocess.run(["git", "worktree", "remove", "--force", tree], check=True, cwd=ROOT)
         outs = {name: Path(scratch) / "now" / name for name in wanted}
