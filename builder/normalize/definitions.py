@@ -12,8 +12,8 @@ from builder.normalize.options import NormalizeOptions
 from builder.normalize.shared import SharedTools
 from builder.normalize.tools import convert, infer, offered_names, tool_name
 from builder.problem import Problem
-from builder.readers.toolkit.deferred import without_deferred
-from builder.readers.toolkit.unknown_tools import says_unknown
+from builder.readers.toolkit.made_up import says_unknown
+from builder.readers.toolkit.tool_forms import without_deferred
 
 UNDEFINED = "undefined_tool"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from builder.conversation import REPEAT, Conversation, Json, Message, Text, ToolCall
 from builder.problem import Problem
-from builder.readers.toolkit.call_keys import looks_random
+from builder.readers.toolkit.comparison import looks_random
 from builder.text import map_strings
 
 KEY_DIGITS = 16

@@ -24,7 +24,7 @@ from builder.normalize.context import derived_context
 from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
-from builder.readers.toolkit.foreign_calls import foreign_call
+from builder.readers.toolkit.made_up import foreign_call
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 

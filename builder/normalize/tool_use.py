@@ -22,7 +22,7 @@ from builder.normalize.calls import call_fault, decoded, result_text
 from builder.normalize.draft import DraftCall
 from builder.normalize.shared import Definition, SharedTools
 from builder.normalize.tools import convert, function_tool, kind_of, schema_of, tool_name
-from builder.readers.toolkit.unknown_tools import says_unknown
+from builder.readers.toolkit.made_up import says_unknown
 
 MAX_ARGUMENTS = 100
 """A tool with more argument names takes free-form arguments, so it gets no shared definition."""

@@ -31,7 +31,7 @@ from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
-from builder.readers.toolkit.known_keys import KnownKeys, shipped_keys, watch
+from builder.readers.toolkit.unknown_keys import KnownKeys, shipped_keys, watch
 from builder.sources.csv_file import is_table
 from builder.sources.listing import Listing
 from builder.sources.sniff import is_prefixed

@@ -8,7 +8,7 @@ from builder.conversation import Json
 
 
 class Watch(Protocol):
-    """Looks at what a source decodes (`builder.readers.toolkit.known_keys`)."""
+    """Looks at what a source decodes (`builder.readers.toolkit.unknown_keys`)."""
 
     def see(self, where: str, value: Json, /) -> None:
         """Looks at a decoded record."""

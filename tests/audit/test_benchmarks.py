@@ -10,7 +10,7 @@ from support.runs.builds import build, lines
 from builder import cli
 from builder.push import gates
 from builder.push.files import read_manifest
-from builder.readers.toolkit.outcomes import benchmark_of_image
+from builder.readers.toolkit.rows import benchmark_of_image
 
 REWARDS = [1.0, 0.0, 1.0, 0.5, 1.0]
 

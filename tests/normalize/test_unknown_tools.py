@@ -6,7 +6,7 @@ from support.conversations.messages import calls, normalised, reply, results, us
 from builder.conversation import Context, Conversation, Data, Message, Text, ToolResult
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.tool_use import ToolUse
-from builder.readers.toolkit.unknown_tools import says_unknown
+from builder.readers.toolkit.made_up import says_unknown
 
 STATEMENTS = (
     "<tool_use_error>Error: No such tool available: @</tool_use_error>",  # Claude Code

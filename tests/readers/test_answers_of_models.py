@@ -8,7 +8,7 @@ from builder.conversation import Conversation
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.readers import read_events, readers
-from builder.readers.toolkit.unknown_records import carries_content
+from builder.readers.toolkit.unknown_keys import carries_content
 from builder.sources.source import Source
 
 

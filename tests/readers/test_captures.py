@@ -18,7 +18,7 @@ from builder.readers.api import bodies, cassettes, histories
 from builder.readers.api.dialects import dialect, path_for_counting
 from builder.readers.api.exchanges import Exchange, open_exchange
 from builder.readers.api.openai_chat import answers
-from builder.readers.toolkit.call_keys import looks_random
+from builder.readers.toolkit.comparison import looks_random
 from builder.sources.source import Record, Source
 
 USER = {"role": "user", "content": "hi"}

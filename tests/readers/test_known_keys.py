@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builder.conversation import Conversation, Ignored, Message, Text
 from builder.readers import Reader, read_events, readers
-from builder.readers.toolkit.known_keys import MAX_NAMES, KnownKeys, shipped_keys
+from builder.readers.toolkit.unknown_keys import MAX_NAMES, KnownKeys, shipped_keys
 from builder.sources.source import Source
 
 WORDS = "some words of a conversation"

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.readers.toolkit.links import Links, upwards
+from builder.readers.toolkit.history import Links, upwards
 
 _IDS = st.sampled_from("abcdefg")
 _PARENTS = st.dictionaries(_IDS, st.none() | _IDS | st.just("lost"))

@@ -27,12 +27,11 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, unknown_code
+from builder.readers.toolkit.narrow import as_dicts, as_list, as_str, json_in_text, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.protobuf import ProtoMessage
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, tables

@@ -29,15 +29,19 @@ from builder.jsonio import dumps_compact, packed
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.places import span
-from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.comparison import CallKeys, mark_repeats
+from builder.readers.toolkit.history import supply_results
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    json_in_text,
+    name_or_none,
+)
+from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unanswered import supply_results
 from builder.sources.source import Source
 
 # Reads texts of Cline and Roo: tools written as tags, user text mixed with harness text.

@@ -31,12 +31,12 @@ from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
-from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
+    json_in_text,
     model_of,
     name_or_none,
     unknown_code,

@@ -25,11 +25,17 @@ from builder.readers.api.anthropic import read_message
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_str, name_of, name_or_none, unknown_code
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_str,
+    json_in_text,
+    name_of,
+    name_or_none,
+    unknown_code,
+)
 from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.siblings import from_sibling
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
 _NAME = "droid"

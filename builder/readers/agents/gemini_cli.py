@@ -31,9 +31,8 @@ from builder.readers.api.gemini import (
     read_parts,
 )
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, results_apart
-from builder.readers.toolkit.comparison import common_prefix
+from builder.readers.toolkit.comparison import CallKeys, common_prefix, without_key
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -42,11 +41,9 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored, span
-from builder.readers.toolkit.repeats import without_key
+from builder.readers.toolkit.places import Segments, ignored, span
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
 # Converts the message records of a Gemini CLI session at one time to messages.

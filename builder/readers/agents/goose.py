@@ -32,14 +32,12 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import content_block
+from builder.readers.toolkit.comparison import CallKeys, mark_repeats
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.places import span
-from builder.readers.toolkit.repeats import mark_repeats
+from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unknown_records import carries_content
+from builder.readers.toolkit.unknown_keys import carries_content
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 

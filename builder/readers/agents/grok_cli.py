@@ -30,18 +30,18 @@ from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import chat_message, content_block, text_or_data
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
-from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_str,
+    json_in_text,
     name_or_none,
     tuple_or_none,
     unknown_code,
 )
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import add_records, objects
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 

@@ -30,15 +30,25 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit import tags as text_tags
-from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit import tags
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
-from builder.readers.toolkit.json_text import command_failed
-from builder.readers.toolkit.narrow import as_dict, as_int, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.outcomes import outcome_beside, outcome_of_records
-from builder.readers.toolkit.places import span
-from builder.readers.toolkit.rows import missing_records, objects
-from builder.readers.toolkit.segments import Segments
+from builder.readers.toolkit.comparison import CallKeys
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_int,
+    as_list,
+    as_str,
+    command_failed,
+    name_of,
+    name_or_none,
+)
+from builder.readers.toolkit.places import Segments, span
+from builder.readers.toolkit.rows import (
+    missing_records,
+    objects,
+    outcome_beside,
+    outcome_of_records,
+)
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import json_column, read_sessions, rows, session_sizes, tables
 
@@ -330,15 +340,15 @@ def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:
         match role := _ROLES.get(as_str(turn.get("from")), as_str(turn.get("from"))[:40]):
             case "system":
                 try:
-                    text, found = text_tags.take_tools(text, changes)
+                    text, found = tags.take_tools(text, changes)
                 except JsonFault as fault:
                     return fault.at(where)
                 tools = found if tools is None else tools
                 parts: list[Part] = [Text(text)] if text.strip() else []
             case "assistant":
-                parts = text_tags.assistant_parts(text, changes)
+                parts = tags.assistant_parts(text, changes)
             case "tool":
-                blocks = text_tags.responses(text)
+                blocks = tags.responses(text)
                 parts = [_result(block) for block in ([text] if blocks is None else blocks)]
             case _:
                 parts = [Text(text)]

@@ -30,22 +30,22 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import content, reasoning
-from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.comparison import CallKeys
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
+    json_in_text,
     name_or_none,
     unknown_code,
 )
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import objects
 from builder.readers.toolkit.tags import call_of
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
 _NAME = "hf-session-traces"

@@ -28,13 +28,12 @@ from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import content as contents
-from builder.readers.toolkit.comparison import common_prefix
+from builder.readers.toolkit.comparison import common_prefix, with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 

@@ -42,7 +42,7 @@ from builder.readers.toolkit.narrow import (
 )
 from builder.readers.toolkit.rows import add_records, objects, read_objects
 from builder.readers.toolkit.siblings import from_sibling
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows, tables
 

@@ -30,8 +30,9 @@ from builder.jsonio import a_json_type, json_type
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.comparison import CallKeys
+from builder.readers.toolkit.history import supply_results
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -40,10 +41,8 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored
+from builder.readers.toolkit.places import Segments, ignored
 from builder.readers.toolkit.rows import missing_records
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unanswered import supply_results
 from builder.readers.toolkit.unknown_keys import PART_KEYS, unknown_names
 from builder.sources.listing import Listing
 from builder.sources.source import Source

@@ -30,9 +30,9 @@ from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import as_harness
-from builder.readers.toolkit.links import Links
+from builder.readers.toolkit.comparison import with_session_keys
+from builder.readers.toolkit.history import Links, supply_results
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -42,13 +42,15 @@ from builder.readers.toolkit.narrow import (
     one_or_many,
     unknown_code,
 )
-from builder.readers.toolkit.places import ignored, span
+from builder.readers.toolkit.places import Segments, ignored, span
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.segments import Segments
 from builder.readers.toolkit.siblings import from_sibling
-from builder.readers.toolkit.unanswered import supply_results
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import (
+    MESSAGE_KEYS,
+    carries_content,
+    noted,
+    unknown_message,
+)
 from builder.sources.source import Source
 
 # Finds the context of each answer of a session: prompt, tools and edits in effect at its place.

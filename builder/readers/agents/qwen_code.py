@@ -34,15 +34,13 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.gemini import content_messages
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness
-from builder.readers.toolkit.links import Links
+from builder.readers.toolkit.comparison import CallKeys, mark_repeats, without_key
+from builder.readers.toolkit.history import Links, supply_results
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
-from builder.readers.toolkit.repeats import mark_repeats, without_key
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.unanswered import supply_results
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})

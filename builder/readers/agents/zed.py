@@ -39,7 +39,7 @@ from builder.readers.toolkit.narrow import (
     one_or_many,
 )
 from builder.readers.toolkit.rows import read_objects
-from builder.readers.toolkit.unknown_records import unknown_message
+from builder.readers.toolkit.unknown_keys import unknown_message
 from builder.sources.source import Source
 from builder.sources.sqlite_file import read_sessions, session_sizes, tables
 

@@ -26,7 +26,6 @@ from builder.readers.api.codec import Api, ApiAnswer, History
 from builder.readers.api.dialects import ANTHROPIC, request_dialect
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.chat_messages import results_apart
-from builder.readers.toolkit.deferred import loaded_names
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
@@ -39,6 +38,7 @@ from builder.readers.toolkit.narrow import (
     tuple_or_none,
 )
 from builder.readers.toolkit.thoughts import with_thoughts
+from builder.readers.toolkit.tool_forms import loaded_names
 from builder.readers.toolkit.unknown_keys import noted
 
 # Parses blocks of Anthropic's Messages API (docs/formats/anthropic-messages.md "Blocks").

@@ -32,9 +32,9 @@ from builder.readers.api.histories import Log
 from builder.readers.api.openai_chat import CHAT
 from builder.readers.api.openai_responses import RESPONSES
 from builder.readers.api.rows import read_list, row_conversation
-from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.comparison import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_list
-from builder.readers.toolkit.outcomes import outcome_beside, with_outcome
+from builder.readers.toolkit.rows import outcome_beside, with_outcome
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.listing import Listing
 from builder.sources.once import once

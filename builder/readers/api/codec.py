@@ -11,8 +11,8 @@ from builder.conversation import Json, Message, Part, Reasoning, Text, Unparsed
 from builder.problem import Problem
 from builder.readers.api.exchanges import Exchange
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.deferred import is_deferred, without_deferred
 from builder.readers.toolkit.narrow import as_str
+from builder.readers.toolkit.tool_forms import is_deferred, without_deferred
 
 
 @dataclass(frozen=True, slots=True)

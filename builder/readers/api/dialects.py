@@ -11,7 +11,7 @@ import re
 from urllib.parse import urlsplit
 
 from builder.conversation import Json
-from builder.readers.toolkit.call_keys import looks_random
+from builder.readers.toolkit.comparison import looks_random
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 # Reads answers of Cohere's chat API (v2) as choices of a chat completion.

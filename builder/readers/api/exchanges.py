@@ -28,13 +28,13 @@ from builder.readers.api.dialects import (
     request_dialect,
     response_dialect,
 )
-from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
     first_of,
+    json_in_text,
     name_or_none,
     unknown_code,
 )

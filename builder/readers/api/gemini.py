@@ -28,8 +28,8 @@ from builder.readers.api.codec import Api, ApiAnswer, History
 from builder.readers.api.dialects import GEMINI, is_interaction, path_of, request_dialect
 from builder.readers.api.exchanges import Exchange
 from builder.readers.api.gemini_interactions import complete
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import media_of, results_apart, text_or_data
+from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,

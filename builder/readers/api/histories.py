@@ -29,19 +29,20 @@ from builder.problem import Problem
 from builder.readers.api.codec import Api, ApiAnswer, History
 from builder.readers.api.dialects import path_for_counting
 from builder.readers.api.exchanges import Exchange
-from builder.readers.toolkit.call_keys import looks_random, with_request_keys
 from builder.readers.toolkit.comparison import (
+    LoggedAnswers,
     Marks,
     calls,
     cut_off,
     digests,
     is_same_turn,
     is_whole,
+    looks_random,
     prefilled,
     thoughts,
+    with_request_keys,
     without_billing,
 )
-from builder.readers.toolkit.logged_answers import LoggedAnswers
 from builder.readers.toolkit.narrow import as_dict, as_str
 
 # Makes messages and conversations of single answers of a capture.

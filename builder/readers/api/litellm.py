@@ -19,8 +19,7 @@ from builder.readers.api.exchanges import (
     open_exchange,
     seen,
 )
-from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import calls, with_request_keys
 from builder.readers.toolkit.marks import has_removed, has_shortened
 from builder.sources.source import Source
 

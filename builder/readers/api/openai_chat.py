@@ -33,13 +33,20 @@ from builder.readers.toolkit.chat_messages import (
     with_content,
 )
 from builder.readers.toolkit.comparison import words
-from builder.readers.toolkit.function_messages import function_messages, has_function_calls
-from builder.readers.toolkit.json_text import is_json, json_in_text
-from builder.readers.toolkit.marks import finish_fault
-from builder.readers.toolkit.media_columns import with_media
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_int, as_list, as_str, name_or_none
+from builder.readers.toolkit.function_text import function_messages, has_function_calls
+from builder.readers.toolkit.marks import finish_fault, ids_beside
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_int,
+    as_list,
+    as_str,
+    is_json,
+    json_in_text,
+    name_or_none,
+)
+from builder.readers.toolkit.rows import with_media
 from builder.readers.toolkit.thoughts import THOUGHT_TEXTS, read_thoughts
-from builder.readers.toolkit.token_ids import ids_beside
 from builder.readers.toolkit.unknown_keys import UNKNOWN_COLUMN, noted, system_text, unknown_names
 
 # Reads answers of Ollama's own API (`/api/chat`) as choices of a chat completion.

@@ -12,8 +12,8 @@ from dataclasses import replace
 from builder.conversation import Conversation, Event, Json
 from builder.problem import Problem
 from builder.readers.api.codec import History
-from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.function_messages import with_function_calls
+from builder.readers.toolkit.comparison import with_request_keys
+from builder.readers.toolkit.function_text import with_function_calls
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.sources.source import Source
 

@@ -30,21 +30,15 @@ from builder.conversation import (
 )
 from builder.jsonio import JsonFault, loads
 from builder.readers import Reader
-from builder.readers.toolkit.branches import (
+from builder.readers.toolkit.chat_messages import as_harness, media_of
+from builder.readers.toolkit.history import (
     Chat,
     ChatNode,
     chat_conversations,
     has_versions,
     in_order,
 )
-from builder.readers.toolkit.chat_messages import as_harness, media_of
-from builder.readers.toolkit.narrow import (
-    as_dict,
-    as_list,
-    as_str,
-    name_of,
-    name_or_none,
-)
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source
 

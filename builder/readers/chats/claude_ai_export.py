@@ -28,8 +28,8 @@ from builder.conversation import (
 )
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations, in_order
 from builder.readers.toolkit.chat_messages import media_of
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, in_order
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,

@@ -24,7 +24,7 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.readers import Reader
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations, paths
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, paths
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.sources.source import Source

@@ -12,7 +12,7 @@ from functools import partial
 
 from builder.conversation import Context, Event, Json, Media, Message, Part, Reasoning, Text
 from builder.readers import Reader
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations, paths
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations, paths
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import read_objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted

@@ -31,8 +31,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
-from builder.readers.toolkit.branches import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.chat_messages import content
+from builder.readers.toolkit.history import Chat, ChatNode, chat_conversations
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,

@@ -29,14 +29,14 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.chats.pieces import AnswerInfo, turns
 from builder.readers.homes import Home
-from builder.readers.toolkit.branches import (
+from builder.readers.toolkit.chat_messages import as_harness, content
+from builder.readers.toolkit.history import (
     Chat,
     ChatNode,
     chat_conversations,
     has_versions,
     in_order,
 )
-from builder.readers.toolkit.chat_messages import as_harness, content
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
 from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source

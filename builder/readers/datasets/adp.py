@@ -34,13 +34,11 @@ from builder.conversation import (
 from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit import literals
-from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.chat_messages import text_or_data
 from builder.readers.toolkit.made_up import end_at_made_up
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import logged_outcome
-from builder.readers.toolkit.rows import read_each, row_name, splits
+from builder.readers.toolkit.rows import logged_outcome, read_each, row_name, splits
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.sources.source import Source
 
@@ -139,7 +137,7 @@ class _Trajectory:
             if (name, words) in self.descriptions:
                 self.changes["repeated_description"] += 1
             elif name == "description":
-                parts += text_tags.assistant_parts(words, self.changes)
+                parts += tags.assistant_parts(words, self.changes)
             else:
                 parts.append(Reasoning(words))
             self.descriptions.add((name, words))
@@ -149,7 +147,7 @@ class _Trajectory:
         if call is not None:
             parts.append(call)
         elif isinstance(content := item.get("content"), str):
-            parts += text_tags.assistant_parts(_without_finish(content, self.changes), self.changes)
+            parts += tags.assistant_parts(_without_finish(content, self.changes), self.changes)
         else:
             parts += text_or_data(content)
         self.messages.append(Message("assistant", tuple(parts)))

@@ -9,7 +9,7 @@ from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers.api.openai_chat import history
 from builder.readers.api.rows import row_conversation
-from builder.readers.toolkit.function_messages import with_function_calls
+from builder.readers.toolkit.function_text import with_function_calls
 from builder.readers.toolkit.made_up import end_at_made_up
 
 

@@ -29,8 +29,7 @@ from builder.readers.toolkit.chat_messages import content
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.readers.toolkit.thoughts import thoughts_of_keys
-from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
-from builder.readers.toolkit.unknown_records import unknown_message
+from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_message
 from builder.sources.source import Source
 
 NAME = "dataclaw"

@@ -19,8 +19,7 @@ from builder.readers.datasets.toolace.text import calls_in_lines
 from builder.readers.toolkit import literals
 from builder.readers.toolkit.chat_messages import chat_message, text_or_data
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source

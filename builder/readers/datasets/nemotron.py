@@ -16,8 +16,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import read_chat
 from builder.readers.toolkit import literals
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, name_of
+from builder.readers.toolkit.narrow import as_dict, as_list, json_in_text, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
 from builder.sources.source import Source
 

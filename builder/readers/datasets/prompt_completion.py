@@ -22,8 +22,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat import dispreferred, is_worse
 from builder.readers.datasets.chat_rows import read_chat
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, json_in_text
 from builder.readers.toolkit.rows import read_rows, row_name, splits
 from builder.readers.toolkit.unknown_keys import system_text
 from builder.sources.source import Source

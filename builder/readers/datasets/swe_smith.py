@@ -16,12 +16,10 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_chat import history
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.function_messages import function_messages, has_function_calls
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, name_of
-from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.function_text import function_messages, has_function_calls
+from builder.readers.toolkit.narrow import as_dict, as_list, json_in_text, name_of
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_each
+from builder.readers.toolkit.rows import logged_outcome, read_each
 from builder.sources.source import Source
 
 _OF_AGENT = frozenset({"agent", "message_type"})

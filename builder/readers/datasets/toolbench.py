@@ -37,9 +37,8 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import assistant_parts, tool_result
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
-from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_rows
+from builder.readers.toolkit.rows import logged_outcome, read_rows
 from builder.sources.source import Source
 
 _COLUMNS = frozenset({

@@ -19,8 +19,7 @@ from builder.jsonio import JsonFault, dumps
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import published
-from builder.readers.toolkit import literals
-from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit import literals, tags
 from builder.readers.toolkit.chat_messages import assistant_parts, content, tool_result
 from builder.readers.toolkit.narrow import as_dict, as_str
 from builder.readers.toolkit.rows import read_each, row_name, splits
@@ -101,7 +100,7 @@ def _without_tools(messages: list[Message], changes: Counter[str]) -> tuple[list
         text = (text[: match.start()] + text[match.end() :]).strip()
         changes["tools_preamble"] += 1
     elif "<tools>" in text and "<tool_call>" in text:
-        text, listed = text_tags.take_tools(text, changes)
+        text, listed = tags.take_tools(text, changes)
         tools = None if listed is None else list(listed)
     else:
         return messages, None
@@ -122,7 +121,7 @@ def _messages(items: list[Json], changes: Counter[str]) -> list[Message]:
             read = [Message("assistant", parts)]
         elif role in _RESULTS:
             read = [Message("tool", (tool_result(message),))]
-        elif role == "user" and (blocks := text_tags.responses(as_str(message.get("content")))):
+        elif role == "user" and (blocks := tags.responses(as_str(message.get("content")))):
             results = tuple(ToolResult((Text(block),)) for block in blocks)
             read = [Message("tool", results)]
         else:
@@ -137,7 +136,7 @@ def _assistant(message: dict[str, Json], changes: Counter[str]) -> tuple[Part, .
     parts: list[Part] = []
     for part in assistant_parts({**message, "function_call": None}):
         if isinstance(part, Text) and any(tag in part.text for tag in _TAGS):
-            parts += text_tags.assistant_parts(part.text, changes)
+            parts += tags.assistant_parts(part.text, changes)
         else:
             parts.append(part)
     return (*parts, *_call(call, changes)) if call else tuple(parts)
@@ -146,9 +145,9 @@ def _assistant(message: dict[str, Json], changes: Counter[str]) -> tuple[Part, .
 def _call(value: Json, changes: Counter[str]) -> tuple[Part, ...]:
     """Returns the calls of a value, or of the text of JSON or of a Python dictionary."""
     if isinstance(value, str):
-        calls = text_tags.read_calls(value.strip(), changes)
+        calls = tags.read_calls(value.strip(), changes)
     else:
-        calls = text_tags.calls_of([value])
+        calls = tags.calls_of([value])
     text = value if isinstance(value, str) else dumps(value)
     return (Unparsed(text, "bad_call"),) if calls is None else tuple(calls)
 

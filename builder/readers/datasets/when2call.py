@@ -17,7 +17,7 @@ from builder.conversation import Conversation, Event, Json, Message, Part, Text,
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.datasets.chat_rows import read_chat
-from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit import tags
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import read_rows, row_name, splits
@@ -137,7 +137,7 @@ def _with_calls(message: Message, changes: Counter[str]) -> Message:
             continue
         parts += [Text(words)] if words.strip() else []
         inner, _, after = body.rpartition(_END) if _END in body else (body, "", "")
-        calls = text_tags.read_calls(inner.strip(), changes)
+        calls = tags.read_calls(inner.strip(), changes)
         if calls is not None and _END not in body:
             changes["unclosed_call"] += 1
         parts += [Unparsed(inner, "bad_call")] if calls is None else calls

@@ -28,11 +28,10 @@ from builder.readers.mapping.order import places_of
 from builder.readers.mapping.reading import KeyPlace, Reading, reading_of
 from builder.readers.mapping.spec import MappingSpec, MessagePaths, value_at
 from builder.readers.toolkit import content, finish_fault, logged_outcome, row_name, splits
-from builder.readers.toolkit.known_keys import counted_names
 from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.thoughts import read_thoughts
-from builder.readers.toolkit.unknown_keys import has_words
+from builder.readers.toolkit.unknown_keys import counted_names, has_words
 from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows

@@ -40,9 +40,8 @@ from builder.readers.mapping.spec import (
     value_at,
 )
 from builder.readers.mapping.structure import plain
-from builder.readers.toolkit.known_keys import counted_names
 from builder.readers.toolkit.narrow import as_dict, as_list
-from builder.readers.toolkit.unknown_keys import has_words
+from builder.readers.toolkit.unknown_keys import counted_names, has_words
 from builder.sources.source import Source
 
 

@@ -35,9 +35,8 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome, outcome_beside
 from builder.readers.toolkit.places import span
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import benchmark_of_image, logged_outcome, objects, outcome_beside
 from builder.sources.source import Source
 
 _MARKS = (

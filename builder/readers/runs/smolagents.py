@@ -39,9 +39,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import as_harness, content, reasoning, tool_calls
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, unknown_code
-from builder.readers.toolkit.outcomes import logged_outcome, outcome_beside, outcome_of_records
 from builder.readers.toolkit.places import span, unique_name
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import logged_outcome, objects, outcome_beside, outcome_of_records
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted, unknown_names
 from builder.sources.source import Source
 

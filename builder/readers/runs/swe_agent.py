@@ -33,10 +33,16 @@ from builder.readers.runs.swe_agent_rows import read as read_rows
 from builder.readers.toolkit import rows
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import benchmark_of_image, logged_outcome, outcome_beside
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    json_in_text,
+    name_or_none,
+)
 from builder.readers.toolkit.places import span, unique_name
+from builder.readers.toolkit.rows import benchmark_of_image, logged_outcome, outcome_beside
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 

@@ -11,11 +11,9 @@ from collections import Counter
 from builder.conversation import Conversation, Json, Message
 from builder.problem import Problem
 from builder.readers.toolkit.chat_messages import content
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
-from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_each
+from builder.readers.toolkit.rows import logged_outcome, read_each
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 
 _ROLES = {"system": "system", "user": "user", "ai": "assistant"}

@@ -30,9 +30,8 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import content, reasoning
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import logged_outcome, objects
 from builder.readers.toolkit.tags import call_of
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.listing import Listing

@@ -16,9 +16,8 @@ from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.narrow import as_dicts, as_str
-from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_each
+from builder.readers.toolkit.rows import logged_outcome, read_each
 from builder.sources.source import Source
 
 _ENDING = "transfer_to_human_agents"

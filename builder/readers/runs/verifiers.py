@@ -32,14 +32,12 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.toolkit.chat_messages import chat_message, qualified
 from builder.readers.toolkit.comparison import cut_off
-from builder.readers.toolkit.links import Links
+from builder.readers.toolkit.history import Links
 from builder.readers.toolkit.made_up import end_at_made_up
-from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.marks import finish_fault, recorded_ids
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import read_rows, splits
-from builder.readers.toolkit.token_ids import recorded_ids
+from builder.readers.toolkit.rows import logged_outcome, read_rows, splits
 from builder.sources.source import Source
 
 _COLUMNS = frozenset({

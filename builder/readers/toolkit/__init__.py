@@ -4,12 +4,6 @@
 """
 
 from builder.readers.toolkit import function_text, literals, tags
-from builder.readers.toolkit.call_keys import (
-    CallKeys,
-    looks_random,
-    with_request_keys,
-    with_session_keys,
-)
 from builder.readers.toolkit.chat_messages import (
     as_harness,
     assistant_parts,
@@ -22,32 +16,45 @@ from builder.readers.toolkit.chat_messages import (
     tool_result,
     unreadable_messages,
 )
-from builder.readers.toolkit.comparison import calls, digests, is_same_turn, thoughts, words
-from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.known_keys import KnownKeys
-from builder.readers.toolkit.links import Links, upwards
+from builder.readers.toolkit.comparison import (
+    CallKeys,
+    calls,
+    digests,
+    is_same_turn,
+    looks_random,
+    thoughts,
+    with_request_keys,
+    with_session_keys,
+    words,
+)
+from builder.readers.toolkit.history import (
+    HistoryEntry,
+    Links,
+    RequestHead,
+    SessionHistory,
+    upwards,
+)
 from builder.readers.toolkit.marks import cut_code, finish_fault, is_history, is_removed, is_trained
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
+    json_in_text,
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.outcomes import logged_outcome
-from builder.readers.toolkit.places import ignored, span, unique_name
+from builder.readers.toolkit.places import Segments, ignored, span, unique_name
 from builder.readers.toolkit.rows import (
     Collector,
     collected,
+    logged_outcome,
     read_each,
     read_rows,
     row_name,
     splits,
 )
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import KnownKeys, carries_content, unknown_message
 
 __all__ = [
     "CallKeys", "Collector", "HistoryEntry", "KnownKeys", "Links", "RequestHead", "Segments",

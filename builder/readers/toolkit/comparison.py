@@ -1,14 +1,16 @@
-"""Compares messages across requests: which answers and histories are the same."""
+"""Compares messages across requests: which answers, calls and histories are the same."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import takewhile
 
 from builder.conversation import (
+    REPEAT,
     Data,
     Json,
     Media,
@@ -21,9 +23,35 @@ from builder.conversation import (
     Unparsed,
 )
 from builder.jsonio import JsonFault, loads
-from builder.readers.toolkit.json_text import json_in_text
+from builder.readers.toolkit.narrow import json_in_text
 from builder.readers.toolkit.thoughts import thought_in_text
-from builder.readers.toolkit.volatile import without_volatile
+
+# -- dates and times in system prompts, which change with every request ---------------------------
+
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_WEEKDAY = r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?"
+_TIME = (
+    r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:\s?[AaPp]\.?[Mm]\b)?"
+    r"(?:\s?(?:Z\b|UTC\b|GMT\b|[+-]\d{2}:?\d{2}\b))?"
+)
+_DATE = (
+    r"(?:\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}|\d{1,2}\.\d{1,2}\.\d{4}"
+    rf"|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{1,2}}\.? {_MONTH}\.?,? \d{{4}})"
+)
+_VOLATILE = re.compile(rf"\b(?:(?:{_WEEKDAY},? )?{_DATE}(?:(?:T|,? (?:at )?){_TIME})?|{_TIME})")
+
+
+def without_volatile(text: str) -> str:
+    """Replaces each date and time of day in the text by a placeholder.
+
+    Forms: ISO 8601 ("2026-11-22T05:40:22Z"), "Sunday, November 22, 2026 at 5:40 PM",
+    "22 Nov 2026", "11/22/2026", "22.11.2026", "17:40", "5:40:22 PM UTC".
+    """
+    return _VOLATILE.sub("\0time\0", text)
+
 
 _PROMPTS = frozenset({"system", "developer"})
 _BILLING = "x-anthropic-billing-header:"
@@ -265,3 +293,176 @@ def _unbilled(part: Part) -> Part | None:
         return part
     rest = part.text.partition("\n")[2].lstrip("\n")
     return replace(part, text=rest) if rest else None
+
+
+# -- keys of calls, by which the ledger recognises repetitions ------------------------------------
+
+_RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_DIGITS = re.compile(r"[0-9]+")
+_LETTERS = re.compile(r"[a-z]{3}")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+def looks_random(call_id: str) -> bool:
+    """Returns whether an id looks random, so that no other call has it by chance.
+
+    Many servers only count (`call_0`, `functions.search:0`, `toolu_01`), starting over in each
+    conversation. A random id contains a run of at least 8 letters and digits that
+
+    - consists of digits, more than three of them different,
+    - or has at least 24 characters with three groups of digits (base 32 has few digits),
+    - or has at least 12 characters with digits, but no three lower-case letters in a row,
+    - or changes between upper case, lower case and digits every three characters on average.
+    """
+    return any(map(_is_random, _RUN.findall(call_id)))
+
+
+def _is_random(run: str) -> bool:
+    if run.isdigit():
+        return len(set(run)) > 3
+    groups = len(_DIGITS.findall(run))
+    if len(run) >= 24 and groups >= 3:
+        return True
+    if len(run) >= 12 and groups and not _LETTERS.search(run):
+        return True
+    return len(run) <= 3 * len(_WORD.findall(run))
+
+
+class CallKeys:
+    """Creates keys for the calls of a session; replayed calls get equal keys.
+
+    A key consists of the session, the call id and, if calls of one conversation share the id, the
+    number of the call among them. Create one `CallKeys` for each conversation of the session.
+    """
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._seen: Counter[str] = Counter()
+
+    def of(self, call_id: str | None) -> str | None:
+        """Returns the key of the next call with this id; None without an id."""
+        if call_id is None:
+            return None
+        self._seen[call_id] += 1
+        count = self._seen[call_id]
+        key = f"{self._session}/{call_id}"
+        return key if count == 1 else f"{key}#{count}"
+
+
+def with_session_keys(
+    format_name: str, messages: Iterable[Message], scope: str
+) -> Iterator[Message]:
+    """Yields the messages of a conversation from a session log, with a key for each call.
+
+    A random id identifies a call in all files of the format, in any session. Other calls are
+    identified by their place in the log, which the reader has put into `ToolCall.key`, else by
+    their number in the conversation; both are unique within `scope`.
+    """
+    keys = CallKeys(format_name)
+    ordinal = 0
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                is_random = part.id is not None and looks_random(part.id)
+                key = keys.of(part.id) if is_random else f"{scope}/{part.key or ordinal}"
+                parts.append(replace(part, key=key))
+                ordinal += 1
+            else:
+                parts.append(part)
+        yield replace(message, parts=tuple(parts)) if calls(message) else message
+
+
+def with_request_keys(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Returns the messages of an API request, with keys that later requests reproduce.
+
+    The key is the call's id if it looks random and occurs once, else a digest of the preceding
+    messages with the call's position in its message. In the first message only a call with a
+    random id gets a key.
+    """
+    messages = tuple(messages)
+    ids = Counter(call.id for message in messages for call in calls(message))
+    before = ""
+    keyed = []
+    for message, digest in zip(messages, digests(messages), strict=True):
+        parts: list[Part] = []
+        thought = len(thoughts(message))
+        for number, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                unique = part.id if part.id and ids[part.id] == 1 and looks_random(part.id) else ""
+                place = f"{before}/{number - thought}" if before else None
+                parts.append(replace(part, key=unique or place))
+            else:
+                parts.append(part)
+        keyed.append(replace(message, parts=tuple(parts)) if calls(message) else message)
+        before = digest.hex()
+    return tuple(keyed)
+
+
+# -- answers in several conversations, each a target once -----------------------------------------
+
+
+def mark_repeats(messages: Iterable[Message], targets: set[str]) -> list[Message]:
+    """Marks answers that are in `targets` as repeats and adds the others to `targets`.
+
+    An answer is identified by the log's id of its turn, else by its parts.
+    """
+    marked = []
+    for message in messages:
+        if message.role != "assistant" or message.untrained is not None:
+            marked.append(message)
+            continue
+        answer = message.turn or repr([without_key(part) for part in message.parts])
+        marked.append(replace(message, untrained=REPEAT) if answer in targets else message)
+        targets.add(answer)
+    return marked
+
+
+def without_key(part: Part) -> Part:
+    """Returns the part, a call without its key: the keys of an answer and its copy may differ."""
+    return replace(part, key=None) if isinstance(part, ToolCall) else part
+
+
+# -- turns of a request that the log has as answers -----------------------------------------------
+
+MAX_REMEMBERED = 100_000
+"""Maximum number of remembered digests and call ids; the oldest are dropped."""
+
+
+class LoggedAnswers:
+    """Remembers the answers of a source, most recent last."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[bytes | str, None] = OrderedDict()
+
+    def add(self, answers: Iterable[Message]) -> None:
+        """Remembers the assistant turns among the messages."""
+        for message in answers:
+            if message.role != "assistant":
+                continue
+            keys: list[bytes | str] = [*digests([message]), *_random_ids(message)]
+            for key in keys:
+                self._seen[key] = None
+                self._seen.move_to_end(key)
+        while len(self._seen) > MAX_REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def contains(self, message: Message) -> bool:
+        """Returns whether a turn equals a logged answer, apart from call ids and reasoning."""
+        return digests([message])[0] in self._seen
+
+    def shares_call(self, message: Message) -> bool:
+        """Returns whether a turn has a call of a logged answer, identified by a random id."""
+        return any(call_id in self._seen for call_id in _random_ids(message))
+
+    def mark(self, message: Message) -> Message:
+        """Marks an assistant turn of a request as `inserted` if it is not a logged answer."""
+        if message.role != "assistant" or message.untrained is not None:
+            return message
+        if self.contains(message) or self.shares_call(message):
+            return message
+        return replace(message, untrained="inserted")
+
+
+def _random_ids(message: Message) -> list[str]:
+    return [call.id for call in calls(message) if call.id and looks_random(call.id)]

@@ -2,18 +2,182 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, overload
+from typing import Protocol, TypeVar, overload
 
-from builder.conversation import Conversation, Event, Ignored, Json
+from builder.conversation import (
+    Conversation,
+    Event,
+    Ignored,
+    Json,
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    unknown_part,
+)
 from builder.jsonio import a_json_type
 from builder.problem import Problem
-from builder.readers.toolkit.outcomes import with_outcome
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.source import Record, Source
+
+# -- how a run ended according to its log ---------------------------------------------------------
+
+OUTCOME_KEYS = (
+    *("benchmark", "correct", "error", "exit_status", "feedback", "is_correct", "labels", "passed"),
+    *("resolved", "reward", "rewards", "score", "success"),
+)
+"""Keys of an outcome that logs use as well."""
+
+_SCORES = frozenset({
+    "correct", "exit_status", "is_correct", "passed", "resolved", "reward", "rewards", "score",
+    "success",
+})  # fmt: skip
+"""Keys next to a conversation that say how it ended, whatever the format."""
+
+_NESTED = (
+    "extra_info", "reward_model", "info", "metrics", "metadata", "verification", "result", "extra",
+    "final_metrics",
+)  # fmt: skip
+"""Columns that may hold these keys (verl, verifiers, NeMo Gym, ATIF)."""
+
+_SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
+
+
+def logged_outcome(*places: Mapping[str, Json], **known: Json) -> dict[str, Json] | None:
+    """Returns the `known` values, completed by the values of `OUTCOME_KEYS` in `places`.
+
+    `known` has precedence, then the first place that has a value. Leaves out None, "" and empty
+    lists and objects; returns None if nothing remains.
+    """
+    outcome = dict(known)
+    for key in OUTCOME_KEYS:
+        for place in places:
+            if not has_content(outcome.get(key)) and key in place:
+                outcome[key] = place[key]
+    return {key: value for key, value in sorted(outcome.items()) if has_content(value)} or None
+
+
+def outcome_beside(row: Json) -> dict[str, Json] | None:
+    """Returns the outcome next to a conversation in a row, or next to a request and response."""
+    if not isinstance(row, dict):
+        return None
+    places = [row, *(inner for key in _NESTED if isinstance(inner := row.get(key), dict))]
+    return logged_outcome(
+        *({key: place[key] for key in _SCORES & place.keys()} for place in places)
+    )
+
+
+def outcome_of_records(records: Iterable[Json]) -> dict[str, Json] | None:
+    """Returns the outcome beside the records of one conversation; the last to state it counts."""
+    outcome: dict[str, Json] = {}
+    for record in records:
+        outcome |= outcome_beside(record) or {}
+    return outcome or None
+
+
+def with_outcome(events: Iterable[Event], row: Json) -> Iterator[Event]:
+    """Yields the events of a row; conversations without an outcome get that of the row."""
+    for event in events:
+        if isinstance(event, Conversation) and event.outcome is None:
+            event = replace(event, outcome=outcome_beside(row))  # noqa: PLW2901 - completed
+        yield event
+
+
+def benchmark_of_image(image: Json) -> str | None:
+    """Returns "SWE-bench" for a container image of its tasks, else None.
+
+    The images are called `swebench/sweb.eval.ARCH.INSTANCE`, without the namespace if built locally
+    (swebench/harness/test_spec). Other training sets use the name in namespaces of their own.
+    """
+    is_swe_bench = isinstance(image, str) and _SWE_BENCH_IMAGE.match(image)
+    return "SWE-bench" if is_swe_bench else None
+
+
+def has_content(value: Json) -> bool:
+    """Returns whether a value is neither None nor empty; False and 0 have content."""
+    return value is not None and value not in ("", [], {})
+
+
+# -- media in columns of a row --------------------------------------------------------------------
+
+P = TypeVar("P", bound=Part)
+
+_MEDIA = (("image", "images"), ("video", "videos"), ("audio", "audios"))
+"""The columns of media, which texts refer to by `<image>`, `<video>`, `<audio>`."""
+_FILE = re.compile(
+    r"^data:|\.(?:png|jpe?g|gif|webp|bmp|tiff?|svg|mp4|avi|mov|mkv|webm|wav|mp3|flac|ogg|m4a)(?:\?|$)",
+    re.IGNORECASE,
+)
+_LONGEST_NAME = 512
+"""A longer text is encoded content."""
+
+
+def with_media(messages: Sequence[Message], row: dict[str, Json]) -> list[Message]:
+    """Returns the messages with the media of the row's columns in place of the tags.
+
+    Texts refer to media by `<image>`, `<video>` and `<audio>`. Media without a tag have no known
+    position: they become an unknown part of the first user message, unless the messages contain
+    media parts themselves, which the columns then hold.
+    """
+    messages = list(messages)
+    for kind, plural in _MEDIA:
+        media = row.get(plural) or row.get(kind)
+        if isinstance(media, str) and not _is_media(media, kind, messages):
+            continue
+        left = len(media) if isinstance(media, list) else int(bool(media))
+        placed = (part for message in messages for part in message.parts)
+        left -= sum(isinstance(part, Media) and part.kind == kind for part in placed)
+        for index, message in enumerate(messages if left > 0 else ()):
+            parts: list[Part] = []
+            for part in message.parts if message.role in ("user", "tool") else ():
+                if isinstance(part, ToolResult):
+                    content, left = _with_tags(part.content, kind, left)
+                    parts.append(replace(part, content=content))
+                else:
+                    placed_parts, left = _with_tags((part,), kind, left)
+                    parts += placed_parts
+            if parts:
+                messages[index] = replace(message, parts=tuple(parts))
+        asked = next((at for at, one in enumerate(messages) if one.role == "user"), None)
+        if left > 0 and asked is not None:
+            first = messages[asked]
+            messages[asked] = replace(first, parts=(*first.parts, unknown_part(plural)))
+    return messages
+
+
+def _is_media(value: str, kind: str, messages: Sequence[Message]) -> bool:
+    """Returns whether the text in a column is a file or its content.
+
+    Runs of agents have the name of their container in `image`.
+    """
+    if _FILE.search(value) or len(value) > _LONGEST_NAME:
+        return True
+    parts = (part for message in messages for part in message.parts)
+    return any(isinstance(part, Text) and f"<{kind}>" in part.text for part in parts)
+
+
+def _with_tags(
+    parts: Sequence[P], kind: str, left: int
+) -> tuple[tuple[P | Text | Media, ...], int]:
+    """Returns the parts with media in place of their tags, and how many media are left."""
+    placed: list[P | Text | Media] = []
+    for part in parts:
+        texts = part.text.split(f"<{kind}>", left) if isinstance(part, Text) and left > 0 else []
+        left -= max(0, len(texts) - 1)
+        if len(texts) < 2:
+            placed.append(part)
+            continue
+        for number, text in enumerate(texts):
+            placed += [Media(kind)] if number else []
+            placed += [Text(text)] if text.strip() else []
+    return tuple(placed), left
+
 
 Row = Callable[[str, dict[str, Json], "Counter[str]"], Iterable[Event]]
 """Reads one row: (place of the record, the row, names already used) → its events."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from builder.conversation import Json, Part, Reasoning, Text, ToolCall, Unparsed
+from builder.conversation import Data, Json, Part, Reasoning, Text, ToolCall, ToolResult, Unparsed
 from builder.jsonio import JsonFault, dumps
-from builder.readers.toolkit.json_text import is_json
+from builder.readers.toolkit import literals
 from builder.readers.toolkit.literals import past_space, scan, values
-from builder.readers.toolkit.narrow import as_dict, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_str, is_json, name_or_none
 
 MAX_CLOSINGS = 8
 """Maximum number of closing tags to try for one call, whose strings may contain such tags."""
@@ -346,3 +347,39 @@ def take_listed_tools(system: str, changes: Counter[str]) -> tuple[str, tuple[Js
     changes["tools_preamble"] += 1
     definitions = [one for item in items for one in (item if isinstance(item, list) else [item])]
     return prose, tuple(definitions)
+
+
+# -- results in objects with the names of their tools ---------------------------------------------
+
+
+def results_in_text(
+    text: str,
+    called: Sequence[str],
+    changes: Counter[str],
+    wraps: Callable[[dict[str, Json]], bool],
+    key: str,
+) -> list[ToolResult]:
+    """Returns the results in a text that is an object which wraps one, or a list of these.
+
+    A tool's own output may look like that: `wraps` states whether an object wraps a result, which
+    is its value at `key`, and there may not be more objects than calls. `called` are their names.
+    Otherwise the text is the result. `changes` counts each that was taken out (`result_unwrapped`).
+    """
+    trial: Counter[str] = Counter()
+    try:
+        values = literals.values(text, trial) if text.lstrip()[:1] in ("{", "[") else []
+    except JsonFault:
+        values = []
+    listed = [item for one in values for item in (one if isinstance(one, list) else [one])]
+    wrappers = [as_dict(item) for item in listed]
+    if not 0 < len(wrappers) <= len(called) or not all(map(wraps, wrappers)):
+        return [ToolResult((Text(text),))]
+    changes.update(trial)
+    changes["result_unwrapped"] += len(wrappers)
+    return [
+        ToolResult(
+            (Text(inner) if isinstance(inner := item[key], str) else Data(inner),),
+            name=name if (name := as_str(item.get("name"))) in called else None,
+        )
+        for item in wrappers
+    ]

@@ -7,10 +7,11 @@ The forms of the vendors come first. Logs of one's own write `params`, `args`, `
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
 
 SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -172,3 +173,36 @@ def is_type_name(value: Json) -> bool:
 def object_schema(properties: dict[str, Json], required: Sequence[str]) -> dict[str, Json]:
     """Returns the schema of an object with these properties."""
     return {"type": "object", "properties": properties, "required": [*required]}
+
+
+# -- definitions that a request defers: the model sees them once they are loaded ------------------
+
+
+def without_deferred(
+    tools: Iterable[Json], named: Collection[str]
+) -> tuple[tuple[Json, ...], tuple[Json, ...]]:
+    """Returns the definitions that the model saw, and the deferred ones that it did not.
+
+    `named` contains the names of tools that were loaded or called.
+    """
+    offered: list[Json] = []
+    deferred: list[Json] = []
+    for tool in tools:
+        hidden = is_deferred(tool) and as_str(tool, "name") not in named
+        (deferred if hidden else offered).append(tool)
+    return tuple(offered), tuple(deferred)
+
+
+def is_deferred(tool: Json) -> bool:
+    """Returns whether a definition is not shown to the model before something loads it."""
+    return as_dict(tool).get("defer_loading") is True
+
+
+def loaded_names(content: Json) -> Iterator[str]:
+    """Yields the names of the tools that the blocks of a message of Anthropic's API load."""
+    for block in as_dicts(content):
+        inner = block.get("content")
+        references = [block.get("tool"), *as_list(inner), *as_list(inner, "tool_references")]
+        for reference in as_dicts(references):
+            if reference.get("type") == "tool_reference":
+                yield as_str(reference, "tool_name") or as_str(reference, "name")

@@ -22,9 +22,16 @@ from builder.conversation import (
 )
 from builder.readers.api.codec import ApiAnswer
 from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.json_text import json_in_text
 from builder.readers.toolkit.marks import finish_fault
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
+from builder.readers.toolkit.narrow import (
+    as_dict,
+    as_dicts,
+    as_list,
+    as_str,
+    json_in_text,
+    name_of,
+    name_or_none,
+)
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.langchain_messages import as_fields, is_message, lc_message

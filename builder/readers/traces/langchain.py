@@ -11,9 +11,8 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message, Us
 from builder.jsonio import JsonFault, loads
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.call_keys import with_request_keys
-from builder.readers.toolkit.comparison import cut_off
-from builder.readers.toolkit.links import upwards
+from builder.readers.toolkit.comparison import cut_off, with_request_keys
+from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of, one_or_many
 from builder.readers.toolkit.places import unique_name
 from builder.readers.toolkit.rows import SeparateMessages, collected, not_object

@@ -14,7 +14,7 @@ from builder.problem import Problem
 from builder.readers.api.codec import ApiAnswer
 from builder.readers.api.openai_chat import whole_response
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.outcomes import logged_outcome
+from builder.readers.toolkit.rows import logged_outcome
 from builder.readers.traces.any_vendor import (
     Outcome,
     definitions,

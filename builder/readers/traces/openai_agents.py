@@ -12,24 +12,27 @@ from builder.conversation import Conversation, Event, Ignored, Json, Message, To
 from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.api.openai_responses import ItemReading
-from builder.readers.toolkit.call_keys import with_request_keys, with_session_keys
 from builder.readers.toolkit.chat_messages import text_or_data
-from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.links import upwards
+from builder.readers.toolkit.comparison import (
+    calls,
+    mark_repeats,
+    with_request_keys,
+    with_session_keys,
+)
+from builder.readers.toolkit.history import upwards
+from builder.readers.toolkit.made_up import says_unknown
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
     as_str,
     first_of,
+    json_in_text,
     name_of,
     name_or_none,
     unknown_code,
 )
 from builder.readers.toolkit.places import span, unique_name
-from builder.readers.toolkit.repeats import mark_repeats
 from builder.readers.toolkit.rows import collected, missing_records
-from builder.readers.toolkit.unknown_tools import says_unknown
 from builder.readers.traces.any_vendor import read_outcome, read_request
 from builder.readers.traces.parts import PartNotes
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer

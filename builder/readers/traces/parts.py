@@ -27,8 +27,7 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.toolkit.chat_messages import compact_result
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
 
 _TEXTS = frozenset({"text", "input_text", "output_text", "text-plain"})
 _THOUGHTS = frozenset({"thinking", "reasoning", "Microsoft.Extensions.AI.TextReasoningContent"})

@@ -19,9 +19,14 @@ from builder.readers import Evidence, Reader
 from builder.readers.api.codec import ApiAnswer, History
 from builder.readers.api.exchanges import Exchange
 from builder.readers.api.histories import Histories
-from builder.readers.toolkit.call_keys import looks_random, with_request_keys
-from builder.readers.toolkit.comparison import calls, digests, is_same_turn
-from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.comparison import (
+    LoggedAnswers,
+    calls,
+    digests,
+    is_same_turn,
+    looks_random,
+    with_request_keys,
+)
 from builder.readers.toolkit.narrow import as_dict
 from builder.readers.traces import mlflow, openinference, otel_genai, vercel_spans
 from builder.readers.traces.otel_genai import SpanReading

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from builder.conversation import Json
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
 _ANY = re.compile(r"(string|int|double|bool|array|kvlist|bytes)_?[vV]alue")

@@ -19,12 +19,11 @@ from builder.readers.api.codec import History
 from builder.readers.api.exchanges import Exchange
 from builder.readers.api.histories import Histories
 from builder.readers.toolkit.chat_messages import has_unknown_parts, unreadable_messages
-from builder.readers.toolkit.comparison import calls
-from builder.readers.toolkit.links import upwards
-from builder.readers.toolkit.logged_answers import LoggedAnswers
+from builder.readers.toolkit.comparison import LoggedAnswers, calls
+from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
-from builder.readers.toolkit.outcomes import has_content
+from builder.readers.toolkit.rows import has_content
 from builder.readers.traces.any_vendor import Outcome, read_outcome, with_system
 from builder.readers.traces.parts import PartNotes
 from builder.sources.source import Source

@@ -25,12 +25,11 @@ from builder.conversation import (
 from builder.jsonio import dumps
 from builder.problem import Problem
 from builder.readers import Reader
-from builder.readers.toolkit.call_keys import with_request_keys
 from builder.readers.toolkit.chat_messages import text_or_data, unreadable_messages
+from builder.readers.toolkit.comparison import with_request_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_of, unknown_code
-from builder.readers.toolkit.outcomes import outcome_of_records
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import SeparateMessages, collected
+from builder.readers.toolkit.rows import SeparateMessages, collected, outcome_of_records
 from builder.readers.toolkit.thoughts import thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.readers.traces.any_vendor import (

@@ -23,10 +23,10 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.api.anthropic import read_part
-from builder.readers.toolkit.links import upwards
+from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_str, name_or_none
-from builder.readers.toolkit.unknown_records import carries_content
+from builder.readers.toolkit.unknown_keys import carries_content
 
 # Separates text that the program put into a user message from the user's own text.
 

@@ -82,10 +82,10 @@ from builder.readers.agents.claude_code.tree import (
 from builder.readers.api.anthropic import read_parts
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import results_apart
-from builder.readers.toolkit.deferred import is_deferred, loaded_names, without_deferred
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span, unique_name
 from builder.readers.toolkit.rows import not_object
+from builder.readers.toolkit.tool_forms import is_deferred, loaded_names, without_deferred
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, unknown_in
 from builder.sources.source import Record, Source
 

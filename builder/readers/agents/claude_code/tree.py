@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from builder.conversation import Json
 from builder.readers.agents.claude_code.lines import SessionLine, read_line
-from builder.readers.toolkit.links import upwards
+from builder.readers.toolkit.history import upwards
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 from builder.readers.toolkit.siblings import from_related, from_sibling
 from builder.sources.source import Record, Source

@@ -23,8 +23,7 @@ from builder.conversation import (
 )
 from builder.jsonio import json_type
 from builder.readers.toolkit.chat_messages import as_harness, qualified, text_or_data
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
+from builder.readers.toolkit.narrow import as_dict, as_list, as_str, json_in_text, name_or_none
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, unknown_in
 
 _OWN_ID = re.compile(r"msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

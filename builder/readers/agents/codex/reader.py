@@ -50,13 +50,13 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.agents.codex import items
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import as_harness
+from builder.readers.toolkit.comparison import with_session_keys
+from builder.readers.toolkit.history import supply_results
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, span
 from builder.readers.toolkit.rows import not_object
-from builder.readers.toolkit.unanswered import supply_results
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Record, Source
 
 # Reads the lines of a Codex rollout, in any layout, and derives facts that need all of them.

@@ -39,7 +39,7 @@ from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, c
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 

@@ -43,7 +43,6 @@ from builder.readers.agents.openhands.views import (
     with_place_keys,
 )
 from builder.readers.homes import Home
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import (
     as_harness,
     chat_message,
@@ -51,10 +50,11 @@ from builder.readers.toolkit.chat_messages import (
     reasoning,
     tool_calls,
 )
+from builder.readers.toolkit.comparison import with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none, unknown_code
 from builder.readers.toolkit.places import ignored
 from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.unknown_records import carries_content, unknown_message
+from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.listing import Listing
 from builder.sources.source import Record, Source
 

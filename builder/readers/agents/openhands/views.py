@@ -32,13 +32,11 @@ from builder.conversation import (
     ToolResult,
 )
 from builder.problem import Problem
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import assistant_parts, chat_message, content
+from builder.readers.toolkit.comparison import mark_repeats, with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.places import span
-from builder.readers.toolkit.repeats import mark_repeats
-from builder.readers.toolkit.segments import Segments
-from builder.readers.toolkit.unknown_records import unknown_message
+from builder.readers.toolkit.places import Segments, span
+from builder.readers.toolkit.unknown_keys import unknown_message
 from builder.sources.once import once
 from builder.sources.source import Source
 

@@ -20,11 +20,9 @@ from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.sharegpt.turns import ROLES, is_typed, read_turns, role_of
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit import literals, tags
-from builder.readers.toolkit.function_messages import function_messages, has_function_calls
-from builder.readers.toolkit.json_text import json_in_text
-from builder.readers.toolkit.media_columns import with_media
-from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
-from builder.readers.toolkit.rows import read_rows, row_name, splits
+from builder.readers.toolkit.function_text import function_messages, has_function_calls
+from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
+from builder.readers.toolkit.rows import read_rows, row_name, splits, with_media
 from builder.readers.toolkit.unknown_keys import system_text
 from builder.sources.source import Source
 

@@ -22,13 +22,12 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps, json_type
-from builder.readers.toolkit import chat_messages
-from builder.readers.toolkit import tags as text_tags
+from builder.readers.toolkit import chat_messages, tags
 from builder.readers.toolkit.chat_messages import content_block, text_or_data
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of
+from builder.readers.toolkit.tags import results_in_text
 from builder.readers.toolkit.thoughts import thought_in_text, thoughts_of_keys
 from builder.readers.toolkit.unknown_keys import noted
-from builder.readers.toolkit.wrapped_results import results_in_text
 
 ROLES = {
     "human": "user", "user": "user",
@@ -73,7 +72,7 @@ def _turn(item: dict[str, Json], called: list[str], changes: Counter[str]) -> li
     """Returns the messages of a turn: one for each result, else one."""
     role = role_of(item)
     value = item["value"] if "value" in item else item.get("content")
-    blocks = text_tags.responses(value) if role == "user" and isinstance(value, str) else None
+    blocks = tags.responses(value) if role == "user" and isinstance(value, str) else None
     if role == "result" or (blocks and called):
         results = _results(value, called, item, changes)
         return [Message("tool", (result,)) for result in results]
@@ -101,10 +100,10 @@ def _parts(role: str, value: Json, changes: Counter[str]) -> list[Part]:
         return _typed(as_list(value), changes)
     if role == "call":
         return _calls(value, changes)
-    if role == "assistant" and isinstance(value, str) and text_tags.FUNCTIONCALL in value:
-        return text_tags.functioncall_parts(value, changes)
+    if role == "assistant" and isinstance(value, str) and tags.FUNCTIONCALL in value:
+        return tags.functioncall_parts(value, changes)
     if role == "assistant" and isinstance(value, str):
-        return text_tags.assistant_parts(value, changes, thoughts=("think", "scratch_pad"))
+        return tags.assistant_parts(value, changes, thoughts=("think", "scratch_pad"))
     return list(text_or_data(value))
 
 
@@ -127,16 +126,16 @@ def _typed(parts: list[Json], changes: Counter[str]) -> list[Part]:
 def _calls(value: Json, changes: Counter[str]) -> list[Part]:
     """Returns the calls in a turn of calls: an object or a list, possibly after reasoning."""
     if not isinstance(value, str):
-        found = text_tags.calls_of([value])
+        found = tags.calls_of([value])
         return [*found] if found is not None else [Unparsed(dumps(value), "bad_call")]
-    calls = text_tags.read_calls(value, changes)
+    calls = tags.read_calls(value, changes)
     if calls is not None:
         return [*calls]
     if "<tool_call>" in value:
-        return text_tags.assistant_parts(value, changes)
+        return tags.assistant_parts(value, changes)
     if (split := thought_in_text(value)) is not None:
         thought, rest = split
-        calls = text_tags.read_calls(rest, changes)
+        calls = tags.read_calls(rest, changes)
         if calls is not None:
             return [*([Reasoning(thought)] if thought.strip() else []), *calls]
     return [Unparsed(value, "bad_call")]
@@ -155,7 +154,7 @@ def _results(
         value = "".join(part.text for part in parts if isinstance(part, Text))
     if not isinstance(value, str):
         return [ToolResult(text_or_data(value), call_id, name)]
-    blocks = text_tags.responses(value) or text_tags.split_responses(value)
+    blocks = tags.responses(value) or tags.split_responses(value)
     results = [result for block in blocks for result in _unwrapped(block, called, changes)]
     if len(results) == 1 and (call_id or name):
         return [ToolResult(results[0].content, call_id, name or results[0].name)]

@@ -23,7 +23,7 @@ from builder.readers.datasets.chat_rows import published
 from builder.readers.datasets.toolace import text as toolace_text
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_of
 from builder.readers.toolkit.rows import read_each, row_name, splits
-from builder.readers.toolkit.wrapped_results import results_in_text
+from builder.readers.toolkit.tags import results_in_text
 from builder.sources.source import Source
 
 _ROLES = frozenset({"user", "assistant", "tool", "system", ""})

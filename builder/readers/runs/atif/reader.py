@@ -18,7 +18,7 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.atif.harbor_rows import extends, is_row, read_row
 from builder.readers.runs.atif.steps import Steps
-from builder.readers.toolkit.call_keys import CallKeys
+from builder.readers.toolkit.comparison import CallKeys
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -28,10 +28,8 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     tuple_or_none,
 )
-from builder.readers.toolkit.outcomes import logged_outcome, outcome_beside
-from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import objects
-from builder.readers.toolkit.segments import Segments
+from builder.readers.toolkit.places import Segments, unique_name
+from builder.readers.toolkit.rows import logged_outcome, objects, outcome_beside
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 

@@ -26,11 +26,10 @@ from builder.conversation import (
 )
 from builder.jsonio import dumps
 from builder.readers.runs.atif.harbor_rows import ENDING
-from builder.readers.toolkit.call_keys import CallKeys
 from builder.readers.toolkit.chat_messages import as_harness, content
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import CallKeys, calls
+from builder.readers.toolkit.marks import ids_beside
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_of, name_or_none
-from builder.readers.toolkit.token_ids import ids_beside
 from builder.readers.toolkit.unknown_keys import noted, unknown_names
 
 _TERMINUS = "terminus"

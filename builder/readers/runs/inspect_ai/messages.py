@@ -24,8 +24,8 @@ from builder.conversation import (
 )
 from builder.jsonio import NotANumber, dumps
 from builder.readers.toolkit.chat_messages import content_block
+from builder.readers.toolkit.comparison import without_key
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
-from builder.readers.toolkit.repeats import without_key
 from builder.readers.toolkit.thoughts import with_thoughts
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 

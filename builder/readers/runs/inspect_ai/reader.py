@@ -19,13 +19,11 @@ from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.runs.inspect_ai.chains import Chains
 from builder.readers.runs.inspect_ai.messages import Texts, read_message
-from builder.readers.toolkit.call_keys import with_session_keys
 from builder.readers.toolkit.chat_messages import unreadable_messages
-from builder.readers.toolkit.comparison import calls
+from builder.readers.toolkit.comparison import calls, with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, name_or_none
-from builder.readers.toolkit.outcomes import logged_outcome
 from builder.readers.toolkit.places import unique_name
-from builder.readers.toolkit.rows import not_object
+from builder.readers.toolkit.rows import logged_outcome, not_object
 from builder.sources.source import Record, Source
 from builder.sources.zip_file import first_name, member, members, sizes
 
