@@ -16,7 +16,7 @@ def main() -> None:
     try:
         from builder import cli
         from builder.credentials import HidingStream
-        from builder.parallel.garbage import collect_seldom, keep_loaded
+        from builder.parallel.host import collect_seldom, keep_loaded
 
         collect_seldom()
         sys.stderr = cast("TextIO", HidingStream(sys.stderr))  # also for libraries and tracebacks

@@ -23,8 +23,8 @@ from builder.conversation import Conversation, Event, Ignored, Json, Used
 from builder.jsonio import JsonFault, dumps, loads
 from builder.problem import Problem
 from builder.readers import Reader, read_events, recognise
-from builder.sources.chunk import ItemChunk, WholeFile
 from builder.sources.source import Source
+from builder.sources.stream import ItemChunk, WholeFile
 from builder.verify.summary import LineReport
 
 FINDINGS = 20

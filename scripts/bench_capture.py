@@ -17,10 +17,9 @@ from pathlib import Path
 
 from aiohttp import ClientSession, TCPConnector, web
 
+from builder.capture.agents import routes
+from builder.capture.job import Proxy, body_of, serve
 from builder.capture.pairs import PairWriter
-from builder.capture.providers import routes
-from builder.capture.proxy import Proxy
-from builder.capture.serving import body_of, serve
 
 _EVENT = b'data: {"type": "ping", "text": "' + b"x" * 200 + b'"}\n\n'
 _EVENTS = 40

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from builder.parallel.garbage import collect_seldom, keep_loaded
+from builder.parallel.host import collect_seldom, keep_loaded
 
 settings.register_profile(
     "long",  # for a long run: HYPOTHESIS_PROFILE=long scripts/test.sh

@@ -231,7 +231,7 @@ def report_dataset(
     """
     from builder.audit.options import AuditOptions
     from builder.audit.run import audit
-    from builder.output.aside import write_whole
+    from builder.output.folder import write_whole
     from builder.output.manifest import Manifest
     from builder.paths import expand_home
     from builder.qwen3.tokenizer import target_for

@@ -73,9 +73,8 @@ def capture_logs(
     import tempfile
     from functools import partial
 
-    from builder.capture.agents import adapt
+    from builder.capture.agents import adapt, routes
     from builder.capture.job import capture_command
-    from builder.capture.providers import routes
 
     _needs_capture()
     _needs_words(command)
@@ -98,8 +97,8 @@ def serve_capture(
     `port` 0: any that is free. `on_ready` gets {environment variable: address for agents} when
     requests are accepted. Raises UsageError if the port is taken.
     """
+    from builder.capture.agents import routes
     from builder.capture.job import capture_serving
-    from builder.capture.providers import routes
 
     _needs_capture()
     served = routes(os.environ, upstream)

@@ -37,7 +37,7 @@ from builder.qwen3.render import render_sample
 from builder.qwen3.tokenizer import Target, target_for
 from builder.qwen3.written import written_style
 from builder.sample import Dialogue, Sample
-from builder.sources.related import file_version
+from builder.sources.source import file_version
 from builder.verify.dataset import check_row
 from builder.verify.preload import preloading
 from builder.verify.verifier import Verdict, verifier_for

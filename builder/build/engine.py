@@ -12,15 +12,35 @@ from functools import partial
 from pathlib import Path
 
 from builder.build.convert import Task
-from builder.build.preload import preloading
 from builder.build.results import ChunkResult, ResultSummary
 from builder.build.task import Job, failed_result, run_task
-from builder.parallel.pool import OpenPool, are_large
+from builder.parallel.pool import OpenPool, Preload, are_large
 from builder.problem import Problem
+from builder.verify import preload as verifying
+
+# Preloads workers that convert. Imports little itself: the command line imports it first.
+
+
+def preloading(tokenizer: str) -> Preload:
+    """Returns the preloading for workers of a build against this tokenizer."""
+    return Preload(__name__, "preload", tokenizer)
+
+
+def preload(tokenizer: str) -> None:
+    """Loads what workers need to convert and verify, so that forked workers share it."""
+    verifying.preload(tokenizer, _imports)
+
+
+def _imports() -> None:
+    from builder.build import task  # noqa: F401, PLC0415 - heavy
+    from builder.readers import readers  # noqa: PLC0415 - heavy
+
+    readers()
+
 
 AHEAD = 2
 """Batches queued per worker in addition to the one that it runs."""
-BATCH_BYTES = 1 << 19
+_BATCH_BYTES = 1 << 19
 BATCH_TASKS = 32
 """Small tasks are submitted together until a batch reaches either limit."""
 
@@ -64,7 +84,7 @@ def run_local(
             copy = replace(task, source=task.source.unread_copy())
             yield index, run_task(copy, index, job)
         return
-    batches = deque(task_batches(tasks, BATCH_BYTES, BATCH_TASKS))
+    batches = deque(task_batches(tasks, _BATCH_BYTES, BATCH_TASKS))
     submitted: dict[Future[list[ChunkResult]], Sequence[int]] = {}
     while batches:
         try:
@@ -119,7 +139,6 @@ def _size(task: Task, *, unknown: int) -> int:
 
 
 def _paths(tasks: Sequence[Task]) -> Iterator[Path | None]:
-    """Yields the path of each file to read; None for one that is not on disk."""
     for task in tasks:
         for item in task.source.members or (task.source,):
             yield item.path

@@ -45,10 +45,10 @@ from builder.select.table import (
     Table,
 )
 
-LOADER = "loader"
+_LOADER = "loader"
 """Code of samples that `datasets` does not give back as written."""
 
-UNKNOWN = "unknown"
+_UNKNOWN = "unknown"
 """Placeholder for a model or a license that is not named."""
 
 
@@ -162,7 +162,7 @@ def _row(
         tuple(rows),
         source=source,
         weight=weight,
-        format=entry.format or result.summary.format or UNKNOWN,
+        format=entry.format or result.summary.format or _UNKNOWN,
         group=intern(select.group(last)),
         stratum=intern(select.stratum(last)),
     )
@@ -189,7 +189,7 @@ def _without_changed(
     codes, splits = list(choice.codes), list(choice.splits)
     for number, (_, meta) in enumerate(_samples(results)):
         if codes[number] is None and _meta(meta).id in changed:
-            codes[number], splits[number] = LOADER, None
+            codes[number], splits[number] = _LOADER, None
     return replace(choice, codes=codes, splits=splits)
 
 
@@ -249,8 +249,8 @@ def _count_written(built: BuildResult, row: ConversationRow, codes: Sequence[str
         built.is_weighted |= item.is_weighted
         if item.recorded:
             built.tokens_recorded[item.recorded] += 1
-        models = ", ".join(name or UNKNOWN for name in item.models)
-        built.origins[Origin(row.format, models, row.entry.license or UNKNOWN)] += 1
+        models = ", ".join(name or _UNKNOWN for name in item.models)
+        built.origins[Origin(row.format, models, row.entry.license or _UNKNOWN)] += 1
     built.tools_sources[row.entry.tools_source] += len(written)
 
 
@@ -353,7 +353,6 @@ def _without_secrets(table: Table, choice: Choice) -> dict[str, bytearray]:
 
 
 def _rejects(results: Sequence[ChunkResult], unreadable: Sequence[Problem]) -> Iterator[bytes]:
-    """Yields the lines of rejects.jsonl for what was rejected before the selection."""
     for problem in unreadable:
         yield Reject.of(problem, problem.where, None, "file").line
     for result in results:
@@ -380,14 +379,13 @@ def _left_out(
         elif code == NEAR_DUPLICATE:
             detail = f"nearly equals sample {ids[choice.near[number]]} says"
         meta = _meta(line)
-        if code == LOADER:
+        if code == _LOADER:
             detail = changed[meta.id]
         problem = Problem(code, "sample", detail, records=0)
         yield Reject.of(problem, meta.source, meta.format, meta.record).line
 
 
 def _samples(results: Sequence[ChunkResult]) -> Iterator[tuple[bytes, bytes]]:
-    """Yields (line, meta line) of each proven sample, in the order of their numbers."""
     for result in results:
         yield from result.samples()
 

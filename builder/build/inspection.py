@@ -2,45 +2,176 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from builder.brief import brief
-from builder.build.inspected_source import USABLE, chosen, no_such, worth
 from builder.build.plan import normalize_options
 from builder.build.prove import prepare, prove
 from builder.build.shared import ToolSharing
-from builder.config import Config, load_mapping
+from builder.config.load import load_mapping
+from builder.config.sections import Config
 from builder.conversation import Conversation, Ignored, Json, Used
 from builder.ledger import call_keys
 from builder.normalize.captured import definitions_command
+from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import remedy
-from builder.problem import Problem, UsageError, nearest
+from builder.problem import OptionError, Problem, UsageError, nearest
 from builder.qwen3.parity import counts
 from builder.qwen3.tokenizer import target_for
-from builder.readers import (
-    Reader,
-    may_be_mapped,
-    read_events,
-    readers,
-    recognise,
-    unrecognised,
-)
+from builder.readers import Reader, may_be_mapped, read_events, readers, recognise, unrecognised
+from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
 from builder.readers.mapping.read import mapped_reader
 from builder.readers.mapping.spec import MappingSpec
 from builder.readers.mapping.suggest import examined_keys, suggest
 from builder.scrub.redact import Scrubber, derive_key
-from builder.sources.source import Source
+from builder.sources.copies import local_copy
+from builder.sources.source import Source, file_version
+from builder.text import counted, first_names
 from builder.verify.verifier import Verdict, Verifier
 
-INFERRED = ("inferred", "mixed")
+# Chooses the file of a folder that `builder inspect` shows.
+
+_USABLE = 2
+"""The worth of a source whose first conversation can be shown as a sample."""
+_FILES = 2000
+"""Files of a folder that are examined: more would take minutes."""
+SHARED = 64 << 20
+"""Bytes of the files of a folder that are read to infer tools from all of them, as a build does."""
+_FIRST = 20
+"""Conversations of each file of a folder that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ChosenSource:
+    """A local copy of the source to show.
+
+    index    the number of the conversation to show in it; None: the first usable one
+    formats  of a folder: {reader: its sources}; None: it is a file
+    unknown  of a folder: the names of the files that no reader recognises
+    """
+
+    source: Source
+    index: int | None
+    formats: Mapping[str, Sequence[Source]] | None = None
+    unknown: Sequence[str] = ()
+
+    @property
+    def files(self) -> dict[str, int] | None:
+        """The number of files of each reader; None if it is a file."""
+        if self.formats is None:
+            return None
+        return {name: len(self.formats[name]) for name in sorted(self.formats)}
+
+    def shares(self, reader: str) -> bool:
+        """Returns whether all sources of the reader are small enough to infer tools from them."""
+        return sum(map(_size, (self.formats or {}).get(reader, ()))) <= SHARED
+
+    def sharing(self, reader: str) -> Sequence[Source]:
+        """Returns the sources to infer tools from."""
+        sources = (self.formats or {}).get(reader, ())
+        return sources if sources and self.shares(reader) else (self.source,)
+
+
+@contextmanager
+def chosen(
+    path: str, options: NormalizeOptions, index: int | None = None, *, is_mapped: bool = False
+) -> Iterator[_ChosenSource]:
+    """Yields the source of a path to show; `index` is the number of a conversation in the path.
+
+    For a folder and no number, the source is the first recognised one with a conversation that is
+    not rejected among its first, else the first with a conversation, else the first one. For a
+    single file there are no counts, and it may be unrecognised. `is_mapped`: the first file that
+    no reader recognises, for a mapping, if there is one. Raises UsageError if there is nothing to
+    show.
+    """
+    sources = list(islice(find_sources(path), _FILES))
+    if len(sources) < 2:
+        only = sources[0] if sources else None
+        if not isinstance(only, Source):
+            raise UsageError(f"{path}: {only.detail if only else 'no file'}")
+        with local_copy(only) as copy:
+            yield _ChosenSource(copy, index)
+        return
+    first: Source | None = None
+    most = passed = before = 0
+    formats: defaultdict[str, list[Source]] = defaultdict(list)
+    unknown: list[str] = []
+    unread: Source | None = None
+    for source in sources:
+        if isinstance(source, Problem):
+            continue
+        with local_copy(source) as copy:
+            claims = recognise(copy)
+            if len(claims) != 1:
+                unknown.append(copy.name)
+                unread = unread or (source if may_be_mapped(copy) else None)
+                continue
+            (name,) = claims
+            formats[name].append(source)
+            if index is not None:
+                if first is None:
+                    before, passed = passed, passed + _count(copy, readers()[name])
+                    first = source if index < passed else None
+                continue
+            if most < _USABLE and (one := _worth(copy, readers()[name], options)) > most:
+                most, first = one, source
+        first = first or source
+    if is_mapped and unread is not None:
+        with local_copy(unread) as copy:
+            yield _ChosenSource(copy, index)
+        return
+    if first is None and formats:
+        raise _no_such(index, passed)
+    if first is None:
+        how = "" if unread is None else f"; `builder inspect {shlex.quote(path)} --suggest-mapping`"
+        how += " proposes a mapping for the first (docs/mapping.md)" if how else ""
+        names = f" ({first_names(unknown)})" if unknown else ""
+        files = counted(len(sources), "file")
+        raise UsageError(f"{path}: no reader recognises any of its {files}{names}{how}")
+    with local_copy(first) as copy:
+        own = None if index is None else index - before
+        yield _ChosenSource(copy, own, formats, unknown)
+
+
+def _count(source: Source, reader: Reader) -> int:
+    return sum(isinstance(event, Conversation) for event in read_events(reader, source))
+
+
+def _no_such(index: int | None, conversations: int) -> OptionError:
+    """Returns the error for a number of a conversation that does not exist."""
+    is_are = "is" if conversations == 1 else "are"
+    there = f"there {is_are} {counted(conversations, 'conversation')}, numbered from 0"
+    return OptionError("index", f" {index}: {there}")
+
+
+def _size(source: Source) -> int:
+    paths = (item.path for item in source.members or (source,))
+    return sum(version[0] for path in paths if path and (version := file_version(path)))
+
+
+def _worth(source: Source, reader: Reader, options: NormalizeOptions) -> int:
+    """Returns USABLE if one of the first conversations can be normalised, 1 if not, 0 without."""
+    events = read_events(reader, source)
+    worth = 0
+    for event in islice((event for event in events if isinstance(event, Conversation)), _FIRST):
+        if normalise(event, options).dialogue is not None:
+            return _USABLE
+        worth = 1
+    return worth
+
+
+_INFERRED = ("inferred", "mixed")
 """Sources of tools of which some are not in the log."""
-CANDIDATES = 1000
+_CANDIDATES = 1000
 """Conversations of a source that are tried for one that can be shown as a sample."""
 
 
@@ -101,7 +232,7 @@ class InspectedConversation:
                 "parity": {**counts(self.verdict.parity)},
                 "tokens": self.verdict.tokens,
             }
-        if self.tools_source in INFERRED:
+        if self.tools_source in _INFERRED:
             result |= {"capture": self.definitions_command, "tools_of_all_files": self.shares}
         return result
 
@@ -212,7 +343,7 @@ def inspect_log(
         _read(source, reader, choice.index, inspected, converter, named=format is not None)
         inspected.records = source.records_read - before
     if inspected.conversation is None and inspected.conversations:
-        raise no_such(index, inspected.conversations)
+        raise _no_such(index, inspected.conversations)
     return inspected
 
 
@@ -227,7 +358,7 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
         source = choice.source
         claims = recognise(source)
         for name in claims if len(claims) == 1 else ():
-            if worth(source, readers()[name], options) == USABLE:
+            if _worth(source, readers()[name], options) == _USABLE:
                 why = f"the reader {name!r} reads it, so it needs no mapping"
                 raise UsageError(f"{source.name}: {why}")
         if not claims and not may_be_mapped(source):
@@ -242,7 +373,6 @@ def suggest_mapping(path: str, config: Config) -> SuggestedMapping:
 
 
 def _why_unread(source: Source, path: str) -> str:
-    """Returns why no reader recognises a source."""
     problem = source.peek.problem
     if source.peek.kind == "empty":
         broken = next(source.lines(), None)
@@ -284,7 +414,7 @@ def _read(
         match event:
             case Conversation():
                 number = inspected.conversations
-                if number == index or (index is None and not is_found and number < CANDIDATES):
+                if number == index or (index is None and not is_found and number < _CANDIDATES):
                     shown = converter.converted(event, number)
                     is_found = bool(shown.samples) or number == index
                     if is_found or inspected.conversation is None:
@@ -339,7 +469,7 @@ class _Converter:
             problem=problem,
             remedy=None if problem is None else remedy(conversation, problem.code, options),
             definitions_command=definitions_command(self.sharing.reader.name, conversation.model)
-            if normalised.tools_source in INFERRED
+            if normalised.tools_source in _INFERRED
             else None,
             verdict=proofs[-1].verdict if proofs else None,
             shares=self.shares,

@@ -15,7 +15,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from builder.audit.run import evaluation_sets
-from builder.build.prefixes import digested_definitions, line_digest, prefix_digests
+from builder.build.preferences import digested_definitions, line_digest, prefix_digests
 from builder.build.publish import Phase, PublishContext, no_phase, publish
 from builder.build.results import ChunkResult, ResultSummary, ResultWriter
 from builder.card.result import BuildResult
@@ -39,12 +39,12 @@ from builder.select.splits import session_digest
 from builder.select.table import ConversationEntry, SampleEntry
 from builder.verify.options import WitnessOptions
 
-DECIDED = ("normalize", "train", "verify", "limits")
+_DECIDED = ("normalize", "train", "verify", "limits")
 """Sections of the configuration that affect the rows: they must be equal in all folders."""
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltFolder:
+class _BuiltFolder:
     """A dataset made by `build` or `merge`; `sha256` is that of its manifest.
 
     ledger  that of the manifest
@@ -97,7 +97,7 @@ def merge(
     return built
 
 
-def _folder(dataset: str) -> BuiltFolder:
+def _folder(dataset: str) -> _BuiltFolder:
     path = expand_home(dataset)
     try:
         data = (path / MANIFEST).read_bytes()
@@ -110,14 +110,14 @@ def _folder(dataset: str) -> BuiltFolder:
     if not manifest.config or manifest.ledger is None or not manifest.tokenizer.template_sha256:
         raise UsageError(f"dataset {dataset!r}: {MANIFEST} was not written by build")
     digest = hashlib.sha256(data).hexdigest()
-    return BuiltFolder(path, path.resolve().name, manifest, manifest.ledger, digest)
+    return _BuiltFolder(path, path.resolve().name, manifest, manifest.ledger, digest)
 
 
-def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
+def _config(folders: Sequence[_BuiltFolder], config: Config) -> Config:
     """Returns the merged configuration. Raises UsageError if the folders' options differ."""
     first = folders[0]
     for other in folders[1:]:
-        for section in DECIDED:
+        for section in _DECIDED:
             one, two = (_deciding(item, section) for item in (first, other))
             if one != two:
                 raise UsageError(
@@ -139,7 +139,7 @@ def _config(folders: Sequence[BuiltFolder], config: Config) -> Config:
     )
 
 
-def _deciding(folder: BuiltFolder, section: str) -> Json:
+def _deciding(folder: _BuiltFolder, section: str) -> Json:
     """Returns a section without the options that do not affect the rows."""
     options = folder.manifest.config.get(section)
     if section != "verify" or not isinstance(options, dict):
@@ -158,7 +158,7 @@ def _difference(section: str, first: Json, second: Json) -> str:
     return section
 
 
-def _check(folder: BuiltFolder, target: Target) -> None:
+def _check(folder: _BuiltFolder, target: Target) -> None:
     """Raises UsageError unless the files match the manifest and were proven against the target."""
     if folder.manifest.tokenizer.template_sha256 != target.template_sha256:
         raise UsageError(f"dataset {folder.name!r}: was verified against another chat template")
@@ -176,7 +176,7 @@ def _check(folder: BuiltFolder, target: Target) -> None:
             raise UsageError(f"dataset {folder.name!r}: {detail}: verify it, or build it again")
 
 
-def _result(folder: BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
+def _result(folder: _BuiltFolder, number: int, config: Config, path: Path) -> ChunkResult:
     """Writes the rows of a folder as a result, like those of `build`."""
     ledger = _ledger(folder)
     left_out = dict(folder.manifest.preferences.left_out)
@@ -272,7 +272,7 @@ def _calls(sample: Sample, prefixes: Sequence[bytes]) -> Iterator[bytes]:
             yield b"\x01" + hashlib.blake2b(text, digest_size=15).digest()
 
 
-def _ledger(folder: BuiltFolder) -> Ledger:
+def _ledger(folder: _BuiltFolder) -> Ledger:
     """Returns a ledger with what the manifest counts without naming conversations.
 
     That is the folder's records, dropped calls, and samples that were left out.
@@ -289,8 +289,7 @@ def _ledger(folder: BuiltFolder) -> Ledger:
     return ledger
 
 
-def _unused(folder: BuiltFolder) -> Iterator[ConversationEntry]:
-    """Yields an entry for each conversation that the folder counts as rejected or a duplicate."""
+def _unused(folder: _BuiltFolder) -> Iterator[ConversationEntry]:
     codes = {**folder.ledger.conversations_rejected, DUPLICATE: folder.ledger.duplicates}
     for code, count in codes.items():
         yield from (ConversationEntry(code) for _ in range(count))

@@ -2,21 +2,311 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate, groupby
 from pathlib import Path
 
-from builder.build.chunks import cut
-from builder.build.convert import Task
-from builder.build.supplied import supplied_system, supplied_tools
-from builder.config import Config, InputSection, load_mapping
+from builder.build.convert import Task, sole_reader
+from builder.config.load import load_mapping
+from builder.config.sections import Config, InputSection
+from builder.conversation import Json
+from builder.jsonio import JsonFault, loads
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import AgentDefinitions
+from builder.normalize.tools import convert
 from builder.paths import UserPath
 from builder.problem import Problem, UsageError, nearest
 from builder.qwen3.tokenizer import Target
 from builder.readers import readers
 from builder.readers.discovery import find_sources
 from builder.readers.mapping.check import check_mapping
+from builder.readers.toolkit.narrow import as_dict
+from builder.readers.toolkit.tool_forms import name_of, parameters_of
 from builder.sources.source import Source
+from builder.sources.sqlite_file import write_ahead_log
+from builder.sources.stream import (
+    GZIP_MAGIC,
+    ZIP_MAGIC,
+    ZSTD_MAGIC,
+    Chunk,
+    ItemChunk,
+    LineChunk,
+    WholeFile,
+)
+from builder.sources.table import ARROW_MAGIC, PARQUET_MAGIC, FileTable
+
+# Cuts large files into chunks of lines or items that are converted independently.
+
+WINDOW_BYTES = 64 << 20
+"""Approximate size of a chunk; a file that would yield fewer than two is not cut."""
+UNPACKED = 16
+"""A table or an archive is assumed to expand to at most this multiple of its size on disk."""
+
+
+def cut(task: Task) -> Iterator[Task]:
+    """Yields the task itself, or a task per chunk of a large file whose format allows it."""
+    source = task.source
+    windows = _windows(task)
+    if len(windows) < 2:
+        yield task
+        return
+    limit = source.max_record_bytes
+    for window in windows:
+        chunk = Source(source.name, source.path, max_record_bytes=limit, window=window)
+        yield replace(task, source=chunk)
+
+
+def _windows(task: Task) -> Sequence[Chunk]:
+    """Returns the chunks of a task's source; fewer than two mean that it is not cut."""
+    source, path = task.source, task.source.path
+    if path is None or source.members:
+        return ()
+    try:
+        with path.open("rb") as stream:
+            magic = stream.read(4)
+        status = path.stat()  # before the file is read, so that a change is noticed
+        if magic.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
+            return ()  # reading can only start at the beginning
+        is_packed = magic in (PARQUET_MAGIC, ARROW_MAGIC[:4], ZIP_MAGIC)
+        if status.st_size * (UNPACKED if is_packed else 1) < 2 * WINDOW_BYTES:
+            return ()
+        reader = sole_reader(task)
+        if source.peek.kind != "jsonl":
+            if reader is None or reader.item_sizes is None or write_ahead_log(source) is not None:
+                return ()  # a write-ahead log may change while its database does not
+            sizes = reader.item_sizes(source)
+            return _runs(path, status, sizes, [0] * len(sizes))
+        if reader is None or reader.splits is None or not reader.splits(source):
+            return ()
+        if isinstance(source.table, FileTable):
+            groups = source.table.groups()
+            return _runs(path, status, [item.bytes for item in groups], [i.rows for i in groups])
+        return _lines(path, status)
+    except OSError:
+        return ()  # reading the whole file reports the error
+
+
+def _lines(path: Path, status: os.stat_result) -> list[LineChunk]:
+    """Returns chunks that end at the first line end after each WINDOW_BYTES.
+
+    Raises OSError if the file cannot be read.
+    """
+    starts = [(0, 1)]
+    offset, line = 0, 1
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+            while (due := starts[-1][0] + WINDOW_BYTES - offset) < len(piece):
+                end = piece.find(b"\n", max(due, 0))
+                if end < 0:
+                    break
+                starts.append((offset + end + 1, line + piece.count(b"\n", 0, end + 1)))
+            line += piece.count(b"\n")
+            offset += len(piece)
+    if starts[-1][0] == offset:
+        starts.pop()
+    whole = WholeFile(offset, digest.hexdigest(), status.st_mtime_ns)
+    ends = [start for start, _ in starts[1:]] + [offset]
+    return [
+        LineChunk(start, end, first, whole)
+        for (start, first), end in zip(starts, ends, strict=True)
+    ]
+
+
+def _runs(
+    path: Path, status: os.stat_result, sizes: Sequence[int], rows: Sequence[int]
+) -> list[ItemChunk]:
+    """Returns chunks of consecutive items, of about WINDOW_BYTES each. Raises OSError.
+
+    `sizes` are the unpacked sizes of the items in bytes, `rows` their numbers of rows. Both come
+    from the file and may be false, so its size on disk limits the number of chunks.
+    """
+    before = [0, *accumulate(max(item, 0) for item in sizes)]
+    total = before[-1]
+    number = min(total, UNPACKED * status.st_size) // WINDOW_BYTES
+    if number < 2:
+        return []
+
+    def chunk_of(index: int) -> int:
+        return min(before[index] * number // total, number - 1)  # the last item may be empty
+
+    starts = [next(items) for _, items in groupby(range(len(sizes)), chunk_of)]
+    if len(starts) < 2:
+        return []
+    firsts = list(accumulate(rows, initial=1))
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256")
+        whole = WholeFile(stream.tell(), digest.hexdigest(), status.st_mtime_ns)
+    return [
+        ItemChunk(
+            start,
+            end,
+            firsts[start],
+            whole.bytes * before[end] // total - whole.bytes * before[start] // total,
+            whole,
+        )
+        for start, end in zip(starts, [*starts[1:], len(sizes)], strict=True)
+    ]
+
+
+# Reads the files of `inputs[].tools` and `inputs[].system`.
+
+
+def supplied_tools(
+    paths: Sequence[UserPath],
+) -> tuple[tuple[Json, ...] | None, tuple[AgentDefinitions, ...]]:
+    """Returns the definitions for all logs, and those captured from agents.
+
+    Those of an agent whose logs no reader reads are for all logs: they are of one's own. Raises
+    UsageError for a file that cannot be read, or for two files for all logs.
+    """
+    general: tuple[Json, ...] | None = None
+    captured: list[AgentDefinitions] = []
+    for path in (item.located for item in paths):
+        value = _json(path)
+        tools = definitions(value, f"tools {str(path)!r}")
+        if (sent := _sent(value)) is not None and sent.agent in readers():
+            captured.append(AgentDefinitions(sent.agent, sent.version, tools=tools))
+            continue
+        if not tools:
+            raise UsageError(f"tools {str(path)!r}: defines no tool")
+        if general is not None:
+            raise UsageError(f"tools {str(path)!r}: a second file for all logs; only one can apply")
+        general = tools
+    return general, tuple(captured)
+
+
+def supplied_system(
+    paths: Sequence[UserPath],
+) -> tuple[str | None, tuple[AgentDefinitions, ...]]:
+    """Returns the text for all logs, and those captured from agents. Raises UsageError."""
+    general: str | None = None
+    captured: list[AgentDefinitions] = []
+    for path in (item.located for item in paths):
+        text = _text(path)
+        value = _json_or_none(text)
+        sent = _sent(value)
+        if sent is not None and sent.system is not None and sent.agent in readers():
+            captured.append(AgentDefinitions(sent.agent, sent.version, system=sent.system))
+            continue
+        if sent is not None and sent.system is not None:
+            text = sent.system
+        elif isinstance(value, dict) and not {"agent", "messages", "tools"}.isdisjoint(value):
+            raise UsageError(
+                f"system {str(path)!r}: is a request or a list of tools; expected the text of the"
+                " system prompt, or a file of `builder capture --definitions`"
+            )
+        if general is not None:
+            raise UsageError(
+                f"system {str(path)!r}: a second text for all logs; only one can apply"
+            )
+        general = text.rstrip("\n") if sent is None else text
+    return general, tuple(captured)
+
+
+def _sent(value: Json) -> AgentDefinitions | None:
+    """Returns the contents of a file of `builder capture --definitions`; None for any other."""
+    if not isinstance(value, dict):
+        return None
+    agent, version, system = (value.get(key) for key in ("agent", "version", "system"))
+    tools = value.get("tools")
+    if not isinstance(agent, str) or not isinstance(tools, list):
+        return None
+    return AgentDefinitions(
+        agent,
+        version if isinstance(version, str) else "",
+        system if isinstance(system, str) else None,
+        tuple(tools),
+    )
+
+
+def definitions(value: Json, name: str) -> tuple[Json, ...]:
+    """Returns the definitions of tools in a value of a file or of a caller, of which `name` tells.
+
+    Raises UsageError if one is no definition.
+    """
+    tools = _definitions(value)
+    for at, tool in enumerate(tools):
+        counts: Counter[str] = Counter()
+        convert([tool], counts)
+        if counts["bad_tool"]:
+            place = f"[{at}] " if len(tools) > 1 else ""
+            raise UsageError(
+                f"{name}: {place}is no tool definition: expected a list of objects"
+                " with a name, a description and parameters, or an object with such a list as"
+                " `tools` (a request, or a file of `builder capture --definitions`)"
+            )
+    return tuple(tools)
+
+
+def _definitions(value: Json, depth: int = 2) -> Sequence[Json]:
+    """Returns the definitions in a list, a request, an answer of MCP, or an object by name.
+
+    Any other value is returned as it is, in a list.
+    """
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or name_of(value) is not None or "function" in value:
+        return [value]
+    for key in ("tools", "functions"):
+        if isinstance(tools := value.get(key), list):
+            return tools
+    for key in ("request", "body", "params", "config", "toolConfig", "result") if depth else ():
+        if isinstance(inner := value.get(key), dict):
+            found = _definitions(inner, depth - 1)
+            if found != [inner]:
+                return found
+    if value and all(isinstance(one, dict) and parameters_of(one)[0] for one in value.values()):
+        return [{"name": name, **as_dict(one)} for name, one in value.items()]
+    return [value]
+
+
+def _json(path: Path) -> Json:
+    """Returns the value of a file; of JSONL, the values of its lines."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable("tools", path, error) from error
+    try:
+        return loads(data)
+    except JsonFault as fault:
+        lines = data.splitlines()
+        with contextlib.suppress(JsonFault):
+            if len(lines) > 1:
+                return [loads(line) for line in lines if line.strip()]
+        raise UsageError(f"tools {str(path)!r}: is not JSON: {fault.detail}") from fault
+
+
+def _json_or_none(text: str) -> Json:
+    try:
+        return loads(text) if text.startswith("{") else None
+    except JsonFault:
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise _unreadable("system", path, error) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"system {str(path)!r}: not UTF-8 at byte {error.start}") from error
+
+
+def _unreadable(key: str, path: Path, error: OSError) -> UsageError:
+    """Returns the error of a file that cannot be read; one that is missing may be captured."""
+    text = f"{key} {str(path)!r}: {error.strerror or error}"
+    if isinstance(error, FileNotFoundError):
+        text += f"; an agent's own: builder capture --definitions -o {shlex.quote(path.name)} --"
+        text += " claude -p hi (docs/capture.md)"
+    return UsageError(text)
 
 
 def plan(

@@ -7,13 +7,14 @@ samples.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from builder.build.prove import VerifiedExample, prepare
-from builder.conversation import Conversation
+from builder.conversation import Conversation, Json
 from builder.dataset.meta import Preference, SampleMeta
 from builder.dataset.samples import read_sample, targets
 from builder.jsonio import dumps, loads
@@ -38,9 +39,9 @@ from builder.select.alternatives import (
 )
 from builder.select.choice import Choice
 from builder.select.corrections import corrections
-from builder.select.table import ConversationRow, Table
+from builder.select.table import DIGEST_BYTES, ConversationRow, Table
 
-LOGGED = ("logged", "supplied", "captured", "none")
+_LOGGED = ("logged", "supplied", "captured", "none")
 """Values of `tools_source` for definitions that do not depend on the calls."""
 
 
@@ -77,7 +78,7 @@ def alternative(
 
 def _digest(dialogue: Dialogue | Sample, tools_source: str, tools: str) -> bytes:
     """Returns the digest of the definitions; b"" if they are inferred or incomplete."""
-    counts = tools_source in LOGGED and tools == "all"
+    counts = tools_source in _LOGGED and tools == "all"
     return tools_digest(list(map(dumps, dialogue.tools)) if counts else None)
 
 
@@ -101,7 +102,7 @@ class Corrected:
         answered = [has_results[origin] for origin in example.origins]
         answers = [at for at, turn in enumerate(dialogue.turns) if turn.role == "assistant"]
         violating: set[int] = set()
-        if normalised.tools_source in LOGGED:
+        if normalised.tools_source in _LOGGED:
             schema_turns = (item.turn for item in proof.verdict.warnings if item.code == "schema")
             violating = {answers.index(at) for at in schema_turns if at in answers}
         pairs: list[Preference] = []
@@ -127,7 +128,6 @@ class Corrected:
 
 
 def _have_results(normalised: Normalised) -> list[bool]:
-    """Returns for each assistant turn whether the results of its calls follow."""
     assert normalised.dialogue is not None, "it has samples"
     turns = normalised.dialogue.turns
     after = [turn.role == "tool" for turn in turns[1:]] + [False]
@@ -184,7 +184,6 @@ def match(
 
 
 def _scope(row: ConversationRow, left: Alternative) -> int | bytes:
-    """Returns where the successor may be: the number of a source or the key of a session."""
     return row.entry.session if left.reason in WITHIN_SESSION else row.source
 
 
@@ -210,3 +209,46 @@ def _successors(
             tools=digest,
             names=names,
         )
+
+
+# Computes digests of a conversation's prefixes, which identify duplicates.
+
+
+def prefix_digests(
+    messages: Iterable[tuple[str, str, bool]], definitions: Sequence[Json] | None
+) -> tuple[bytes, ...]:
+    """Returns a digest of the messages up to each assistant turn.
+
+    `messages` are (role, content, whether it is trained). The third is part of the digest, so that
+    a continuation that does not train a turn cannot replace the conversation that does.
+    `definitions` are the result of `digested_definitions`.
+    """
+    seed = dumps(list(definitions)) if definitions is not None else ""
+    digest = hashlib.blake2b(seed.encode(), digest_size=DIGEST_BYTES).digest()
+    prefixes = []
+    for role, content, trained in messages:
+        text = f"{role}{'' if trained else ' untrained'}\n{content}"
+        digest = hashlib.blake2b(digest + text.encode(), digest_size=DIGEST_BYTES).digest()
+        if role == "assistant":
+            prefixes.append(digest)
+    return tuple(prefixes)
+
+
+def line_digest(sample: Sample) -> bytes:
+    """Returns a digest of the sample's line: equal samples have equal digests."""
+    return bytes.fromhex(sample.id)[:DIGEST_BYTES]
+
+
+def digested_definitions(
+    definitions: Sequence[Json], tools_source: str, tools: str
+) -> Sequence[Json] | None:
+    """Returns the definitions for `prefix_digests`. `tools` is the option `normalize.tools`.
+
+    None if they depend on the calls (inferred, or only the called ones): a conversation and its
+    continuation then have different definitions.
+    """
+    return (
+        definitions
+        if tools_source in ("logged", "supplied", "captured") and tools == "all"
+        else None
+    )

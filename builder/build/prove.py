@@ -110,7 +110,7 @@ def _proof(
     origins = [item.origins[at] for at in item.targets]
     contexts = tuple(normalised.contexts[origin] for origin in origins)
     models = dict.fromkeys(name for origin in origins for name in normalised.models[origin])
-    problem = problem_of_check(verdict.findings[0]) if verdict.findings else None
+    problem = _problem_of_check(verdict.findings[0]) if verdict.findings else None
     if problem is None and limits.max_tokens is not None and verdict.tokens > limits.max_tokens:
         detail = f"{verdict.tokens} tokens, more than limits.max_tokens: {limits.max_tokens}"
         problem = Problem("max_tokens", "rendering", detail, records=0)
@@ -172,7 +172,6 @@ def _sizes(sample: Sample, count: int, target: Target) -> list[int]:
 
 
 def _context_problem(contexts: Sequence[Context], required: str) -> Problem | None:
-    """Returns the problem of a sample whose context is below the required level."""
     context = lowest(contexts)
     assert context is not None, "a sample has a target"
     if required == "report" or LEVELS.index(context.level) >= LEVELS.index(required):
@@ -182,7 +181,7 @@ def _context_problem(contexts: Sequence[Context], required: str) -> Problem | No
     return Problem("context", "sample", detail, records=0)
 
 
-def problem_of_check(finding: CheckFinding) -> Problem:
+def _problem_of_check(finding: CheckFinding) -> Problem:
     """Converts a finding of the verifier to a problem, with its location and both texts."""
     detail = finding.message
     if finding.expected is not None:

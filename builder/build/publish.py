@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import yaml
+
 from builder.audit.result import Audit, AuditFinding
 from builder.audit.run import audit
-from builder.build.earlier import has_dataset
+from builder.build.engine import preloading
 from builder.build.finalize import finalize
 from builder.build.identity import versions
-from builder.build.preload import preloading
-from builder.build.reload import ROUNDS, can_load, changed_samples, sample_ids
 from builder.build.results import ChunkResult
 from builder.card.card import card, pictures
+from builder.card.front import loading
 from builder.card.nothing import why_nothing
 from builder.card.result import BuildResult
-from builder.config import Config
+from builder.config.sections import Config
+from builder.dataset.meta import SampleMeta
 from builder.dataset.review import Review
+from builder.jsonio import loads
 from builder.keys import OBJECT
 from builder.ledger import ranked
-from builder.output.folder import Writer
+from builder.output.folder import STATE, Writer
 from builder.output.manifest import (
+    MANIFEST,
     AuditEntry,
     ContextEntry,
     FindingEntry,
@@ -43,19 +51,111 @@ from builder.parallel.pool import (
     is_much,
     worker_pool,
 )
-from builder.problem import Problem
+from builder.paths import expand_home
+from builder.problem import Problem, UsageError
 from builder.qwen3.style import Style
 from builder.qwen3.tokenizer import Target, target_for
+from builder.readers.toolkit.narrow import as_dict
 from builder.report.advice import judge
 from builder.report.html import Html
 from builder.report.report import report_html, sample_body
 from builder.report.samples import Picked
 from builder.report.survey import survey
+from builder.sample import Sample
 from builder.text import map_strings
 from builder.verify.as_loaded import as_loaded, import_loader
 from builder.verify.culprits import culprits
 from builder.verify.summary import LineReport
 from builder.verify.witnesses.written import ask
+
+# Finds the samples that `datasets` does not give back, so that a build can leave them out.
+
+_ROUNDS = 10
+"""Maximum number of times that the dataset is written without the samples found so far."""
+
+
+def _changed_samples(folder: Path, reports: Sequence[LineReport]) -> dict[str, str]:
+    """Returns {sample id: what the loader changes} of the reports that name a row."""
+    wanted: dict[str, dict[int, str]] = {}
+    for report in reports:
+        if report.line and report.findings:
+            name = Path(report.file).name.partition(".")[0]
+            wanted.setdefault(name, {}).setdefault(report.line, report.findings[0].message)
+    changed = {}
+    for name, lines in wanted.items():
+        for number, sample_id in _ids_of(folder / "meta" / f"{name}.jsonl"):
+            if number in lines:
+                changed[sample_id] = lines[number]
+    return changed
+
+
+def _sample_ids(folder: Path) -> list[str]:
+    paths = sorted((folder / "meta").glob("*.jsonl"))
+    return [sample_id for path in paths for _, sample_id in _ids_of(path)]
+
+
+def _ids_of(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            yield number, SampleMeta.read(as_dict(loads(line))).id
+
+
+def _can_load(scratch: Path, target: Target) -> bool:
+    """Returns whether the loader works at all: whether it gives back one plain sample."""
+    sample = Sample((("user", "a"), ("assistant", "b")))
+    with tempfile.TemporaryDirectory(dir=scratch) as name:
+        folder = Path(name)
+        (folder / "data").mkdir()
+        path = "data/train-00000-of-00001.jsonl"
+        (folder / path).write_bytes(sample.line + b"\n")
+        card = yaml.safe_dump(loading({"train": [path]}, "", weighted=False))
+        (folder / "README.md").write_text(f"---\n{card}---\n", encoding="utf-8")
+        return not list(as_loaded(folder, target, scratch))
+
+
+# Checks an output folder for the results of an earlier build.
+
+
+def refuse_other_inputs(config: Config, out: Path) -> None:
+    """Raises UsageError if the dataset in `out` was made from inputs that this build leaves out.
+
+    Their samples would vanish silently. Additional inputs are fine.
+    """
+    names = {name for item in config.inputs for name in (item.path.written, item.path.published)}
+    located = {_absolute(item.path.located) for item in config.inputs}
+    missing = [
+        path
+        for path in Manifest.of(out).input_paths
+        if path not in names and _absolute(expand_home(path)) not in located
+    ]
+    if missing:
+        raise UsageError(
+            f"output {str(out)!r}: was made from other inputs ({', '.join(missing[:3])}):"
+            " name another folder, or replace its content with {fresh}",
+            fresh=True,
+        )
+
+
+def _has_dataset(out: Path) -> bool:
+    return (out / MANIFEST).is_file()
+
+
+@contextlib.contextmanager
+def removed_if_unused(out: Path) -> Iterator[None]:
+    """Removes `out` after a build without a dataset, if it contains only our own state.
+
+    After an interruption the state is kept, so that the same command resumes.
+    """
+    yield
+    if not _has_dataset(out):
+        shutil.rmtree(out / STATE, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the folder existed before, with other files
+            out.rmdir()
+
+
+def _absolute(path: Path) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - does not resolve links
+
 
 Phase = Callable[[str, int | None], Callable[[int], object]]
 
@@ -101,7 +201,7 @@ def publish(
     """Makes the dataset; returns it, and whether it was published.
 
     It is not published if there is no sample (`BuildResult.is_in_place`). Samples that `datasets`
-    does not give back are left out, and the rest is written again (`builder.build.reload`).
+    does not give back are left out, and the rest is written again (`builder.build.publish`).
     Raises LedgerFault.
     """
     config, target = run.config, run.target
@@ -136,7 +236,7 @@ def publish(
             return built
 
         changed: dict[str, str] = {}
-        for _ in range(ROUNDS):
+        for _ in range(_ROUNDS):
             run.phase("write", None)
             built = write(changed, run.work)
             folder = built.writer.folder
@@ -210,11 +310,11 @@ def _changed(
     """
     if not built.changed_by_loader:
         return {}
-    if changed := changed_samples(built.writer.folder, built.changed_by_loader):
+    if changed := _changed_samples(built.writer.folder, built.changed_by_loader):
         return changed
-    if not can_load(run.work, run.target):
+    if not _can_load(run.work, run.target):
         return {}
-    ids = sample_ids(built.writer.folder)
+    ids = _sample_ids(built.writer.folder)
 
     def loads_only(chosen: Sequence[str]) -> bool:
         others = dict.fromkeys(set(ids) - set(chosen), "")
@@ -285,8 +385,7 @@ def _witnesses(built: BuildResult, config: Config) -> Iterator[WitnessEntry]:
 
 
 def _is_publishable(built: BuildResult, out: Path) -> bool:
-    """Returns whether there are samples, or only rejected conversations and no earlier dataset."""
-    return bool(built.ledger.samples or (built.ledger.found and not has_dataset(out)))
+    return bool(built.ledger.samples or (built.ledger.found and not _has_dataset(out)))
 
 
 def _style(tokenizer: str) -> Style:

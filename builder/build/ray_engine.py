@@ -27,30 +27,27 @@ from typing import Any
 from builder.build.convert import Task
 from builder.build.engine import Engine
 from builder.build.identity import job_identity
-from builder.build.remote_results import fetch_result, put_result
-from builder.build.results import ChunkResult
+from builder.build.results import ChunkResult, fetch_result, put_result
 from builder.build.task import Job, failed_result, run_task
 from builder.credentials import reason
 from builder.distribution import install_line
-from builder.parallel.garbage import collect_seldom
-from builder.parallel.host import environment, own_process
+from builder.parallel.host import collect_seldom, environment, interrupt_on_sigterm, own_process
 from builder.parallel.pool import OpenPool
-from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import OptionError, Problem, UsageError
 from builder.qwen3.reference import absolute
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
 
-TRIES = 3
+_TRIES = 3
 """Attempts for a task whose worker dies or is killed for its memory use."""
-NODE_TRIES = 12
+_NODE_TRIES = 12
 """Attempts for a task whose node is lost. The task is rarely the cause, since nodes are preempted;
 but one that takes its nodes down must not be retried forever.
 """
-AHEAD = 4
+_AHEAD = 4
 """Tasks queued in Ray per core in addition to the running ones."""
-ANSWER_SECONDS = 10
-MARK = "run"
+_ANSWER_SECONDS = 10
+_MARK = "run"
 """The file in the work folder with the random name of the run."""
 
 
@@ -68,7 +65,7 @@ class RayOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class _Unseen:
     """The result of a task on a node that does not see `path`, an input of the task."""
 
     node: str
@@ -113,7 +110,7 @@ def _engine(ray: Any, limit: int | None, *, is_given: bool) -> Engine:
     """Returns the engine for the connection; `limit` bounds the tasks that run at once."""
     # More tasks are submitted than run at once, so that no worker waits for the driver and a
     # cluster that can grow sees the demand; a limit on a given cluster is kept by submitting less.
-    ahead = 1 if limit and is_given else 1 + AHEAD
+    ahead = 1 if limit and is_given else 1 + _AHEAD
 
     def workers() -> int:
         return limit or max(int(ray.cluster_resources().get("CPU", 1)), 1)
@@ -141,7 +138,7 @@ def _check_answers(address: str) -> None:
     """Raises OSError if HOST:PORT does not answer; Ray itself would try for many minutes."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdigit():
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS):
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_SECONDS):
             pass
 
 
@@ -161,7 +158,7 @@ class _Work:
         self.job = job
         self.ray = ray
         self.mark = secrets.token_hex(8)
-        (job.work / MARK).write_text(self.mark)
+        (job.work / _MARK).write_text(self.mark)
         self._deaths: Counter[tuple[int, bool]] = Counter()
         self._indices: dict[Any, int] = {}
         # Ray's own retries are unlimited when memory runs out, so we retry instead.
@@ -203,7 +200,7 @@ class _Work:
         """Returns the result; None if the task was submitted again."""
         errors = self.ray.exceptions
         try:
-            result: ChunkResult | Unseen = self.ray.get(reference)
+            result: ChunkResult | _Unseen = self.ray.get(reference)
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, UsageError | OSError):
@@ -218,7 +215,7 @@ class _Work:
             return self._retried(index, node=True, error=error)
         except errors.RayError as error:
             raise OptionError("engine", f" ray: {reason(error)}") from None
-        if isinstance(result, Unseen):
+        if isinstance(result, _Unseen):
             if result.path.exists():
                 raise OptionError(
                     "engine",
@@ -237,7 +234,7 @@ class _Work:
         """Submits a task again and returns None; after too many attempts returns its reject."""
         self._deaths[index, node] += 1
         tries = self._deaths[index, node]
-        if tries < (NODE_TRIES if node else TRIES):
+        if tries < (_NODE_TRIES if node else _TRIES):
             self._submit(index)
             return None
         memory = isinstance(error, self.ray.exceptions.OutOfMemoryError)
@@ -247,7 +244,7 @@ class _Work:
         return failed_result(self.tasks[index], index, self.job, problem)
 
 
-def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | Unseen:
+def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> ChunkResult | _Unseen:
     """Runs a task on a node; the path of its result is relative to the state folder.
 
     Raises OSError and UsageError like `run_task`, and UsageError if the node does not match the
@@ -267,7 +264,7 @@ def _run_remote(task: Task, index: int, job: Job, mark: str, look: bool) -> Chun
             " file system, or an output by its address in a store",
         )
     if look and (missing := _missing(task)) is not None:
-        return Unseen(node, missing)
+        return _Unseen(node, missing)
     # A lost attempt may still be writing, so each attempt has its own folder.
     own = f"{node}-{os.getpid()}"
     if job.store is None:
@@ -292,7 +289,7 @@ def _missing(task: Task) -> Path | None:
 
 def _sees(job: Job, mark: str) -> bool:
     try:
-        return (job.work / MARK).read_text() == mark
+        return (job.work / _MARK).read_text() == mark
     except OSError:
         return False
 

@@ -19,7 +19,7 @@ import os
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -33,10 +33,11 @@ from builder.ledger import Ledger
 from builder.problem import Problem
 from builder.scrub.redact import Scrubber
 from builder.select.table import ConversationEntry
+from builder.sources.store import connect, faults
 
 _END = struct.Struct("<4QL8s")
 _MARK = b"builder9"
-BUFFER_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 20
 """Bytes of entries, and of rejects, that are buffered in memory before a file is used."""
 
 
@@ -125,8 +126,8 @@ class ResultWriter:
         folder = str(self.path.parent)
         opened = self._stack.enter_context
         self._file: BinaryIO = opened(self.path.open("wb"))
-        self._entries = opened(SpooledTemporaryFile(BUFFER_BYTES, dir=folder))
-        self._rejects = opened(SpooledTemporaryFile(BUFFER_BYTES, dir=folder))
+        self._entries = opened(SpooledTemporaryFile(_BUFFER_BYTES, dir=folder))
+        self._rejects = opened(SpooledTemporaryFile(_BUFFER_BYTES, dir=folder))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -163,7 +164,7 @@ class ResultWriter:
         sizes = (self._file.tell(), self._entries.tell(), self._rejects.tell())
         for buffer in (self._entries, self._rejects):
             buffer.seek(0)
-            while piece := buffer.read(BUFFER_BYTES):
+            while piece := buffer.read(_BUFFER_BYTES):
                 self._write(piece)
         encoded = json.dumps(self.summary, default=_fields).encode()
         self._write(encoded)
@@ -200,7 +201,7 @@ def find_result(path: Path) -> ChunkResult | None:
                 stream.seek(max(size - count, 0))
                 return stream.read(count)
 
-            end = read_end(last, size)
+            end = _read_end(last, size)
             if end is None or not _is_sound(stream, size):
                 return None
     except OSError:
@@ -213,14 +214,14 @@ def _is_sound(stream: BinaryIO, size: int) -> bool:
     stream.seek(0)
     remaining = size - _END.size
     checksum = 0
-    while piece := stream.read(min(remaining, BUFFER_BYTES)):
+    while piece := stream.read(min(remaining, _BUFFER_BYTES)):
         checksum = zlib.crc32(piece, checksum)
         remaining -= len(piece)
     *_, stored, _ = _END.unpack(stream.read(_END.size))
     return remaining == 0 and checksum == stored
 
 
-def read_end(
+def _read_end(
     last: Callable[[int], bytes], size: int
 ) -> tuple[ResultSummary, tuple[int, int, int]] | None:
     """Returns (counts, sizes) of a result file of `size` bytes; None if it is incomplete.
@@ -241,3 +242,60 @@ def read_end(
     except (JsonFault, KeyError, TypeError, ValueError, AttributeError, struct.error):
         return None
     return counted, (samples, entries, rejects)
+
+
+# Keeps results in the state folder of an object store, which workers on other machines share.
+
+
+def put_result(result: Path, url: str) -> None:
+    """Uploads a result. Raises UsageError."""
+    with faults(url, "written"):
+        system, path = connect(url)
+        system.put_file(str(result), path)
+
+
+def stored_result(url: str, final: Path) -> ChunkResult | None:
+    """Returns the result in the store; None if there is none or it is incomplete.
+
+    Raises UsageError.
+    """
+    with faults(url, "read"):
+        system, path = connect(url)
+        system.invalidate_cache()
+        try:
+            size = system.size(path)
+            end = _read_end(lambda count: bytes(system.cat_file(path, start=-count)), size)
+        except FileNotFoundError:
+            return None
+    return ChunkResult(final, *end) if end is not None else None
+
+
+def fetch_result(result: ChunkResult, url: str, scratch: Path) -> ChunkResult:
+    """Returns the result with a local file, downloaded if needed. Raises UsageError."""
+    local = find_result(result.path)
+    if local is not None and local.summary == result.summary:
+        return local
+    with faults(url, "read"):
+        system, path = connect(url)
+        system.invalidate_cache()
+        system.get_file(path, str(scratch))
+    result.path.parent.mkdir(parents=True, exist_ok=True)
+    scratch.replace(result.path)
+    return result
+
+
+def prune_results(store: str, results: Iterable[ChunkResult]) -> None:
+    """Removes the results that the run did not use, and unfinished work. Raises UsageError.
+
+    `store` is the address of the state folder (`RemoteOutput.store`).
+    """
+    used = {"/".join(result.path.parts[-2:]) for result in results}
+    with faults(store, "written"):
+        system, root = connect(f"{store}/results")
+        system.invalidate_cache()
+        for path in system.find(root) if system.exists(root) else ():
+            if "/".join(path.split("/")[-2:]) not in used:
+                system.rm_file(path)
+        _, work = connect(f"{store}/work")
+        if system.exists(work):
+            system.rm(work, recursive=True)

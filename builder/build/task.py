@@ -13,22 +13,25 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builder.build.convert import Task, process_source
-from builder.build.remote_results import stored_result
-from builder.build.results import ChunkResult, ResultSummary, ResultWriter, find_result
-from builder.build.spool import Spool
+from builder.build.convert import Spool, Task, process_source
+from builder.build.results import (
+    ChunkResult,
+    ResultSummary,
+    ResultWriter,
+    find_result,
+    stored_result,
+)
 from builder.conversation import Json
 from builder.jsonio import dumps
 from builder.options import is_derived
 from builder.problem import Problem
 from builder.scrub.options import ScrubOptions
 from builder.scrub.redact import Scrubber
-from builder.sources.chunk import ItemChunk
 from builder.sources.copies import is_remote, local_copy
-from builder.sources.related import file_version, related_path
-from builder.sources.source import Source
+from builder.sources.source import Source, file_version, related_path
 from builder.sources.sqlite_file import write_ahead_log
 from builder.sources.store import Changed, Gone
+from builder.sources.stream import ItemChunk
 from builder.verify.options import VerifyOptions
 from builder.verify.verifier import verifier_for
 
@@ -247,7 +250,6 @@ def _log(source: Source) -> tuple[int, str]:
 
 
 def _status(source: Source) -> list[tuple[int, int] | None]:
-    """Returns (bytes, modification time in ns) of each file of a source, to detect changes."""
     paths = [item.path for item in source.members or (source,)]
     if source.path is not None and not source.members:
         paths.append(source.path.with_name(source.path.name + "-wal"))

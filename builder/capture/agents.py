@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
+from urllib.parse import urlsplit
 
 from builder.capture.pairs import AGENTS
+from builder.problem import OptionError, UsageError
 
 _PACKAGES: Mapping[str, str] = {
     "@anthropic-ai/claude-code": "claude-code",
@@ -31,7 +34,7 @@ _EXTENSION = """export default function (pi) {
 """
 
 Command = Sequence[str]
-Environment = dict[str, str]
+_Environment = dict[str, str]
 
 
 def agent_in(command: Command) -> tuple[str, int] | None:
@@ -47,7 +50,7 @@ def agent_in(command: Command) -> tuple[str, int] | None:
     return None
 
 
-def adapt(command: Command, environment: Environment, scratch: Path) -> list[str]:
+def adapt(command: Command, environment: _Environment, scratch: Path) -> list[str]:
     """Returns the command with the options that lead the agent to the addresses in `environment`.
 
     May add variables to `environment` and write files to the folder `scratch`.
@@ -60,12 +63,12 @@ def adapt(command: Command, environment: Environment, scratch: Path) -> list[str
     return [*command[:end], *change(environment, scratch), *command[end:]]
 
 
-def _codex(environment: Environment, scratch: Path) -> list[str]:
+def _codex(environment: _Environment, scratch: Path) -> list[str]:
     del scratch
     return ["-c", f"openai_base_url={json.dumps(environment['OPENAI_BASE_URL'])}"]
 
 
-def _opencode(environment: Environment, scratch: Path) -> list[str]:
+def _opencode(environment: _Environment, scratch: Path) -> list[str]:
     """Sets the addresses in the configuration that has precedence over files."""
     del scratch
     try:
@@ -85,7 +88,7 @@ def _opencode(environment: Environment, scratch: Path) -> list[str]:
     return []
 
 
-def _pi(environment: Environment, scratch: Path) -> list[str]:
+def _pi(environment: _Environment, scratch: Path) -> list[str]:
     addresses = {
         **{name: environment[variable] for name, variable in _PROVIDERS.items()},
         "google": f"{environment['GOOGLE_GEMINI_BASE_URL']}/v1beta",
@@ -98,8 +101,91 @@ def _pi(environment: Environment, scratch: Path) -> list[str]:
     return ["-e", str(file)]
 
 
-_CHANGES: Mapping[str, Callable[[Environment, Path], list[str]]] = {
+_CHANGES: Mapping[str, Callable[[_Environment, Path], list[str]]] = {
     "codex": _codex,
     "opencode": _opencode,
     "pi": _pi,
 }
+
+
+# Lists the environment variables that name a provider's address, and routes requests by them.
+
+_UPSTREAMS: Mapping[str, str] = {
+    "ANTHROPIC_BASE_URL": "https://api.anthropic.com",
+    "OPENAI_BASE_URL": "https://api.openai.com/v1",
+    "OPENAI_API_BASE": "https://api.openai.com/v1",
+    "GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com",
+    "CODE_ASSIST_ENDPOINT": "https://cloudcode-pa.googleapis.com",
+    "OPENROUTER_BASE_URL": "https://openrouter.ai/api/v1",
+    "GROQ_BASE_URL": "https://api.groq.com",
+    "CEREBRAS_BASE_URL": "https://api.cerebras.ai",
+    "KIMI_BASE_URL": "https://api.moonshot.ai/v1",
+    "DEEPSEEK_BASE_URL": "https://api.deepseek.com",
+}
+"""{variable: the address of its provider if the variable is not set}."""
+
+_ONLY_IF_SET = ("AZURE_OPENAI_ENDPOINT", "LITELLM_PROXY_API_BASE", "OLLAMA_BASE_URL")
+"""Variables of providers without a common address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The address of one provider.
+
+    variable  the environment variable that names it
+    upstream  its scheme and host, with user information if the user gave some
+    path      the path of its address, "" if there is none
+    """
+
+    variable: str
+    upstream: str
+    path: str
+
+    @property
+    def prefix(self) -> str:
+        """Returns the first segment of the local path, which names the provider."""
+        return self.variable.lower().replace("_", "-")
+
+    def local(self, port: int) -> str:
+        """Returns the value of the variable that leads through the proxy at `port`."""
+        return f"http://127.0.0.1:{port}/{self.prefix}{self.path}"
+
+
+def routes(environment: Mapping[str, str], given: Iterable[str] = ()) -> tuple[Route, ...]:
+    """Returns the routes of a child with this environment, one for each variable.
+
+    `given` are the user's own, VARIABLE=URL; they have precedence over the environment, whose
+    values have precedence over the usual addresses. Raises UsageError for a bad one.
+    """
+    chosen = dict(_UPSTREAMS)
+    for name in (*_UPSTREAMS, *_ONLY_IF_SET):
+        if environment.get(name, "").strip():
+            chosen[name] = environment[name].strip()
+    for text in given:
+        name, equals, url = text.partition("=")
+        if not equals or not name.replace("_", "").isalnum():
+            raise OptionError("upstream", f" {text!r}: must be VARIABLE=URL")
+        chosen[name] = url
+    return tuple(_route(name, url) for name, url in chosen.items())
+
+
+def _route(name: str, url: str) -> Route:
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise UsageError(f"{name}: not an http or https address")
+    if parts.query or parts.fragment:
+        raise UsageError(f"{name}: an address without a query or fragment is needed")
+    return Route(name, f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
+
+
+def through(environment: Mapping[str, str], routes: Iterable[Route], port: int) -> dict[str, str]:
+    """Returns the environment of a child whose requests go through the proxy at `port`."""
+    changed = {**environment, **{route.variable: route.local(port) for route in routes}}
+    for name in ("NO_PROXY", "no_proxy"):  # its own proxy would not find the loopback
+        hosts = [host for host in (environment.get(name, ""),) if host]
+        changed[name] = ",".join([*hosts, "127.0.0.1", "localhost"])
+    return changed

@@ -13,19 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from builder.brief import brief
-from builder.capture.agents import adapt, agent_in
-from builder.capture.job import run_child, run_to_end
+from builder.capture.agents import adapt, agent_in, routes, through
+from builder.capture.job import run_child, run_to_end, serve
 from builder.capture.pairs import agent_of
-from builder.capture.providers import routes, through
 from builder.capture.scripted import handler
-from builder.capture.serving import serve
 from builder.conversation import Json, Text
 from builder.problem import UsageError
 from builder.readers.api.captures import APIS
 from builder.readers.toolkit.comparison import without_billing
 from builder.readers.toolkit.narrow import as_list
 
-SECONDS = 300
+_SECONDS = 300
 """After so long the agent is stopped; what it has sent is kept."""
 
 _KEYS = (
@@ -89,7 +87,7 @@ class SentDefinitions:
 
 
 def capture_definitions(
-    command: Sequence[str], *, own_settings: bool, seconds: float = SECONDS
+    command: Sequence[str], *, own_settings: bool, seconds: float = _SECONDS
 ) -> SentDefinitions:
     """Runs the command against a scripted provider; returns what it sent.
 

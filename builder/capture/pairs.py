@@ -24,7 +24,7 @@ from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.api.bodies import decompressed
 from builder.readers.api.exchanges import response_id
 
-MAX_BODY = 256 << 20
+_MAX_BODY = 256 << 20
 """Maximum bytes of a body that is kept; larger ones are passed through and not written."""
 
 _KEPT_HEADERS = frozenset({
@@ -45,7 +45,7 @@ _CREDENTIAL = re.compile(
 _SHORTEST = 8
 """Minimum characters of a secret; shorter values would remove ordinary text."""
 _AGENT = re.compile(r"([A-Za-z][\w.-]*?)/v?(\d[\w.+-]*)")
-REMOVED = "[credential]"
+_REMOVED = "[credential]"
 
 AGENTS: Mapping[str, str] = {
     "claude-cli": "claude-code",
@@ -95,7 +95,7 @@ class PassedExchange:
 
     def receive(self, data: bytes) -> None:
         """Adds bytes of the response."""
-        if len(self.response) + len(data) > MAX_BODY:
+        if len(self.response) + len(data) > _MAX_BODY:
             self.is_too_large = True
             self.response.clear()
         elif not self.is_too_large:
@@ -111,8 +111,7 @@ def agent_of(user_agent: str) -> tuple[str, str] | None:
     return None
 
 
-def line_of(exchange: PassedExchange) -> bytes:
-    """Returns the exchange as one line, newline included."""
+def _line_of(exchange: PassedExchange) -> bytes:
     headers = _lowered(exchange.request_headers)
     agent = agent_of(headers.get("user-agent", ""))
     answer = _lowered(exchange.response_headers)
@@ -197,11 +196,11 @@ def _without(value: Json, secrets: Iterable[str]) -> Json:
 
     def clean(item: Json) -> Json:
         if isinstance(item, str):
-            return pattern.sub(REMOVED, item)
+            return pattern.sub(_REMOVED, item)
         if isinstance(item, list):
             return [clean(one) for one in item]
         if isinstance(item, dict):
-            return {pattern.sub(REMOVED, key): clean(one) for key, one in item.items()}
+            return {pattern.sub(_REMOVED, key): clean(one) for key, one in item.items()}
         return item
 
     return clean(value)
@@ -232,7 +231,7 @@ def _cut_text(data: bytes, coding: str) -> str | None:
     if coding not in ("gzip", "deflate"):
         return None
     try:
-        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, MAX_BODY)
+        text = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, _MAX_BODY)
     except zlib.error:
         return None
     return text.decode("utf-8", "ignore") or None
@@ -289,8 +288,8 @@ class PairWriter:
         while (exchange := self._queue.get()) is not None:
             try:
                 if exchange.is_too_large:
-                    raise ValueError(f"a response of more than {MAX_BODY >> 20} MB")
-                self._append(line_of(exchange))
+                    raise ValueError(f"a response of more than {_MAX_BODY >> 20} MB")
+                self._append(_line_of(exchange))
                 self.written += 1
             except Exception as error:
                 self.lost += 1

@@ -8,27 +8,27 @@ from typing import Any
 
 from aiohttp import web
 
-from builder.capture.serving import body_of
+from builder.capture.job import body_of
 from builder.jsonio import JsonFault, dumps, loads
 from builder.readers.api.dialects import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, dialect
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str
 
 TEXT = "This is a fixed answer of `builder capture --definitions`."
-MAX_DEPTH = 20
+_MAX_DEPTH = 20
 """The deepest object of an answer in JSON."""
-MAX_ITEMS = 100
+_MAX_ITEMS = 100
 """The most items and characters that a schema gets, whatever it demands."""
 
 MODEL = "builder-definitions"
 """The model that answers name, so that nobody takes a session with them for a real one."""
 
 Body = dict[str, Any]
-Take = Callable[[str, Body, Mapping[str, str]], object]
+_Take = Callable[[str, Body, Mapping[str, str]], object]
 """Takes the API, the body and the headers of a request."""
 
 
-def handler(take: Take) -> Callable[[web.BaseRequest], Any]:
-    """Returns a handler for `builder.capture.serving.serve`; `take` is called with each request."""
+def handler(take: _Take) -> Callable[[web.BaseRequest], Any]:
+    """Returns a handler for `builder.capture.job.serve`; `take` is called with each request."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
@@ -73,20 +73,20 @@ def _text_for(body: Body) -> str:
 def _smallest(schema: Body, depth: int) -> Any:
     """Returns a small value that a schema's types, choices and lower and upper bounds permit."""
     for name in ("anyOf", "oneOf"):
-        if (parts := as_list(schema.get(name))) and depth < MAX_DEPTH:
+        if (parts := as_list(schema.get(name))) and depth < _MAX_DEPTH:
             return _smallest(as_dict(parts[0]), depth + 1)
     choices = as_list(schema.get("enum"))
     if choices or "const" in schema:
         return choices[0] if choices else schema["const"]
     kind = schema.get("type")
     kind = as_str(kind[0] if isinstance(kind, list) and kind else kind).lower()
-    if kind == "object" and depth < MAX_DEPTH:
+    if kind == "object" and depth < _MAX_DEPTH:
         properties = as_dict(schema.get("properties"))
         names = as_list(schema.get("required")) or list(properties)
         return {
             name: _smallest(as_dict(properties.get(name)), depth + 1) for name in map(as_str, names)
         }
-    if kind == "array" and depth < MAX_DEPTH:
+    if kind == "array" and depth < _MAX_DEPTH:
         return [_smallest(as_dict(schema.get("items")), depth + 1)] * _count(schema.get("minItems"))
     if kind in ("integer", "number"):
         return _number(schema, whole=kind == "integer")
@@ -95,9 +95,8 @@ def _smallest(schema: Body, depth: int) -> Any:
 
 
 def _count(value: object) -> int:
-    """Returns a bound of a length, which Gemini's schemas may write as text."""
     known = isinstance(value, int | str) and str(value).isdecimal()
-    return min(int(str(value)), MAX_ITEMS) if known else 0
+    return min(int(str(value)), _MAX_ITEMS) if known else 0
 
 
 def _number(schema: Body, *, whole: bool) -> float:

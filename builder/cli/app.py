@@ -60,7 +60,7 @@ def build(
     output: Output,
 ) -> int:
     """Turn logs into a dataset: read, normalise, verify and write."""
-    from builder.build.preload import preloading
+    from builder.build.engine import preloading
     from builder.config import load_config, override
     from builder.parallel.pool import default_workers, prepare_for
     from builder.paths import UserPath

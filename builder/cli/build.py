@@ -34,8 +34,8 @@ from builder.ledger import ranked
 from builder.normalize.as_options import option_for, with_options
 from builder.output.manifest import MANIFEST
 from builder.output.remote import RemoteOutput
+from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
-from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import UserPath
 from builder.report.judgement import Judgement, verdict_on, worst
 from builder.report.remedy import Advice

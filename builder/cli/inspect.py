@@ -18,7 +18,7 @@ from builder.codes import meaning, meaning_of_change
 from builder.config import Config
 from builder.ledger import ranked
 from builder.normalize.as_options import option_for
-from builder.output.aside import write_whole
+from builder.output.folder import write_whole
 from builder.problem import UsageError
 from builder.text import counted, first_names
 

@@ -12,8 +12,8 @@ from builder.cli.progress import BuildProgress
 from builder.cli.terminal import print_wrapped
 from builder.config import Config
 from builder.output.manifest import Manifest
+from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
-from builder.parallel.signals import interrupt_on_sigterm
 from builder.paths import expand_home
 from builder.text import counted
 

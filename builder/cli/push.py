@@ -12,7 +12,7 @@ from builder.cli.terminal import escaped, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
 from builder.conversation import Json
 from builder.credentials import hide
-from builder.parallel.signals import interrupt_on_sigterm
+from builder.parallel.host import interrupt_on_sigterm
 from builder.problem import nearest
 from builder.push.files import PushFile
 from builder.push.job import NO_LOGIN, PushOptions, PushReport

@@ -13,9 +13,9 @@ from builder.cli.output import Output
 from builder.cli.terminal import INTERRUPTED, NO_SAMPLES, escaped, print_json, warn
 from builder.cli.tokenizer import say_tokenizer
 from builder.dataset.rows import dataset_rows
-from builder.output.aside import write_whole
+from builder.output.folder import write_whole
+from builder.parallel.host import interrupt_on_sigterm
 from builder.parallel.pool import default_workers
-from builder.parallel.signals import interrupt_on_sigterm
 from builder.problem import UsageError
 
 

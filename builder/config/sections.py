@@ -13,7 +13,7 @@ from builder.config.fields import FieldReader, as_document, plain
 from builder.conversation import Json
 from builder.normalize.options import LengthOptions, NormalizeOptions, TrainOptions
 from builder.options import INLINE, Scalar, refusing_unknown
-from builder.output.options import DEFAULT_NAME, OutputOptions
+from builder.output.manifest import DEFAULT_NAME, OutputOptions
 from builder.paths import UserPath
 from builder.problem import UsageError
 from builder.qwen3.reference import Reference

@@ -18,7 +18,7 @@ from builder.export.write import earlier_export, is_export, proven_rows
 from builder.jsonio import dumps
 from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
-from builder.output.aside import folder_aside, put_in_place
+from builder.output.folder import folder_aside, put_in_place
 from builder.qwen3.flatten import flatten
 from builder.qwen3.parse import to_dialogue
 from builder.readers import readers

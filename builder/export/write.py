@@ -30,7 +30,7 @@ from builder.export.tokens import BorderFault
 from builder.export.variant import ExportItem, Variant
 from builder.export.variants import VARIANTS
 from builder.jsonio import dumps, loads
-from builder.output.aside import folder_aside, put_in_place
+from builder.output.folder import folder_aside, put_in_place
 from builder.problem import UsageError
 from builder.qwen3.parse import to_dialogue
 from builder.qwen3.render import render_sample

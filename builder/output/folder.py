@@ -3,27 +3,110 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
+from builder.jsonio import dumps, loads
 from builder.output.manifest import MANIFEST, FileEntry, Manifest
-from builder.output.parquet import ParquetFile
 from builder.paths import file_inside
 from builder.problem import UsageError
+
+# Writes samples as Parquet, with the same rows as the JSONL files.
+
+ROWS = 1000
+BATCH_BYTES = 16 << 20
+
+_STRING = {"dtype": "string", "_type": "Value"}
+
+
+def _features(*, weighted: bool, beside: bool) -> dict[str, Any]:
+    """Returns the features as `datasets` (4.7 and later) stores them in a file's schema."""
+    message: dict[str, Any] = {"role": _STRING, "content": _STRING}
+    if beside:
+        message["reasoning_content"] = _STRING
+    if weighted:
+        message["weight"] = {"dtype": "int8", "_type": "Value"}
+    return {
+        "messages": {"feature": message, "_type": "List"},
+        "tools": {"feature": {"_type": "Json"}, "_type": "List"},
+    }
+
+
+class ParquetFile:
+    """A Parquet file being written: messages as structs, each tool definition as its JSON text.
+
+    `weighted`: messages have a weight, which is null if the line has none; `beside`: they have
+    `reasoning_content`, too.
+    """
+
+    def __init__(self, path: Path, *, weighted: bool = False, beside: bool = False) -> None:
+        import pyarrow  # noqa: PLC0415 - only for Parquet
+        import pyarrow.parquet  # noqa: PLC0415 - as above
+
+        columns = [("role", pyarrow.string()), ("content", pyarrow.string())]
+        if beside:
+            columns.append(("reasoning_content", pyarrow.string()))
+        if weighted:
+            columns.append(("weight", pyarrow.int8()))
+        message = pyarrow.struct(columns)
+        fields = [
+            pyarrow.field("messages", pyarrow.list_(message)),
+            pyarrow.field("tools", pyarrow.list_(pyarrow.json_())),
+        ]
+        about = {
+            "huggingface": json.dumps(
+                {"info": {"features": _features(weighted=weighted, beside=beside)}}
+            )
+        }
+        self._schema = pyarrow.schema(fields, metadata=about)
+        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._lines: list[bytes] = []
+        self._size = 0
+
+    def write(self, line: bytes) -> None:
+        """Adds the row of a line of data/."""
+        self._lines.append(line)
+        self._size += len(line)
+        if len(self._lines) >= ROWS or self._size >= BATCH_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Writes the remaining rows and the end of the file."""
+        if self._lines:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow  # noqa: PLC0415 - as above
+
+        rows: list[Any] = [loads(line) for line in self._lines]
+        texts = pyarrow.array(
+            [[dumps(tool) for tool in row["tools"]] for row in rows],
+            type=pyarrow.list_(pyarrow.string()),
+        )
+        columns = [
+            pyarrow.array([row["messages"] for row in rows], type=self._schema.field(0).type),
+            texts.cast(self._schema.field(1).type),
+        ]
+        self._writer.write_table(pyarrow.table(columns, schema=self._schema))
+        self._lines, self._size = [], 0
+
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-ZSTD_LEVEL = 3
+_ZSTD_LEVEL = 3
 """Writes 225 MB/s on one core; a higher level saves little."""
 
 STATE = ".state"
@@ -112,7 +195,6 @@ class Writer:
 
 
 def _listed(out: Path) -> set[str]:
-    """Returns the files of an earlier run's manifest that are in `out`, outside of its state."""
     state = out.resolve() / STATE
     files = {item.path: file_inside(out, item.path) for item in Manifest.of(out).files}
     return {path for path, file in files.items() if file and not file.is_relative_to(state)}
@@ -123,7 +205,7 @@ def _create(path: Path, *, weighted: bool, beside: bool) -> BinaryIO | ParquetFi
     if path.suffix == ".parquet":
         return ParquetFile(path, weighted=weighted, beside=beside)
     if path.suffix == ".zst":
-        return zstd.ZstdFile(path, "wb", level=ZSTD_LEVEL)
+        return zstd.ZstdFile(path, "wb", level=_ZSTD_LEVEL)
     return path.open("wb")
 
 
@@ -199,3 +281,100 @@ class SplitWriter:
         self._path(part, number, kind).replace(self.writer.folder / name)
         self.writer.take(name)
         return name
+
+
+# Makes files and folders appear complete or not at all: writes them elsewhere, then renames.
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+
+
+@contextlib.contextmanager
+def folder_aside(
+    out: Path,
+    *,
+    replaceable: Callable[[Path], bool] = lambda _: False,
+    hint: Callable[[Path], str] = lambda _: "",
+) -> Iterator[Path]:
+    """Yields a scratch folder on the file system of `out`; `put_in_place` moves a result from it.
+
+    It is next to `out` and its name depends only on `out`, so that the next run removes the remains
+    of a killed one. It is removed at the end. `replaceable` says whether a folder with content may
+    be replaced, `hint` what to do about one that is not empty. Raises UsageError if `out` is
+    another folder that is not empty, cannot be written, or is being written by another process.
+    """
+    scratch = out.absolute().parent / f".{out.name}.partial"
+    with _write_faults(out):
+        is_free = not (out.exists() or out.is_symlink()) or (
+            out.is_dir() and (not any(out.iterdir()) or replaceable(out))
+        )
+        if not is_free:
+            raise UsageError(f"output {str(out)!r}: is not an empty folder{hint(out)}", fresh=True)
+        scratch.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(scratch / "lock")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise UsageError(f"output {str(out)!r}: another run is writing to it") from None
+        for left in scratch.iterdir():
+            if left.name != "lock":
+                _remove(left)
+    try:
+        with _write_faults(out, scratch):
+            yield scratch
+    finally:
+        lock.release()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def put_in_place(finished: Path, out: Path) -> None:
+    """Moves a complete folder to its final path; what is there goes to the scratch folder."""
+    if out.is_dir() and any(out.iterdir()):
+        out.replace(finished.with_name("replaced"))
+    elif out.is_dir():
+        out.rmdir()
+    finished.replace(out)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file, in a new folder if need be; an earlier one stays until it is complete.
+
+    Raises UsageError if it cannot be written.
+    """
+    with _write_faults(path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # a pipe or a device, such as /dev/stdout
+            return
+        target = path.resolve()  # for a link, the file it points to is replaced, not the link
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            with partial.open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _write_faults(out: Path, scratch: Path | None = None) -> Iterator[None]:
+    """Turns errors of the system into usage errors.
+
+    If there is a scratch folder, errors about other paths are passed on, unless they concern the
+    space on the disk: they come from reading, or are bugs.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = str(error.filename or "")
+        if scratch and error.errno not in _FULL and not named.startswith((str(scratch), str(out))):
+            raise
+        raise UsageError(f"output {str(out)!r}: {error.strerror or error}") from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from builder.conversation import Json
 from builder.jsonio import JsonFault, loads
@@ -25,10 +26,36 @@ from builder.keys import (
     one,
     read_keys,
     write_keys,
-)  # fmt: skip
+)
 from builder.ledger import Ledger
-from builder.output.options import DEFAULT_NAME
 from builder.text import without_folders
+
+# Defines the options of the files in data/.
+
+DEFAULT_NAME = "dataset"
+"""The name of a dataset that the user did not name."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Options of `output:` in the configuration.
+
+    formats   kinds of files in data/; loaders read those of the first kind
+    shard_mb  a file is closed once its samples reach this many MB (2^20 bytes)
+    compress  applies to the JSONL in data/: Parquet has its own compression, and meta/ must be
+              readable by page
+    """
+
+    formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)
+    shard_mb: int = 256
+    compress: Literal["none", "zstd"] = "none"
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Returns the file name suffixes in data/, one for each of `formats`."""
+        jsonl = "jsonl.zst" if self.compress == "zstd" else "jsonl"
+        return tuple(jsonl if kind == "jsonl" else kind for kind in self.formats)
+
 
 MANIFEST = "manifest.json"
 
@@ -103,7 +130,7 @@ def _number(value: Json) -> float:
     return value if is_number else 0  # type: ignore[return-value]  # narrowed by `is_number`
 
 
-NUMBER = Kind("number", _number)
+_NUMBER = Kind("number", _number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,16 +139,16 @@ class WitnessEntry:
 
     name: str = key(TEXT, "name of the engine (docs/verify.md)")
     version: str = key(TEXT, "its version")
-    share: float = key(NUMBER, "`verify.witness_share`: the share of the samples that was drawn")
+    share: float = key(_NUMBER, "`verify.witness_share`: the share of the samples that was drawn")
     seed: int = key(COUNT, "`split.seed`, with which they were drawn")
     asked: int = key(COUNT, "samples that it was asked about")
     agreed: int = key(COUNT, "samples that it renders or reads as they are meant")
     not_asked: Mapping[str, int] = key(COUNTS, "drawn samples that it cannot be asked about")
 
 
-REPORTED = "report"
-AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
-GATE = Kind("text", lambda value: value if isinstance(value, str) and value else REPORTED)
+_REPORTED = "report"
+_AT_LEAST_ONE = Kind("number", lambda value: value if is_count(value) else 1)
+_GATE = Kind("text", lambda value: value if isinstance(value, str) and value else _REPORTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +158,9 @@ class FindingEntry:
     audit: str = key(TEXT, "name of the audit")
     code: str = key(TEXT, "what was found")
     message: str = key(TEXT, "for people")
-    count: int = key(AT_LEAST_ONE, "places")
-    samples: int = key(AT_LEAST_ONE, "samples with such a place")
-    gate: str = key(GATE, "what was done: report, change, reject or drop")
+    count: int = key(_AT_LEAST_ONE, "places")
+    samples: int = key(_AT_LEAST_ONE, "samples with such a place")
+    gate: str = key(_GATE, "what was done: report, change, reject or drop")
 
     @property
     def is_left(self) -> bool:
@@ -153,7 +180,7 @@ class RunEntry:
     """The run that wrote the folder: the only part that differs between equal builds."""
 
     started: str = key(TEXT, "time, in UTC")
-    seconds: float = key(NUMBER, "duration")
+    seconds: float = key(_NUMBER, "duration")
     host: str = key(TEXT, "name of the machine")
     python: str = key(TEXT, "version of Python")
     workers: int = key(COUNT, "worker processes")
@@ -177,9 +204,9 @@ def _run(value: Json) -> RunEntry | None:
     return read_keys(RunEntry, value) if isinstance(value, dict) else None
 
 
-LEDGER = Kind("object", _ledger, lambda ledger: None if ledger is None else ledger.to_json())
-AUDIT = Kind("object: `findings`", _audit)
-RUN = Kind("object", _run)
+_LEDGER = Kind("object", _ledger, lambda ledger: None if ledger is None else ledger.to_json())
+_AUDIT = Kind("object: `findings`", _audit)
+_RUN = Kind("object", _run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +222,7 @@ class Manifest:
     versions: Mapping[str, Json] = key(OBJECT, "versions of the packages that affect the bytes")
     tokenizer: TokenizerEntry = key(one(TokenizerEntry), "what the samples were verified against")
     ledger: Ledger | None = key(
-        LEDGER, "what became of every record, conversation, sample and call"
+        _LEDGER, "what became of every record, conversation, sample and call"
     )
     witnesses: tuple[WitnessEntry, ...] = key(
         each(WitnessEntry), "what other engines make of the samples", optional=True
@@ -205,9 +232,9 @@ class Manifest:
         one(ContextEntry), "how well the contexts of trained turns are known", optional=True
     )
     review: Mapping[str, Json] = key(OBJECT, "counts of the decisions applied", optional=True)
-    audit: AuditEntry | None = key(AUDIT, "findings of the audits", optional=True)
+    audit: AuditEntry | None = key(_AUDIT, "findings of the audits", optional=True)
     files: tuple[FileEntry, ...] = key(each(FileEntry), "the files of the folder")
-    run: RunEntry | None = key(RUN, "all that differs between equal builds", optional=True)
+    run: RunEntry | None = key(_RUN, "all that differs between equal builds", optional=True)
     others: Mapping[str, Json] = field(default_factory=dict)
 
     @classmethod

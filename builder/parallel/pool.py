@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import json
 import multiprocessing
 import os
 import signal
@@ -14,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from importlib.machinery import ModuleSpec
 from itertools import chain, islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from builder.parallel.garbage import collect_seldom
-from builder.parallel.host import own_process
-from builder.parallel.signals import die_with_parent
+from builder.parallel.host import PRELOAD, collect_seldom, die_with_parent, keep_loaded, own_process
 from builder.problem import BuilderError
 
 AHEAD = 3
@@ -30,7 +32,7 @@ BATCH_BYTES = 1 << 19
 BATCH_ROWS = 256
 """A batch of rows ends at either limit."""
 
-FEW, FEW_WITHOUT_PRELOAD = 4, 16
+_FEW, _FEW_WITHOUT_PRELOAD = 4, 16
 """Fewer items are handled in this process. Without preloading, each worker imports what it needs:
 for the audits of 13 batches, two workers took 9 % of a build's CPU time."""
 
@@ -67,7 +69,7 @@ class OpenPool(Protocol):
         """Returns a context manager that stops the workers at its end."""
 
 
-class Start(Protocol):
+class _Start(Protocol):
     """Starts work in another process (`in_background`)."""
 
     def __call__(self, work: Callable[[], Result], /) -> Callable[[], Result]:
@@ -206,7 +208,7 @@ def worker_pool(workers: int, preload: Preload | None, /) -> Iterator[ProcessPoo
         executor.shutdown()
         del executor  # its semaphores, while the tracker's functions are still followed
         if sys.platform != "win32":
-            from builder.parallel.tracker import check_resource_tracker  # noqa: PLC0415 - as above
+            from builder.parallel.server import check_resource_tracker  # noqa: PLC0415 - as above
 
             check_resource_tracker()
 
@@ -261,7 +263,7 @@ class SharedPool:
 
 
 @contextlib.contextmanager
-def in_background(preload: Preload | None, *, is_worthwhile: bool) -> Iterator[Start]:
+def in_background(preload: Preload | None, *, is_worthwhile: bool) -> Iterator[_Start]:
     """Opens a second process and yields the function that starts work in it.
 
     If the work is too small for a process (not `is_worthwhile`) or the process was killed, the work
@@ -305,7 +307,6 @@ def _start_worker() -> None:
 
 
 def _end_with_driver() -> None:
-    """Ends this worker when the driver has ended, since a killed driver cannot do so."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()
@@ -327,7 +328,7 @@ def imap(
     Passes on the exceptions of `work`.
     """
     rest = iter(items)
-    few = FEW if preload else FEW_WITHOUT_PRELOAD
+    few = _FEW if preload else _FEW_WITHOUT_PRELOAD
     first = list(islice(rest, few))
     if workers <= 1 or len(first) < few:
         yield from map(work, chain(first, rest))
@@ -365,3 +366,50 @@ def batches(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
             batch, batch_bytes = [], 0
     if batch:
         yield batch
+
+
+# Does the preloading that `builder.parallel.pool` requests, when the fork server imports it.
+
+
+def _report(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Prints an exception of a worker that starts, unless it shows that the driver has ended.
+
+    A driver that is interrupted removes the semaphores that a worker then opens (an error that
+    names no file) and closes the pipe that it then reads.
+    """
+    is_semaphore = isinstance(error, FileNotFoundError) and error.filename is None
+    if not (is_semaphore or isinstance(error, EOFError)):
+        sys.__excepthook__(kind, error, traceback)
+
+
+def _preload(instructions: dict[str, Any]) -> None:
+    """Prepares this process as a fork server; raises whatever the preloading raises."""
+    if instructions["dies"]:
+        die_with_parent()
+    if os.getppid() != instructions["driver"]:
+        os._exit(1)  # it ended before `die_with_parent`: no signal will come
+    # Workers take the main module for imported, since they need nothing of it: otherwise each would
+    # run the user's script again, up to the call that starts workers.
+    name, path = instructions["main"]
+    if name:
+        sys.modules["__main__"].__spec__ = ModuleSpec(name, None)
+    if path:
+        sys.modules["__main__"].__file__ = path
+    if wanted := instructions["load"]:
+        load = getattr(importlib.import_module(wanted["module"]), wanted["function"])
+        load(wanted["argument"])
+    keep_loaded()
+
+
+if PRELOAD in os.environ:  # elsewhere an import changes nothing
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver handles Ctrl-C
+    own_process()
+    # There are as many workers as cores, so their libraries need no threads of their own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    # Called for what a forked worker raises before it begins its work.
+    sys.excepthook = _report
+    with contextlib.suppress(Exception):
+        _preload(json.loads(os.environ[PRELOAD]))

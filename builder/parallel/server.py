@@ -12,14 +12,65 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import warnings
 from collections.abc import Iterator
-from multiprocessing import forkserver, spawn
+from multiprocessing import forkserver, resource_tracker, spawn
 from typing import Any
 
-from builder.parallel.host import environment, is_own_process
-from builder.parallel.signals import PRELOAD, sigint_blocked
-from builder.parallel.tracker import check_resource_tracker, followed_resource_tracker
+from builder.parallel.host import PRELOAD, environment, is_own_process, sigint_blocked
+
+# Handles a resource tracker that the system kills: one line for the user, and no traceback.
+
+MESSAGE = (
+    "builder: warning: the system killed a helper process (Python's resource tracker), perhaps for"
+    " lack of memory; the run continues with a new one, and its result is not affected"
+)
+
+_last: list[int | None] = []
+"""The process id of the last known tracker, if any."""
+
+
+def check_resource_tracker() -> int | None:
+    """Returns the process id of the tracker, and starts it if it is not running.
+
+    Prints one line if the last known tracker is gone, instead of Python's warning for developers.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+        resource_tracker.ensure_running()
+    pid: int | None = getattr(resource_tracker._resource_tracker, "_pid", None)
+    if _last and _last[0] not in (None, pid):
+        print(MESSAGE, file=sys.stderr)
+    _last[:] = [pid]
+    return pid
+
+
+@contextlib.contextmanager
+def followed_resource_tracker() -> Iterator[None]:
+    """Makes unregistering ignore objects that were registered with a tracker that is gone."""
+    register, unregister = resource_tracker.register, resource_tracker.unregister
+    trackers: dict[tuple[Any, str], int | None] = {}
+
+    def registered(name: Any, rtype: str) -> None:
+        tracker = check_resource_tracker()
+        register(name, rtype)
+        trackers[name, rtype] = tracker
+
+    def unregistered(name: Any, rtype: str) -> None:
+        tracker = check_resource_tracker()
+        if trackers.pop((name, rtype), tracker) == tracker:
+            unregister(name, rtype)
+
+    _last.clear()
+    resource_tracker.register, resource_tracker.unregister = registered, unregistered
+    try:
+        yield
+    finally:
+        if resource_tracker.register is registered:
+            resource_tracker.register, resource_tracker.unregister = register, unregister
+
 
 _lock = threading.Lock()
 _users = 0
@@ -71,9 +122,7 @@ def ensure_running(load: dict[str, str] | None) -> None:
         with sigint_blocked():
             check_resource_tracker()  # unblocks SIGINT after it has started its process
         before = (_pid(server), server._preload_modules)
-        multiprocessing.get_context("forkserver").set_forkserver_preload(
-            ["builder.parallel.preload"]
-        )
+        multiprocessing.get_context("forkserver").set_forkserver_preload(["builder.parallel.pool"])
         try:
             with sigint_blocked(), environment(**{PRELOAD: instructions}):
                 forkserver.ensure_running()
@@ -84,7 +133,6 @@ def ensure_running(load: dict[str, str] | None) -> None:
 
 
 def _end() -> None:
-    """Ends the server if it was started here, and restores the resource tracker's functions."""
     global _started  # noqa: PLW0603 - as above
     if _started is not None:
         _started.close()
@@ -118,6 +166,5 @@ def _pid(server: Any) -> int | None:
 
 
 def _main_module() -> tuple[str | None, str | None]:
-    """Returns (name, path) of the program's main module, as `multiprocessing` passes it on."""
     data = spawn.get_preparation_data("")
     return data.get("init_main_from_name"), data.get("init_main_from_path")

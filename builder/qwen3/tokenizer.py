@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from builder.conversation import Json
 from builder.credentials import reason
 from builder.jsonio import dumps, loads
-from builder.parallel.garbage import keep_loaded
+from builder.parallel.host import keep_loaded
 from builder.problem import UsageError
 from builder.qwen3.constants import STRUCTURE_TOKENS
 from builder.qwen3.parity import MODES

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from builder.sources.source import Source
 
-AT_ONCE = 16
+_AT_ONCE = 16
 """Objects whose beginnings are requested at the same time."""
 
 
@@ -42,14 +42,14 @@ def beginnings(sources: Iterable[Source], size: int) -> Iterator[bytes]:
 
     Raises UsageError if a store cannot be read.
     """
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         waiting: deque[Future[bytes]] = deque()
         for source in sources:
             if source.remote is None and not waiting:
                 yield source.first(size)
                 continue
             waiting.append(pool.submit(source.first, size))
-            if len(waiting) >= 2 * AT_ONCE:
+            if len(waiting) >= 2 * _AT_ONCE:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -15,7 +15,7 @@ from builder.sources.sniff import is_prefixed
 from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
-MAX_FIELD = 1 << 30
+_MAX_FIELD = 1 << 30
 """Characters of a field; the module's default is too small for logged prompts."""
 
 
@@ -46,7 +46,7 @@ def csv_rows(source: Source) -> Iterator[Record | Problem]:
     A row with another number of fields is a Problem (`bad_row`), and so is whatever ends the
     reading early: a truncated stream, or an unclosed quote.
     """
-    before = csv.field_size_limit(MAX_FIELD)
+    before = csv.field_size_limit(_MAX_FIELD)
     try:
         with source.open() as stream:
             text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")

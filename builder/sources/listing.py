@@ -17,7 +17,7 @@ from builder.problem import Problem
 from builder.sources.source import Source
 from builder.sources.store import StoredObject
 
-Kind = Literal["file", "folder", "other"]
+_Kind = Literal["file", "folder", "other"]
 
 
 class Listing(Protocol):
@@ -34,7 +34,7 @@ class Listing(Protocol):
     def names(self) -> Sequence[str]:
         """Returns the names of the folder's entries, sorted. Raises OSError."""
 
-    def kind(self, path: str) -> Kind:
+    def kind(self, path: str) -> _Kind:
         """Returns the kind of the entry at a path. Raises OSError, e.g. FileNotFoundError."""
 
     def is_file(self, path: str) -> bool:
@@ -86,7 +86,7 @@ class _LocalFolder(Listing):
     def names(self) -> list[str]:
         return sorted(os.listdir(self.path))
 
-    def kind(self, path: str) -> Kind:
+    def kind(self, path: str) -> _Kind:
         mode = (self.path / path).stat().st_mode
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
@@ -131,7 +131,7 @@ class _StoreFolder(Listing):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.at)
         return self.folders[self.at]
 
-    def kind(self, path: str) -> Kind:
+    def kind(self, path: str) -> _Kind:
         full = self._full(path)
         if full in self.objects:
             return "file"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
@@ -12,9 +12,136 @@ from typing import BinaryIO
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
-from builder.sources.padding import Padding, padding_of, without_padding
 from builder.sources.stream import ZIP_MAGIC, skip_line
-from builder.sources.table import Table
+from builder.sources.table import TOOL_NAMES, Table, arguments_of
+
+# Finds and removes the nulls that rows of JSON have from a table.
+
+_ROWS = 24
+"""Rows that are looked at: Arrow pads all rows of a file alike."""
+_LEAST = 4
+"""Keys of rows that must be null in some of them: requests without an answer have two or three."""
+_OBJECTS = 4000
+"""Objects of a column that are looked at."""
+
+ROW = ""
+"""Stands for the rows themselves among their keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Where rows have the nulls of a table.
+
+    columns  keys of the rows whose values have them; ROW among them stands for the rows themselves
+    calls    the arguments of calls have them too: several tools share their keys
+    """
+
+    columns: frozenset[str] = frozenset()
+    calls: bool = False
+
+
+def padding_of(rows: Sequence[Json]) -> Padding:
+    """Returns where the rows have the nulls of Arrow's structs.
+
+    In the value of a padded column, all objects at the same place have the same keys, in the same
+    order, and a key is null in one and not in another. Of the rows' own keys, most must be so.
+    """
+    objects = [row for row in rows[:_ROWS] if isinstance(row, dict)]
+    if not objects or any(row.keys() != objects[0].keys() for row in objects):
+        return Padding()
+    columns = {key: [row[key] for row in objects] for key in objects[0]}
+    found = {key: structs for key, values in columns.items() if (structs := _structs(values))}
+    padded = frozenset(key for key, structs in found.items() if any(map(_varies, structs.values())))
+    partly = sum(0 < values.count(None) < len(values) for values in columns.values())
+    calls = any(
+        _varies(struct) and len(struct.names) > 1
+        for key in padded
+        for struct in found[key].values()
+    )
+    return Padding(padded | {ROW} if partly >= max(_LEAST, len(columns) / 2) else padded, calls)
+
+
+def without_padding(row: Json, columns: Collection[str]) -> Json:
+    """Returns a row, or a list of rows, without its own nulls and those of the columns.
+
+    Without columns it is returned as it is.
+    """
+    if columns and isinstance(row, list):
+        return [without_padding(item, columns) for item in row]
+    if not columns or not isinstance(row, dict):
+        return row
+    return {
+        key: _without_nulls(item) if key in columns else item
+        for key, item in row.items()
+        if item is not None or _is_parent(key)
+    }
+
+
+def _without_nulls(value: Json) -> Json:
+    """Returns a value without the nulls of its objects, except those in arguments of calls."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = arguments_of(value)
+    return {
+        key: item if key in kept else _without_nulls(item)
+        for key, item in value.items()
+        if item is not None or _is_parent(key)
+    }
+
+
+def _is_parent(key: str) -> bool:
+    return key.lower().startswith("parent")
+
+
+@dataclass(slots=True)
+class _Struct:
+    """What the objects at one place have: keys, those null and not null, names of their tools."""
+
+    keys: list[str]
+    nulls: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+
+def _varies(struct: _Struct) -> bool:
+    return not struct.nulls.isdisjoint(struct.values)
+
+
+def _structs(values: Sequence[Json]) -> dict[tuple[str, ...], _Struct]:
+    """Returns the structs below the values by place; {} if objects at one place differ in keys."""
+    structs: dict[tuple[str, ...], _Struct] = {}
+    names: dict[tuple[str, ...], set[str]] = {}
+    for path, value in islice(_objects(values), _OBJECTS):
+        keys = list(value)
+        struct = structs.setdefault(path, _Struct(keys))
+        if struct.keys != keys:
+            return {}
+        for key, item in value.items():
+            (struct.nulls if item is None else struct.values).add(key)
+        for key in arguments_of(value):
+            tools = names.setdefault((*path, key), set())
+            tools.update(name for field in TOOL_NAMES if isinstance(name := value.get(field), str))
+    for path, tools in names.items():
+        if path in structs:
+            structs[path].names = tools
+    return structs
+
+
+def _objects(
+    values: Sequence[Json], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Json]]]:
+    """Yields (keys that lead to it, object) of the objects in lists and objects."""
+    for value in values:
+        if isinstance(value, dict):
+            yield path, value
+            for key, item in value.items():
+                if isinstance(item, dict | list):
+                    yield from _objects([item], (*path, key))
+        elif isinstance(value, list):
+            yield from _objects(value, (*path, "[]"))
+
 
 BOM = b"\xef\xbb\xbf"
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -23,7 +150,7 @@ _MARKDOWN = (b"# ", b"```")
 PEEK_LINES = 200
 PEEK_BYTES = 4 << 20
 
-Decoded = list[tuple[bytes, Json]]
+_Decoded = list[tuple[bytes, Json]]
 """Lines with their values, so that they need not be decoded again."""
 
 
@@ -49,7 +176,7 @@ class Peek:
         return tuple(value for value in self.records if isinstance(value, dict))
 
 
-def is_utf_16(head: bytes) -> bool:
+def _is_utf_16(head: bytes) -> bool:
     """Returns whether a file is text in UTF-16 (or UTF-32), which Windows' tools write."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return True
@@ -61,8 +188,8 @@ def is_utf_16(head: bytes) -> bool:
 def peek_file(
     head: bytes,
     lines: Callable[[], Generator[bytes]],
-    document: Callable[[Decoded], Json | Problem],
-) -> tuple[Peek, Decoded]:
+    document: Callable[[_Decoded], Json | Problem],
+) -> tuple[Peek, _Decoded]:
     """Returns the beginning of a file, and the lines that were decoded for it.
 
     `head` are its first bytes, `lines` yields its first lines, and `document` decodes all of it as
@@ -75,7 +202,7 @@ def peek_file(
         return Peek("sqlite"), []
     if text.startswith(ZIP_MAGIC):
         return Peek("zip"), []
-    if is_utf_16(head):
+    if _is_utf_16(head):
         return Peek("utf-16"), []
     some = lines()
     first = next(some, b"")
@@ -83,7 +210,7 @@ def peek_file(
     second = next(some, None) if value is not None else None
     if second is not None:
         begun = (first.removeprefix(BOM), value, exact)
-        objects = [begun, *decoded_lines(chain([second], some))]
+        objects = [begun, *_decoded_lines(chain([second], some))]
         kept = [(line, item) for line, item, exact in objects if exact and len(line) <= PEEK_BYTES]
         peek = _peek("jsonl", [item for _, item, _ in objects])
         return peek, [] if peek.padding.columns else kept
@@ -99,7 +226,7 @@ def peek_file(
     seen = list(lines())
     values = [item for line in seen if (item := container(line)[0]) is not None]
     if 2 * len(values) < len(seen) or any(line.startswith(_MARKDOWN) for line in seen):
-        values = glued(first)
+        values = _glued(first)
     if any(isinstance(item, dict) and item for item in values):
         return Peek("jsonl", tuple(values)), []
     problem = None if is_prefixed(head) else problem
@@ -138,13 +265,13 @@ def container(line: bytes) -> tuple[dict[str, Json] | list[Json] | None, bool]:
     return (value if isinstance(value, dict | list) else None), exact
 
 
-def glued(line: bytes) -> list[dict[str, Json] | list[Json]]:
+def _glued(line: bytes) -> list[dict[str, Json] | list[Json]]:
     """Returns the objects of a line that is several of them without a separator, else []."""
     containers = (container(item)[0] for item in adjacent_objects(line.removeprefix(BOM)))
     return [item for item in containers if item is not None]
 
 
-def decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
+def _decoded_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, Json, bool]]:
     """Yields (line, value, whether the value is exact) for the lines that are JSON."""
     for line in lines:
         try:

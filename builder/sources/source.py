@@ -12,26 +12,71 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from builder.brief import brief
 from builder.conversation import Json
 from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
 from builder.problem import Problem
-from builder.sources.chunk import Chunk, ItemChunk, LineChunk
-from builder.sources.padding import without_padding
-from builder.sources.related import file_version, related_path
-from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines
+from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines, without_padding
 from builder.sources.store import StoredObject
-from builder.sources.stream import STREAM_ERRORS, decompressed, pieces, skip_line, stream_problem
+from builder.sources.stream import (
+    STREAM_ERRORS,
+    Chunk,
+    ItemChunk,
+    LineChunk,
+    decompressed,
+    pieces,
+    skip_line,
+    stream_problem,
+)
 from builder.sources.table import MAGICS, FileTable, HubTable, Table, row_lines
-from builder.sources.watch import Watch
 from builder.sources.wrapped import WrappedRecords, cut_row, wrapped_records
+
+# Finds files that belong to a source but stand in other places.
+
+
+def related_path(path: Path, pattern: str) -> Path | None:
+    """Returns the file that `pattern` names, relative to the folder of `path`, if there is one.
+
+    Of several matches it is the first by name. A name that cannot be one of a file matches nothing,
+    nor does a folder that cannot be listed.
+    """
+    try:
+        if "*" in pattern:
+            return min(path.parent.glob(pattern), default=None)
+        other = path.parent / pattern
+        return other if other.exists() else None
+    except (ValueError, OSError):  # a null character, too long a name, a folder that is gone
+        return None
+
+
+def file_version(path: Path | None) -> tuple[int, int] | None:
+    """Returns (bytes, modification time in ns) of a file, which change with it; None without."""
+    try:
+        status = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return None if status is None else (status.st_size, status.st_mtime_ns)
+
+
+# Describes what may look at the records of a source while they are decoded.
+
+
+class Watch(Protocol):
+    """Looks at what a source decodes (`builder.readers.toolkit.unknown_keys`)."""
+
+    def see(self, where: str, value: Json, /) -> None:
+        """Looks at a decoded record."""
+
+    def begin_item(self) -> None:
+        """Begins an item of the file, whose events do not depend on the items before it."""
+
 
 HEAD_BYTES = 1 << 16
 """Bytes that recognition examines first."""
 
-PIECE_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 16
 """Bytes read at a time: larger buffers need new pages of memory each time."""
 
 T = TypeVar("T")
@@ -160,9 +205,9 @@ class Source:
         with self._open() as stream:
             if isinstance(self.window, LineChunk):
                 stream.seek(self.window.start)
-                yield from pieces(stream, self.window.bytes, PIECE_BYTES)
+                yield from pieces(stream, self.window.bytes, _PIECE_BYTES)
                 return
-            while piece := stream.read(PIECE_BYTES):
+            while piece := stream.read(_PIECE_BYTES):
                 yield piece
 
     @cached_property
@@ -394,7 +439,6 @@ class Source:
             return fault.at("file")
 
     def _loads(self, data: bytes) -> Json:
-        """Decodes JSON, noting invalid numbers. Raises JsonFault."""
         value, exact = loads_leniently(data)
         self.is_exact = self.is_exact and exact
         return value

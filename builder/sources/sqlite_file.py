@@ -7,18 +7,43 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from builder.conversation import Event, Json
 from builder.jsonio import JsonFault, a_json_type, loads
 from builder.problem import Problem
-from builder.sources.once import once
 from builder.sources.sniff import SQLITE_MAGIC
-from builder.sources.source import Source
+from builder.sources.source import Source, Watch
 from builder.sources.stream import STREAM_ERRORS
-from builder.sources.watch import Watch
+
+# Caches results that several readers need of a source.
+
+_T = TypeVar("_T")
+
+
+def once(compute: Callable[[Source], _T]) -> Callable[[Source], _T]:
+    """Caches the result of `compute` for each source; it must not depend on what was read.
+
+    A source whose records are inside a list (`Source.unwrap`) has a result of its own.
+
+    The cache is separate from the sources, so that it is not sent to workers with them.
+    """
+    results: WeakKeyDictionary[Source, dict[bool, _T]] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def cached(source: Source) -> _T:
+        known = results.setdefault(source, {})
+        is_list = source.wrapped is not None
+        if is_list not in known:
+            known[is_list] = compute(source)
+        return known[is_list]
+
+    return cached
+
 
 SQLITE_ERRORS: tuple[type[Exception], ...] = (
     sqlite3.Error,
@@ -28,11 +53,11 @@ SQLITE_ERRORS: tuple[type[Exception], ...] = (
 )
 """Exceptions from opening or reading a database."""
 
-MAX_ITEMS = 200_000
+_MAX_ITEMS = 200_000
 """A database with more sessions is not cut into chunks."""
-MAX_TABLES = 500
+_MAX_TABLES = 500
 """Tables to examine; databases of conversations have fewer."""
-MAX_TEXTS = 1000
+_MAX_TEXTS = 1000
 """Rows in which a column that no reader knows is looked at."""
 
 
@@ -97,7 +122,7 @@ def _show_unused(connection: sqlite3.Connection, used: dict[str, set[str]], watc
             name, place = (f'"{text.replace(chr(34), chr(34) * 2)}"' for text in (column, table))
             query = f"SELECT {name} FROM (SELECT {name} FROM {place} LIMIT ?)"  # noqa: S608 - quoted
             query += f" WHERE typeof({name}) = 'text' AND length({name}) > 20 LIMIT 1"
-            for (text,) in connection.execute(query, (MAX_TEXTS,)):
+            for (text,) in connection.execute(query, (_MAX_TEXTS,)):
                 watch.see("database", {column: text})
 
 
@@ -126,7 +151,7 @@ def tables(source: Source) -> dict[str, frozenset[str]]:
     try:
         with open_sqlite(source) as connection:
             query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT ?"
-            for (name,) in connection.execute(query, (MAX_TABLES,)).fetchall():
+            for (name,) in connection.execute(query, (_MAX_TABLES,)).fetchall():
                 if isinstance(name, str):
                     info = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
                     columns[name] = frozenset(str(column) for (column,) in info)
@@ -161,9 +186,9 @@ def first_column(connection: sqlite3.Connection, query: str) -> list[str]:
 
 def listed(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     """Returns the rows of a query; too many of them, or a fault, raise sqlite3.Error."""
-    rows = list(islice(connection.execute(query), MAX_ITEMS + 1))
-    if len(rows) > MAX_ITEMS:
-        raise sqlite3.DataError(f"more than {MAX_ITEMS} rows")
+    rows = list(islice(connection.execute(query), _MAX_ITEMS + 1))
+    if len(rows) > _MAX_ITEMS:
+        raise sqlite3.DataError(f"more than {_MAX_ITEMS} rows")
     return rows
 
 

@@ -20,24 +20,26 @@ from builder.conversation import Json
 from builder.credentials import reason
 from builder.jsonio import dumps, loads_text
 from builder.problem import Problem, UsageError
-from builder.sources.chunk import ItemChunk
-from builder.sources.padding import arguments_of
 from builder.sources.store import hub_name
+from builder.sources.stream import ItemChunk
+
+TOOL_NAMES = ("name", "tool", "tool_name", "toolName", "function_name")
+_ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs")
 
 BATCH_ROWS = 64
 PARQUET_MAGIC = b"PAR1"
 ARROW_MAGIC = b"ARROW1"
-STREAM_MAGIC = b"\xff\xff\xff\xff"
+_STREAM_MAGIC = b"\xff\xff\xff\xff"
 """The first bytes of an Arrow stream, as written by `save_to_disk` and the cache of `datasets`."""
 
-MAGICS = (PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC)
+MAGICS = (PARQUET_MAGIC, ARROW_MAGIC, _STREAM_MAGIC)
 
 Row = tuple[int, dict[str, Json] | Problem]
 """(number from 1, row), or (number, Problem) if this row and later ones cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class _Group:
     """Rows of a table that can be read independently: their number and approximate bytes."""
 
     rows: int
@@ -75,7 +77,7 @@ class FileTable:
         except faults as error:
             yield first, _unreadable(first, error)
 
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> Sequence[_Group]:
         """Returns the groups of the file; () if it cannot be read in groups. Raises OSError."""
         import pyarrow.ipc  # noqa: PLC0415 - only for such files
         import pyarrow.parquet  # noqa: PLC0415 - as above
@@ -85,13 +87,13 @@ class FileTable:
             if magic.startswith(PARQUET_MAGIC):
                 metadata = pyarrow.parquet.read_metadata(self.path)
                 groups = map(metadata.row_group, range(metadata.num_row_groups))
-                return [Group(group.num_rows, group.total_byte_size) for group in groups]
+                return [_Group(group.num_rows, group.total_byte_size) for group in groups]
             if not magic.startswith(ARROW_MAGIC):
                 return ()
             with pyarrow.memory_map(str(self.path)) as stream:
                 table = pyarrow.ipc.open_file(stream)
                 batches = map(table.get_batch, range(table.num_record_batches))
-                return [Group(item.num_rows, item.get_total_buffer_size()) for item in batches]
+                return [_Group(item.num_rows, item.get_total_buffer_size()) for item in batches]
         except (ValueError, pyarrow.ArrowException):
             return ()
 
@@ -161,7 +163,6 @@ def _groups(path: Path, window: ItemChunk | None) -> Iterator[tuple[int, Iterato
 
 
 def _slices(batch: Any) -> Iterator[Any]:
-    """Yields the batch, a few rows at a time. Raises pyarrow's errors."""
     # Reading does not validate offsets; invalid ones may crash the process.
     batch.validate(full=True)
     for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -224,7 +225,6 @@ def _row(
 
 
 def _parsed(value: Any) -> Json:
-    """Returns the JSON value of a text, or of each text of a list."""
     if isinstance(value, list):
         return [_parsed(item) for item in value]
     return loads_text(value) if isinstance(value, str) else _plain(value)
@@ -256,3 +256,11 @@ def _plain(value: Any) -> Json:
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def arguments_of(value: dict[str, Json]) -> tuple[str, ...]:
+    """Returns the keys that hold arguments, if an object is a call and no definition of a tool."""
+    if value.get("description") is not None:
+        return ()
+    keys = tuple(key for key in _ARGUMENTS if isinstance(value.get(key), dict))
+    return keys if keys and any(isinstance(value.get(name), str) for name in TOOL_NAMES) else ()

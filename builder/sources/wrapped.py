@@ -100,5 +100,4 @@ def _is_row_of_hub(item: Json) -> bool:
 
 
 def _row(item: dict[str, Json]) -> Json:
-    """Returns the record of an item: the Hub's viewer has it under `row`, if all of it is there."""
     return item["row"] if _is_row_of_hub(item) and cut_row("", item) is None else item

@@ -7,7 +7,7 @@ from support.runs.builds import lines
 
 from builder import cli
 from builder.build.convert import Task
-from builder.build.estimate import unit_cost
+from builder.build.job import unit_cost
 from builder.normalize.options import LengthOptions, NormalizeOptions
 from builder.sources.source import Source
 

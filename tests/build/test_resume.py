@@ -15,7 +15,7 @@ from support.logs.large import large_logs
 from support.places import DATA
 from support.runs.builds import build, files, lines
 
-from builder.build import chunks as pieces
+from builder.build import plan
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_large_file_of_rows_is_split_and_gives_the_same_samples(tmp_path, monk
     path.write_text(text)
     assert build(tmp_path / "whole", "--workers", "1", inputs=[path]) == 0
     assert len(done) == 1
-    monkeypatch.setattr(pieces, "WINDOW_BYTES", 5000)
+    monkeypatch.setattr(plan, "WINDOW_BYTES", 5000)
     done.clear()
     assert build(tmp_path / "cut", "--workers", "1", inputs=[path]) == 0
     assert len(done) > 5
@@ -185,7 +185,7 @@ def test_a_large_file_of_rows_is_split_and_gives_the_same_samples(tmp_path, monk
 def test_a_large_table_of_one_row_group_is_not_split(tmp_path, monkeypatch, done):
     rows = [json.loads(row(number)) for number in range(50)]
     datasets.Dataset.from_list(rows).to_parquet(tmp_path / "rows.parquet")
-    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(plan, "WINDOW_BYTES", 100)
     assert build(tmp_path / "out", "--workers", "1", inputs=[tmp_path / "rows.parquet"]) == 0
     assert len(done) == 1
     ledger = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["ledger"]
@@ -194,7 +194,7 @@ def test_a_large_table_of_one_row_group_is_not_split(tmp_path, monkeypatch, done
 
 def test_a_log_whose_lines_depend_on_each_other_is_not_split(tmp_path, monkeypatch, done):
     source = DATA / "claude-code"
-    monkeypatch.setattr(pieces, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(plan, "WINDOW_BYTES", 100)
     config = tmp_path / "once.yaml"
     config.write_text("normalize: {tool_scope: conversation}\n")  # otherwise it is read twice
     assert build(tmp_path / "out", "--config", config, "--workers", "1", inputs=[source]) == 0

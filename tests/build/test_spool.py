@@ -9,8 +9,7 @@ import pytest
 from support.logs.cases import case_sources
 from support.places import CASES
 
-from builder.build.convert import Task
-from builder.build.spool import Spool
+from builder.build.convert import Spool, Task
 from builder.build.task import Job, run_task
 from builder.conversation import Conversation, Ignored
 from builder.normalize.options import NormalizeOptions

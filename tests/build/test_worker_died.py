@@ -14,7 +14,7 @@ from support.logs.large import large_logs
 from support.places import ROOT
 from support.runs.builds import build, files, lines
 
-from builder.build import publish as building
+from builder.build import publish
 from builder.verify import as_loaded
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_log_that_killed_a_worker_once_gives_the_same_bytes(run, whole, tmp_pa
     assert files(out) == files(whole)
 
 
-LOADED = building._loaded
+LOADED = publish._loaded
 
 
 def loads_in_the_driver(folder, tokenizer):
@@ -117,7 +117,7 @@ def loads_in_the_driver(folder, tokenizer):
 
 def test_a_loader_that_is_killed_is_run_again_in_the_driver(tmp_path, monkeypatch, pooled):
     assert build(tmp_path / "whole", "--workers", "1") == 0
-    monkeypatch.setattr(building, "_loaded", loads_in_the_driver)
+    monkeypatch.setattr(publish, "_loaded", loads_in_the_driver)
     assert build(tmp_path / "out", "--workers", "2") == 0
     assert "loads_in_the_driver" in pooled
     assert files(tmp_path / "out") == files(tmp_path / "whole")

@@ -11,10 +11,9 @@ import brotli
 import pytest
 from aiohttp import ClientError, ClientSession, WSMsgType, web
 
+from builder.capture.agents import routes
+from builder.capture.job import Proxy, body_of, serve
 from builder.capture.pairs import PairWriter
-from builder.capture.providers import routes
-from builder.capture.proxy import Proxy
-from builder.capture.serving import body_of, serve
 from builder.readers import read_events, readers, recognise
 from builder.sources.source import Source
 

@@ -8,8 +8,8 @@ from aiohttp import web
 from support.runs.commands import run
 from test_capture import pairs
 
-from builder.capture.providers import routes
-from builder.capture.serving import body_of, serve
+from builder.capture.agents import routes
+from builder.capture.job import body_of, serve
 from builder.problem import UsageError
 
 CHILD = """

@@ -11,9 +11,9 @@ from support.places import DATA, ROOT
 from support.runs.commands import run
 
 from builder.capture.agents import adapt, agent_in
+from builder.capture.job import serve
 from builder.capture.pairs import agent_of
 from builder.capture.scripted import MODEL, TEXT, handler
-from builder.capture.serving import serve
 from builder.normalize.captured import definitions_command, for_log
 from builder.normalize.definitions import tools
 from builder.normalize.draft import Draft

@@ -10,7 +10,7 @@ from support.runs.builds import build, lines
 from support.templates.published import text_of
 
 from builder import cli
-from builder.build import inspected_source
+from builder.build import inspection
 from builder.cli import options
 from builder.codes import meaning_of_change
 from builder.export.trace import TRACES
@@ -83,7 +83,7 @@ def test_a_folder_that_is_too_large_says_that_tools_are_of_one_file(
     text = (DATA / "claude-code" / "parallel.jsonl").read_text()
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(text.replace("b1f0c9a2", f"{name}1f0c9a2"))
-    monkeypatch.setattr(inspected_source, "SHARED", len(text))
+    monkeypatch.setattr(inspection, "SHARED", len(text))
     assert inspect(tmp_path)["conversation"]["tools_of_all_files"] is False
     assert cli.main(["inspect", str(tmp_path)]) == 0
     assert "tokens, with tools as inferred from this file alone;" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from support.runs.builds import files
 from support.runs.commands import run
 
 import builder
-from builder.capture.serving import body_of, serve
+from builder.capture.job import body_of, serve
 from builder.cli.app import COMMANDS
 from builder.export.outcome import result
 from builder.push import job

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from support.places import DATA, ROOT
 from support.runs.commands import run
 
-from builder.collect.growth import document_grew, holds_all
-from builder.collect.job import collect_logs
+from builder.collect.job import collect_logs, document_grew, holds_all
 from builder.problem import UsageError
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.runs.commands import run_forked
 
 from builder import cli
-from builder.output.aside import folder_aside, put_in_place, write_whole
+from builder.output.folder import folder_aside, put_in_place, write_whole
 from builder.problem import UsageError
 
 ROW = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
@@ -82,7 +82,7 @@ def test_the_next_export_removes_the_remains_of_a_killed_one(tmp_path):
     out = tmp_path / "out"
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from builder.output.aside import folder_aside\n"
+        "from builder.output.folder import folder_aside\n"
         "with folder_aside(Path(sys.argv[1])) as scratch:\n"
         "    (scratch / 'out').mkdir(); (scratch / 'out' / 'half').write_text('x')\n"
         "    print('ready', flush=True); time.sleep(60)"

@@ -12,8 +12,8 @@ import pytest
 from support.places import ROOT
 from support.runs.processes import double, helpers
 
+from builder.parallel.host import PRELOAD
 from builder.parallel.pool import imap
-from builder.parallel.signals import PRELOAD
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +25,7 @@ SLACK = 4.0
 """Extra seconds for a busy machine: far less than the endless calls take."""
 
 STUCK = "sum(range(10**15))  # one call that holds the interpreter for days"
-START = "import os, sys, time; from builder.parallel.signals import interrupt_on_sigterm\n"
+START = "import os, sys, time; from builder.parallel.host import interrupt_on_sigterm\n"
 
 
 def run(code, **options):
@@ -121,7 +121,7 @@ def test_stuck_workers_of_a_killed_driver_end_too():
 def test_a_fork_server_whose_driver_is_gone_loads_nothing():
     instructions = {"load": None, "dies": True, "driver": os.getppid()}
     done = subprocess.run(
-        [sys.executable, "-c", "import builder.parallel.preload; print('loaded')"],
+        [sys.executable, "-c", "import builder.parallel.pool; print('loaded')"],
         env={**os.environ, PRELOAD: json.dumps(instructions)},
         capture_output=True,
         text=True,

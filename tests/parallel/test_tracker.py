@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from builder.parallel.tracker import MESSAGE
+from builder.parallel.server import MESSAGE
 
 PROGRAM = """
 import multiprocessing, os, signal
 from multiprocessing import resource_tracker
-from builder.parallel.tracker import followed_resource_tracker
+from builder.parallel.server import followed_resource_tracker
 followed = followed_resource_tracker()
 followed.__enter__()
 lock = multiprocessing.get_context("spawn").Lock()

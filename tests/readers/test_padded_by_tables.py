@@ -18,7 +18,7 @@ from support.places import CASES
 
 from builder.conversation import Conversation
 from builder.readers import readers
-from builder.sources.padding import ROW, Padding, padding_of, without_padding
+from builder.sources.sniff import ROW, Padding, padding_of, without_padding
 from builder.sources.source import Source
 from builder.testing import describe, read_counted
 

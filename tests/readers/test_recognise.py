@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.sources import sniff as peek
+from builder.sources import sniff
 from builder.sources import source as source_module
-from builder.sources.once import once
 from builder.sources.source import Record, Source
+from builder.sources.sqlite_file import once
 
 LINES = [
     b'{"a": 1}', b'{"a": 2} ', b"[1, 2]", b"[]", b"{}", b"7", b'"text"', b"{", b"}", b"words",
@@ -40,7 +40,7 @@ def test_no_value_is_decoded_twice(data, values, monkeypatch):
         return json.loads(text), True
 
     monkeypatch.setattr(source_module, "loads_leniently", loads)
-    monkeypatch.setattr(peek, "loads_leniently", loads)
+    monkeypatch.setattr(sniff, "loads_leniently", loads)
     source = Source("log.jsonl", data=data)
     assert source.peek.records
     assert all(isinstance(item, Record) for item in source.records())

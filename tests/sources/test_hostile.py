@@ -166,12 +166,12 @@ def test_a_truncated_stream_is_a_reject_and_its_whole_lines_are_built(tmp_path):
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     """A write fails as on a full disk: exit 2, nothing under a final name."""
     from builder import cli
-    from builder.build import results as parts
+    from builder.build import results
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "log.jsonl").write_bytes(LINE + b"\n")
 
-    class Full(parts.ResultWriter):
+    class Full(results.ResultWriter):
         def sample(self, line, meta):
             Path("/dev/full").write_bytes(line + meta)
 

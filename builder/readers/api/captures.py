@@ -37,9 +37,9 @@ from builder.readers.toolkit.narrow import as_dict, as_list
 from builder.readers.toolkit.rows import outcome_beside, with_outcome
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.listing import Listing
-from builder.sources.once import once
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
+from builder.sources.sqlite_file import once
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 # Finds the records of exchanges in files of any kind.

@@ -20,9 +20,9 @@ from builder.problem import Problem
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of
 from builder.readers.toolkit.rows import not_object
 from builder.readers.traces.span_values import any_value, attributes, decoded, dotted, identifier
-from builder.sources.once import once
 from builder.sources.sniff import PEEK_BYTES
 from builder.sources.source import Record, Source
+from builder.sources.sqlite_file import once
 
 VERCEL = "vercel-ai-sdk"
 MLFLOW = "mlflow"

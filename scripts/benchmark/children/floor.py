@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from builder.parallel.garbage import collect_seldom
+from builder.parallel.host import collect_seldom
 from builder.qwen3.tokenizer import load
 
 

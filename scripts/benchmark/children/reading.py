@@ -10,7 +10,7 @@ import sys
 import time
 
 from builder.conversation import Conversation
-from builder.parallel.garbage import collect_seldom
+from builder.parallel.host import collect_seldom
 from builder.problem import Problem
 from builder.readers import readers, recognise
 from builder.readers.discovery import find_sources

@@ -19,8 +19,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from builder.parallel.garbage import collect_seldom
-from builder.parallel.host import own_process
+from builder.parallel.host import collect_seldom, own_process
 
 REST = "imports and all else"
 
@@ -107,8 +106,8 @@ STAGES: tuple[tuple[str, str, str, Texts], ...] = (
     ("open tokenizers", "builder.qwen3.tokenizer", "TokenTable", None),
     ("find inputs", "builder.build.job", "plan", None),
     ("read", "builder.build.convert", "read_events", None),
-    ("spool", "builder.build.spool", "Spool.record", None),
-    ("spool", "builder.build.spool", "Spool.replay", None),
+    ("spool", "builder.build.convert", "Spool.record", None),
+    ("spool", "builder.build.convert", "Spool.replay", None),
     ("join sources", "builder.build.convert", "SeenAnswers.take", None),
     ("normalise", "builder.build.prove", "normalise", None),
     ("redact", "builder.scrub.redact", "Scrubber.dialogue", None),

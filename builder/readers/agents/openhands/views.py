@@ -37,8 +37,8 @@ from builder.readers.toolkit.comparison import mark_repeats, with_session_keys
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, name_or_none
 from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.unknown_keys import unknown_message
-from builder.sources.once import once
 from builder.sources.source import Source
+from builder.sources.sqlite_file import once
 
 FAMILY = "openhands"
 """The prefix of call keys, shared because V0 and V1 may log the same call."""
