@@ -171,7 +171,7 @@ class Config:
         if lengths.too_long == "split" and self.normalize.untrained_turns == "reject":
             yield (
                 "limits.too_long: split writes turns again in its windows: it needs"
-                " normalize.untrained_turns: split or weight"
+                " normalize.untrained_turns: context, split or weight"
             )
         history, unit = self.normalize.history, self.normalize.unit
         if (
@@ -192,7 +192,7 @@ class Config:
         masked = [key for key in self.train.masked if key != "rewound"]
         if masked and self.normalize.untrained_turns == "split":
             yield (
-                f"train.{masked[0]}: mask needs normalize.untrained_turns: weight (context only) or"
+                f"train.{masked[0]}: mask needs normalize.untrained_turns: context, weight or"
                 " reject; under split each sample would end before its first masked turn"
             )
 

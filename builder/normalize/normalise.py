@@ -180,7 +180,7 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-_UP_TO_TOKENS = (*STEPS[: STEPS.index(cut)], mark_tokens, *STEPS[STEPS.index(cut) :])
+_UP_TO_TOKENS = (*STEPS[: STEPS.index(successive)], mark_tokens, *STEPS[STEPS.index(successive) :])
 
 
 def _after(

@@ -86,7 +86,7 @@ class NormalizeOptions:
     history: Literal["logged", "vllm", "sglang"] = "logged"
     end: Literal["call", "answer"] = "call"
     unanswered_calls: Literal["trim", "reject"] = "trim"
-    untrained_turns: Literal["split", "weight", "reject"] = "split"
+    untrained_turns: Literal["context", "split", "weight", "reject"] = "context"
     server_tools: Literal["cut", "untrained"] = "cut"
     parallel_calls: Literal["keep", "split", "reject"] = "keep"
     control_tokens: Literal["context", "neutralise", "reject"] = "context"

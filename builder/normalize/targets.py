@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 from builder.codes import UNTRAINED
 from builder.conversation import REPEAT
@@ -85,11 +86,11 @@ def mask(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
 def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Makes an answer that follows another one directly a foreign turn (`second_answer`).
 
-    The log does not show what the model answered with it, so `cut` ends before it. Roles must
-    alternate: if it stays as context, both are one foreign turn (`assistant_joined`), and `history`
-    is missing from what follows, unless that is recorded.
+    The log does not show what the model answered with it. Roles must alternate: where it stays as
+    context, both are one foreign turn (`assistant_joined`), and `history` is missing from what
+    follows, unless that is recorded.
     """
-    last_target = _last_target(draft.blocks)
+    last_target = _last_target(draft, options)
     blocks: list[Block] = []
     joined = 0
     for at, block in enumerate(draft.blocks):
@@ -100,7 +101,7 @@ def successive(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
             blocks.append(block)
             continue
         code = _foreign(last) or _foreign(block) or SECOND_ANSWER
-        if options.untrained_turns == "weight" or (draft.recorded and at < last_target):
+        if at < last_target:
             blocks[-1] = replace(join(last, block), untrained=code)
             joined += 1
         else:
@@ -113,8 +114,34 @@ def _foreign(block: Block) -> str | None:
     return None if block.untrained == REPEAT else block.untrained
 
 
-def _last_target(blocks: Sequence[Block]) -> int:
-    return max((at for at, block in enumerate(blocks) if _is_target(block)), default=-1)
+def _last_target(draft: Draft, options: NormalizeOptions) -> float:
+    """Returns the index of the last target: foreign turns before it stay as context.
+
+    Infinite if all foreign turns stay, -1 if none does. Answers in a row stay, as one foreign turn,
+    only if more targets follow than they have, and never if they are of two participants: each saw
+    the other's as a user's.
+    """
+    if options.untrained_turns == "weight":
+        return inf
+    if options.untrained_turns != "context" and not draft.recorded:
+        return -1
+    hidden = _hidden(draft, options)
+    blocks = draft.blocks[: None if hidden is None else hidden.at + hidden.stays]
+    last, following = -1, 0
+    for at in range(len(blocks) - 1, -1, -1):
+        block, before = blocks[at], blocks[at - 1] if at else None
+        if before is not None and block.role == before.role == "assistant" and not before.calls:
+            if before.speaker != block.speaker:
+                last, following = -1, 0
+            continue  # a later answer of a row
+        after = blocks[at + 1] if at + 1 < len(blocks) else None
+        is_row = after is not None and after.role == block.role == "assistant" and not block.calls
+        target = _is_target(block)
+        if is_row and following <= target:
+            last, following = (at if target else -1), int(target)
+        elif target and not is_row:
+            last, following = max(last, at), following + 1
+    return last
 
 
 def mark_tokens(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -136,60 +163,98 @@ def mark_tokens(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     return draft.having(blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class _Hidden:
+    """The first turn that cannot be shown, or after which nothing can be.
+
+    at       its index
+    problem  why
+    stays    whether the conversation ends after it, and not before it
+    calls    those with a fault of their own, and its code
+    code     the code of the calls that are dropped, if it is not `after_` and that of the problem
+    """
+
+    at: int
+    problem: Problem
+    stays: bool = False
+    calls: tuple[tuple[DraftCall, str], ...] = ()
+    code: str | None = None
+
+
+def _hidden(draft: Draft, options: NormalizeOptions) -> _Hidden | None:
+    for at, block in enumerate(draft.blocks):
+        if block.role != "assistant":
+            if block.fault is not None:
+                return _Hidden(at, _unparsed(block, at))
+            continue
+        if block.untrained == "server_tool" and options.server_tools == "cut":
+            problem = Problem("server_tool", f"turn {at}", _untrained(draft, block), records=0)
+            return _Hidden(at, problem, code="server_tool")
+        if (fault := block.fault) is not None and not _is_showable(block):
+            return _Hidden(at, _unparsed(block, at), calls=tuple((c, fault) for c in block.calls))
+        faults = tuple((call, code) for call in block.calls if (code := call_fault(call)))
+        if faults:
+            names = _names(call for call, _ in faults)
+            return _Hidden(at, Problem(faults[0][1], f"turn {at}", names, 0), calls=faults)
+        no_result = [call for call in block.calls if call.answer is None]
+        if not no_result or (at == len(draft.blocks) - 1 and _may_stay_open(draft, block, options)):
+            continue
+        problem = Problem("unanswered", f"turn {at}", _names(no_result), records=0)
+        stays = options.end == "call" and block.untrained is None and block.fault is None
+        calls = () if stays else tuple((call, "unanswered") for call in no_result)
+        return _Hidden(at, problem, stays, calls)
+    return None
+
+
 def cut(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Ends the conversation where later turns cannot be shown in their true context.
 
     - Before a turn that cannot be written or shown: with `bad_arguments` or a `bad_name` in a call,
       with a part that could not be parsed (its code), with a server-side tool under `server_tools:
-      cut`; before a foreign turn (its code) under `untrained_turns: split`, unless a target that is
-      a recorded response follows.
+      cut`.
     - Before a user turn with a message that has only parts of unknown types.
     - After a turn with calls without results (`unanswered`) that is not the last; before it if it
       is not a target or the conversation must end with an answer (`end: answer`).
+    - Before a foreign turn (its code) after which no target follows, or always under
+      `untrained_turns: split`, unless a target that is a recorded response follows.
 
     A dropped call has the code of its own fault, else that of the foreign turn that ends the
     conversation, else `after_` and the code of the reason. Counts `turns_cut`.
     """
-    blocks = list(draft.blocks)
-    last_target = _last_target(blocks)
-    for at, block in enumerate(blocks):
-        if block.role != "assistant":
-            if block.fault is None:
-                continue
-            return _ended(draft, blocks, at, _unparsed(block, at))
-        if block.fault in _SHOWABLE and block.content.strip():
-            block = replace(block, untrained=_foreign(block) or block.fault, fault=None)  # noqa: PLW2901 - refined
-            blocks[at] = block
-        if (code := block.untrained) is not None and options.untrained_turns == "reject":
-            return Problem(code, f"turn {at}", _untrained(draft, block, code), records=0)
-        may_stay = options.untrained_turns == "weight" or (draft.recorded and at < last_target)
-        if (code := _foreign_end(block, options, may_stay=may_stay)) is not None:
-            problem = Problem(code, f"turn {at}", _untrained(draft, block, code), records=0)
-            return _ended(draft, blocks, at, problem, code)
-        if block.fault is not None:
-            draft = draft.dropping(block.calls, block.fault)
-            return _ended(draft, blocks, at, _unparsed(block, at))
-        bad = [(call, code) for call in block.calls if (code := call_fault(call)) is not None]
-        if bad:
-            for call, fault in bad:
-                draft = draft.dropping([call], fault)
-            problem = Problem(bad[0][1], f"turn {at}", _names(call for call, _ in bad), records=0)
-            return _ended(draft, blocks, at, problem)
-        no_result = [call for call in block.calls if call.answer is None]
-        if not no_result or (at == len(blocks) - 1 and _may_stay_open(draft, block, options)):
+    hidden = _hidden(draft, options)
+    last_target = _last_target(draft, options)
+    blocks = [
+        replace(block, untrained=_foreign(block) or block.fault, fault=None)
+        if _is_showable(block)
+        else block
+        for block in draft.blocks
+    ]
+    # A client's turn that cannot be shown hides recorded answers: that is the code.
+    end = len(blocks) if hidden is None else hidden.at + (not draft.recorded)
+    for at, block in enumerate(blocks[:end]):
+        if (code := block.untrained) is None:
             continue
-        problem = Problem("unanswered", f"turn {at}", _names(no_result), records=0)
-        if options.unanswered_calls == "reject":
+        problem = Problem(code, f"turn {at}", _untrained(draft, block), records=0)
+        if options.untrained_turns == "reject":
             return problem
-        if options.end == "call" and block.untrained is None:
-            return _ended(draft, blocks, at + 1, problem)
-        return _ended(draft.dropping(no_result, "unanswered"), blocks, at, problem)
-    return draft.having(blocks)
+        if at > last_target and code not in (REPEAT, *LOST):
+            return _ended(draft, blocks, at, problem, code)
+    if hidden is None:
+        return draft.having(blocks)
+    if hidden.problem.code == "unanswered" and options.unanswered_calls == "reject":
+        return hidden.problem
+    for call, code in hidden.calls:
+        draft = draft.dropping([call], code)
+    return _ended(draft, blocks, hidden.at + hidden.stays, hidden.problem, hidden.code)
 
 
-def _untrained(draft: Draft, block: Block, code: str) -> str:
+def _is_showable(block: Block) -> bool:
+    return block.role == "assistant" and block.fault in _SHOWABLE and bool(block.content.strip())
+
+
+def _untrained(draft: Draft, block: Block) -> str:
     """Says why a foreign turn ends a sample; for a tool that was not offered, which."""
-    if code != "undefined_tool":
+    if block.untrained != "undefined_tool":
         return "this turn may not be trained"
     offered = sorted(offered_names(draft.tools or ()) or ())
     called = _names(call for call in block.calls if call.name not in offered)
@@ -210,14 +275,6 @@ def _names(calls: Iterable[DraftCall]) -> str:
 
 def _is_target(block: Block) -> bool:
     return block.role == "assistant" and block.untrained is None and block.fault is None
-
-
-def _foreign_end(block: Block, options: NormalizeOptions, *, may_stay: bool) -> str | None:
-    """Returns the code of a foreign turn before which the conversation ends, or None."""
-    if block.untrained in (None, REPEAT, *LOST):
-        return None
-    hides = block.untrained == "server_tool" and options.server_tools == "cut"
-    return block.untrained if hides or not may_stay else None
 
 
 def _may_stay_open(draft: Draft, block: Block, options: NormalizeOptions) -> bool:
@@ -241,7 +298,7 @@ def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     Cuts trailing user turns, results and turns that are not targets (`trailing_cut`). `end: answer`
     also cuts turns with calls (`no_final_answer`), except at the end of a complete conversation and
     under `unit: turn`. Counts `untrained_turns` (context only) and `repeated_turns` (trained again,
-    in a sample without weights under `untrained_turns: split`), and the former by code.
+    in a sample without weights, unless `untrained_turns: weight`), and the former by code.
     """
     blocks = list(draft.blocks)
     if all(block.untrained for block in blocks if block.role == "assistant"):
@@ -250,7 +307,7 @@ def end_with_target(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
         return _nothing_left(draft)
     repeats = 0
     weighted = any(block.untrained not in (None, REPEAT) for block in blocks)
-    if options.untrained_turns == "split" and not weighted:
+    if options.untrained_turns in ("context", "split") and not weighted:
         repeats = sum(block.untrained == REPEAT for block in blocks)
         blocks = [replace(b, untrained=None) if b.untrained == REPEAT else b for b in blocks]
     count = len(blocks)

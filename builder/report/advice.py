@@ -104,8 +104,7 @@ def _refused(surveyed: Survey) -> Iterator[Advice]:
         " learns to make them.",
         (
             Remedy(
-                "`train: {denied: mask, interrupted: mask}` and `normalize.untrained_turns:"
-                " weight`",
+                "`train: {denied: mask, interrupted: mask}`",
                 f"{counted(turns, 'turn')} fewer to train on; they stay as context, with weight 0",
             ),
             Remedy("`--preset agentic` does so too, for whole sessions"),

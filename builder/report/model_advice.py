@@ -174,7 +174,7 @@ def _without_thoughts(surveyed: Survey, with_one: int) -> Iterator[Advice]:
     verb = "has" if with_one == 1 else "have"
     remedies = (
         Remedy(
-            "Train only these: `train.no_thought: mask` and `normalize.untrained_turns: weight`",
+            "Train only these: `train.no_thought: mask`",
             f"{counted(trained - with_one, 'trained turn')} fewer; they stay as context",
         ),
         Remedy("Train answers without thoughts: `--preset sft`", "the thoughts"),

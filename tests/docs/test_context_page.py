@@ -86,7 +86,7 @@ def test_a_sample_is_what_the_page_shows(name, level, source, logs, tmp_path):
     assert verify_dataset(tmp_path / "out").proven == 1
 
 
-@pytest.mark.parametrize("policy", ["split", "weight"])
+@pytest.mark.parametrize("policy", ["context", "split"])
 def test_untrained_turns_are_written_as_the_page_shows(policy, tmp_path):
     log = written(tmp_path / "log.jsonl", values(BLOCKS["log: weight"]))
     config = tmp_path / "c.yaml"

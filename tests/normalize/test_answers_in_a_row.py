@@ -45,9 +45,12 @@ def test_answers_on_both_sides_of_a_message_are_two(between):
 def test_a_second_answer_by_its_id_ends_the_sample_or_stays_as_context():
     one, two = (replace(reply(x), turn=x) for x in ("one", "two"))
     messages = (ASKED, one, two, user("so"), calls("f"), results("f"), reply("end"))
-    assert visible(normalised(*messages)) == ["u go", "a one"]
-    assert dropped(normalised(*messages)) == ["second_answer"]
-    weighted = normalised(*messages, untrained_turns="weight")
+    ends = normalised(*messages, untrained_turns="split")
+    assert (visible(ends), dropped(ends)) == (["u go", "a one"], ["second_answer"])
+    assert visible(normalised(*messages[:3])) == ["u go", "a one"]
+    open_call = (*messages[:4], calls("f"), user("on"), reply("end"))
+    assert visible(normalised(*open_call)) == ["u go", "a one"]  # as many follow as are lost
+    weighted = normalised(*messages)
     assert visible(weighted) == ["u go", "a- one\n\ntwo", "u so", "a f()", "t f!", "a end"]
     assert all("history" in context.missing for context in weighted.contexts[1:])
     assert normalised(*messages, untrained_turns="reject").problem.code == "second_answer"

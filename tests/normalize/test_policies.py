@@ -128,9 +128,9 @@ def test_a_call_that_cannot_be_written_ends_the_conversation_before_its_turn():
 def test_an_unparsed_turn_is_context_if_its_whole_text_is_known():
     torn = Message("assistant", (Text("half"), Unparsed("{", "bad_call")))
     talk = (user("hi"), reply("a"), user("go"), torn, user("again"), calls("f"))
-    assert visible(normalised(*talk)) == ["u hi", "a a"]
-    assert dropped(normalised(*talk)) == ["bad_call"]
-    weighted = normalised(*talk, untrained_turns="weight")
+    ends = normalised(*talk, untrained_turns="split")
+    assert (visible(ends), dropped(ends)) == (["u hi", "a a"], ["bad_call"])
+    weighted = normalised(*talk)
     assert visible(weighted) == ["u hi", "a a", "u go", "a- half\n\n{", "u again", "a f()"]
     hidden = Message("assistant", (Text("x"), Unparsed("", "encrypted_context")))
     ends = normalised(user("hi"), reply("a"), user("go"), hidden, user("b"), reply("c"),
@@ -217,21 +217,10 @@ MISTAKEN = (user("hi"), calls("f"), results("f"), calls("g"), results("g"), repl
 )
 def test_a_turn_that_calls_a_tool_which_was_not_offered_is_not_trained(offered):
     got = normalised(*MISTAKEN, tools=(offered,), context=Context("proven"))
-    assert visible(got) == ["u hi", "a f()"]
-    assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
-    assert got.dropped == {1: "undefined_tool"}
-    assert set(got.contexts) == {Context("proven")}
-
-
-def test_such_a_turn_stays_as_context_under_weights():
-    got = normalised(*MISTAKEN, tools=(F,), untrained_turns="weight")
-    assert [turn.trained for turn in got.dialogue.turns if turn.role == "assistant"] == [
-        True,
-        False,
-        True,
-    ]
+    assert visible(got) == ["u hi", "a f()", "t f!", "a- g()", "t g!", "a b"]
     assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
     assert got.tools_source == "logged"
+    assert set(got.contexts) == {Context("proven")}
 
 
 @pytest.mark.parametrize("tools", [None, (), (F, {"type": "mcp", "server_label": "g"})])

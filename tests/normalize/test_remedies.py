@@ -10,7 +10,6 @@ from builder.normalize.normalise import normalise
 from builder.normalize.options import NormalizeOptions
 from builder.normalize.remedies import record_remedy, recovery, remedy
 
-WEIGHT = "normalize.untrained_turns: weight"
 PHOTO = Message("user", (Media("image", "a.png"),))
 
 
@@ -25,12 +24,10 @@ STRICT = NormalizeOptions(
 
 CASES = {
     "nothing else to train": ((user("q"), cut_off("a")), {}, "truncated", None),
-    "an answer follows": (
-        (user("q"), cut_off("a"), user("r"), reply("b")), {}, "truncated", WEIGHT),
     "a warm-up alone": ((user("Warmup"), cut_off("a", "warmup")), {}, "warmup", None),
     "a server's tool and an answer": (
         (user("q"), cut_off("a", "server_tool"), user("r"), reply("b")), {},
-        "server_tool", f"normalize.server_tools: untrained with {WEIGHT}"),
+        "server_tool", "normalize.server_tools: untrained"),
     "a picture": (
         (PHOTO, reply("b")), {"media": "reject"}, "media", "normalize.media: placeholder"),
     "set already": (
@@ -61,6 +58,6 @@ def test_the_option_of_every_code_can_be_tried(code):
 
 def test_a_ledger_counts_what_an_option_keeps():
     ledger = Ledger()
-    ledger.recoverable["truncated"] = 2
-    assert recovery(ledger, "truncated") == (2, WEIGHT)
+    ledger.recoverable["no_final_answer"] = 2
+    assert recovery(ledger, "no_final_answer") == (2, "normalize.end: call")
     assert recovery(ledger, "warmup") == (0, "")

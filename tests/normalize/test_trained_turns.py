@@ -39,18 +39,20 @@ def test_repeated_turns_are_trained_again_or_get_weight_0_or_reject():
 
 
 def test_the_sample_ends_before_a_foreign_turn_or_the_turn_gets_weight_0():
-    ends = normalised(*FOREIGN)
+    ends = normalised(*FOREIGN, untrained_turns="split")
     assert visible(ends) == ["u hi", "a f()"]
     assert (dropped(ends), ends.changes["turns_cut"]) == (["edited"], 4)
-    weighted = normalised(*FOREIGN, untrained_turns="weight")
-    assert visible(weighted) == [
-        "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
-    ]  # fmt: skip
+    for policy in ("context", "weight"):
+        weighted = normalised(*FOREIGN, untrained_turns=policy)
+        assert visible(weighted) == [
+            "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
+        ]  # fmt: skip
+    assert visible(normalised(*FOREIGN[:-3])) == ["u hi", "a f()"]  # nothing trained follows
     assert normalised(*FOREIGN, untrained_turns="reject").problem.code == "edited"
 
 
 def test_a_recorded_response_is_kept_after_any_turn():
-    kept = normalised(*FOREIGN, recorded=True)
+    kept = normalised(*FOREIGN, recorded=True, untrained_turns="split")
     assert visible(kept) == [
         "u hi", "a f()", "t f!", "a- x", "u so", "a g()", "t g!", "a b",
     ]  # fmt: skip
@@ -80,9 +82,8 @@ def test_a_sample_ends_with_a_target():
 def test_a_truncated_answer_stays_as_context(code):
     half = Message("assistant", (Text("half"), Unparsed("", "truncated_answer")), untrained=code)
     messages = (user("hi"), half, user("so"), reply("b"))
-    weighted = normalised(*messages, untrained_turns="weight")
-    assert visible(weighted) == ["u hi", "a- half", "u so", "a b"]
-    got = normalised(*messages)
+    assert visible(normalised(*messages)) == ["u hi", "a- half", "u so", "a b"]
+    got = normalised(*messages, untrained_turns="split")
     assert got.problem is not None
     assert got.problem.code == (code if code == "inserted" else "truncated_answer")
 

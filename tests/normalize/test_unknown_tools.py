@@ -95,11 +95,11 @@ VALUE = Data({"error": "Unknown tool: g"})
 @pytest.mark.parametrize("context", [None, Context("partial", ("tools",))])
 def test_such_a_call_is_not_trained_and_defines_no_tool(content, context):
     turns = (user("hi"), calls("f"), results("f"), calls("g"), _refused("g", content), reply("b"))
-    got = normalised(*turns, tools=None, context=context)
+    got = normalised(*turns, tools=None, context=context, untrained_turns="split")
     assert visible(got) == ["u hi", "a f()"]
     assert got.dropped == {1: "undefined_tool"}
     assert [tool["function"]["name"] for tool in got.dialogue.tools] == ["f"]
-    kept = normalised(*turns, tools=None, context=context, untrained_turns="weight")
+    kept = normalised(*turns, tools=None, context=context)
     assert [turn.trained for turn in kept.dialogue.turns if turn.role == "assistant"] == [
         *(True, False, True),
     ]
