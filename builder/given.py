@@ -200,6 +200,8 @@ def lines_of(rows: Sequence[Row]) -> Iterator[bytes]:
             line = dumps(dict(row))
         except (TypeError, ValueError) as error:
             raise UsageError(f"row {number}: is not JSON: {error}") from None
+        except RecursionError:
+            raise UsageError(f"row {number}: is nested too deep, or contains itself") from None
         yield line.encode("utf-8", "surrogatepass") + b"\n"
 
 

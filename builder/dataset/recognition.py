@@ -14,7 +14,6 @@ from builder.conversation import Json
 from builder.jsonio import JsonFault, dumps, loads_leniently
 from builder.problem import UsageError
 from builder.readers import readers, recognise, unrecognised
-from builder.sources.csv_file import csv_rows, is_table
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Record, Source
 
@@ -29,7 +28,7 @@ def reader_for(source: Source, name: str, dataset: str) -> str | None:
     user specified.
     """
     if is_csv(source) and not recognise(source):
-        read = islice(csv_rows(source), PEEK_LINES)
+        read = islice(source.csv_rows(), PEEK_LINES)
         source = as_lines(source.name, [row.value for row in read if isinstance(row, Record)])
     peek = source.peek
     rows = peek.objects
@@ -95,7 +94,7 @@ def unfit_form(row: dict[str, Json]) -> str:
 def is_csv(source: Source) -> bool:
     """Returns whether a file is a table of comma-separated values, and not damaged JSON."""
     is_named = source.name.endswith(".csv") and source.peek.kind == "text"
-    return (is_named or is_table(source)) and not source.head.lstrip().startswith((b"{", b"["))
+    return (is_named or source.is_csv) and not source.head.lstrip().startswith((b"{", b"["))
 
 
 def as_lines(name: str, rows: Iterable[Json]) -> Source:

@@ -22,7 +22,6 @@ from builder.problem import Problem, UsageError
 from builder.qwen3.style import SPECIFIED, Style
 from builder.readers.toolkit import as_dict
 from builder.sample import Sample
-from builder.sources.csv_file import csv_rows
 from builder.sources.sniff import PEEK_LINES
 from builder.sources.source import Source
 from builder.sources.store import hub_name
@@ -261,7 +260,7 @@ def _stored_rows(item: DataFile, source: Source) -> Iterator[tuple[int, Json | P
     if is_parquet(source) or source.table is not None:
         return _table_rows(item.path)
     if is_csv(source):
-        rows = (row if isinstance(row, Problem) else row.value for row in csv_rows(source))
+        rows = (row if isinstance(row, Problem) else row.value for row in source.csv_rows())
         return iter(enumerate(rows, start=1))
     document = None if ".jsonl" in item.path.name else _document(source)
     return None if document is None else iter(enumerate(document, start=1))

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.tool_forms import (
+    decoded,
     described,
     described_keys,
     is_parameter_list,
@@ -24,6 +25,7 @@ from builder.readers.toolkit.tool_forms import (
     parameters_of,
     schema_from,
 )
+from builder.readers.toolkit.unknown_keys import unknown_key
 
 
 def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str, Json]]:
@@ -31,12 +33,13 @@ def convert(definitions: Iterable[Json], changes: Counter[str]) -> list[dict[str
 
     Counts: `tool_wrapped`, `tool_keys_dropped`, `tool_types_mapped`, `custom_tool` (a free-text
     tool becomes a function of one string), `server_tool_dropped` (a provider's own tool, without a
-    schema), `duplicate_tool`, `bad_tool` (without a name), `tool_required_moved` (a `required` list
-    next to the parameters is moved into their schema).
+    schema), `duplicate_tool`, `bad_tool` (without a name, whose first key is named, or with a
+    schema that cannot be read), `tool_decoded` (JSON text), `tool_required_moved` (a `required`
+    list next to the parameters is moved into their schema).
     """
     wrapped: dict[str, dict[str, Json]] = {}
-    for definition in flat(definitions):
-        tool = _wrap(definition, changes)
+    for logged in flat(definitions):
+        tool = _wrap(decoded(logged, changes), changes)
         if tool is not None and wrapped.setdefault(tool_name(tool), tool) is not tool:
             changes["duplicate_tool"] += 1
     return list(wrapped.values())
@@ -123,6 +126,8 @@ def _wrap(definition: Json, changes: Counter[str]) -> dict[str, Json] | None:
     if name_of(spec) is None:
         dropped = isinstance(kind, str) and kind != "function"
         changes["server_tool_dropped" if dropped else "bad_tool"] += 1
+        if not dropped:
+            changes.update(unknown_key(f"tools.{key}") for key in list(spec)[:1])
         return None
     parameters, where = parameters_of(spec)
     if parameters is None and isinstance(kind, str) and kind not in ("function", "tool"):

@@ -31,8 +31,8 @@ from builder.conversation import Conversation, Event
 from builder.jsonio import NotANumber
 from builder.problem import Problem, UsageError
 from builder.readers.homes import Home
+from builder.readers.toolkit.tool_forms import is_execution, without_executions
 from builder.readers.toolkit.unknown_keys import KnownKeys, shipped_keys, watch
-from builder.sources.csv_file import is_table
 from builder.sources.listing import Listing
 from builder.sources.sniff import is_prefixed
 from builder.sources.source import Source
@@ -187,6 +187,9 @@ def read_events(reader: Reader, source: Source, *, named: bool = False) -> Itera
     seen = watch(source, reader.keys or shipped_keys(reader.name), is_split=is_split)
     events = reader.read(source)
     for event in events if seen is None else seen.complete(events):
+        if isinstance(event, Conversation) and any(map(is_execution, event.tools or ())):
+            tools = without_executions(event.tools or ())
+            event = replace(event, tools=tools)  # noqa: PLW2901 - completed
         if (source.table is not None or source.peek.padding.calls) and isinstance(
             event, Conversation
         ):
@@ -248,7 +251,7 @@ def may_be_mapped(source: Source) -> bool:
     """Returns whether a source has records that a mapping could describe."""
     if source.peek.kind in ("utf-16", "binary", "empty", "zip"):
         return False
-    return source.peek.kind != "text" or is_table(source)
+    return source.peek.kind != "text" or source.is_csv
 
 
 def unrecognised(source: Source, path: str = "") -> str:
@@ -263,7 +266,7 @@ def unrecognised(source: Source, path: str = "") -> str:
         return f"no reader recognises it: it is binary, not {READ}"
     if kind == "text" and is_prefixed(source.head):
         return "no reader recognises it: each line has JSON after a prefix: strip it"
-    if kind == "text" and not is_table(source):
+    if kind == "text" and not source.is_csv:
         return f"no reader recognises it: it is plain text, not {READ}"
     fault = first_fault(source) if kind == "zip" else ""
     if kind == "zip" and not fault:

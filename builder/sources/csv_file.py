@@ -1,4 +1,4 @@
-"""Reads comma-separated tables: the header for recognition, the rows as records.
+"""Reads comma-separated tables: the header and first rows for recognition, the rows as objects.
 
 Source: RFC 4180, as Python's csv module reads it. Fields are texts; an empty field is None.
 """
@@ -7,73 +7,84 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
+from itertools import islice
+from typing import BinaryIO
 
 from builder.conversation import Json
+from builder.jsonio import loads_text
 from builder.problem import Problem
 from builder.sources.sniff import is_prefixed
-from builder.sources.source import Record, Source
 from builder.sources.stream import STREAM_ERRORS, stream_problem
 
 _MAX_FIELD = 1 << 30
 """Characters of a field; the module's default is too small for logged prompts."""
+_PEEKED = 50
+_TEXTS = frozenset({
+    "prompt", "completion", "text", "content", "answer", "instruction", "input", "output", "query",
+    "chosen", "rejected", "question",
+})  # fmt: skip
+"""Columns whose fields are the words of somebody, even if these are JSON."""
+
+Row = dict[str, Json]
 
 
-def csv_header(source: Source) -> tuple[str, ...]:
-    """Returns the names in the first line of a text; () if it is not a table."""
-    if source.peek.kind != "text" or is_prefixed(source.head):
-        return ()
-    first = source.head.decode("utf-8-sig", "replace").splitlines()[:1]
+def first_rows(head: bytes) -> tuple[tuple[str, ...], list[Row]]:
+    """Returns the names in the first line of a text and its first whole rows.
+
+    A text with one column, or whose second row has another number of fields, is no table: ((), []).
+    """
+    if is_prefixed(head) or head.lstrip()[:1] in (b"{", b"["):
+        return (), []
+    text = io.StringIO(head.decode("utf-8-sig", "replace"), newline="")
     try:
-        return tuple(next(csv.reader(first), ()))
+        names, *rows = list(islice(csv.reader(text), _PEEKED + 1)) or [[]]
     except csv.Error:
-        return ()
+        return (), []
+    if text.read(1) == "" and len(rows) > 1:
+        rows.pop()  # may be cut off
+    if len(names) < 2 or any(row and len(row) != len(names) for row in rows[:1]):
+        return (), []
+    return tuple(names), [_row(names, row) for row in rows if len(row) == len(names)]
 
 
-def is_table(source: Source) -> bool:
-    """Returns whether a text begins like a table: lines with the same number of fields."""
-    names = csv_header(source)
-    second = source.head.decode("utf-8-sig", "replace").splitlines()[1:2]
-    try:
-        return len(names) > 1 and len(names) == len(next(csv.reader(second), names))
-    except csv.Error:
-        return False
+def json_columns(rows: Sequence[Row]) -> frozenset[str]:
+    """Returns the columns whose fields are all JSON objects or lists, as texts."""
+    found = set()
+    for name in (rows or [{}])[0].keys() - _TEXTS:
+        values = [loads_text(row[name]) for row in rows if row[name]]
+        if values and all(isinstance(value, dict | list) for value in values):
+            found.add(name)
+    return frozenset(found)
 
 
-def csv_rows(source: Source) -> Iterator[Record | Problem]:
-    """Yields the rows of a table as objects with the names of the header, and counts them.
+def read_rows(stream: BinaryIO) -> Generator[tuple[str, Row] | Problem]:
+    """Yields (place, row) of each row of a table, as objects with the names of the header.
 
     A row with another number of fields is a Problem (`bad_row`), and so is whatever ends the
     reading early: a truncated stream, or an unclosed quote.
     """
     before = csv.field_size_limit(_MAX_FIELD)
+    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     try:
-        with source.open() as stream:
-            text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-            yield from _rows(source, csv.reader(text, strict=True))
-            text.detach()
+        rows = csv.reader(text, strict=True)
+        names = next(rows, [])
+        for number, row in enumerate(rows, 1):
+            where = f"row {number}"
+            if row and len(row) != len(names):
+                detail = f"{len(row)} fields, the header names {len(names)}"
+                yield Problem("bad_row", where, detail)
+            elif row:
+                yield where, _row(names, row)
     except STREAM_ERRORS as error:
-        source.count_records()
         yield stream_problem(error, "table")
     except csv.Error as error:
-        source.count_records()
         code = "truncated" if "unexpected end" in str(error) else "bad_row"
         yield Problem(code, "table", str(error))
     finally:
         csv.field_size_limit(before)
+        text.detach()
 
 
-def _rows(source: Source, rows: Iterator[list[str]]) -> Iterator[Record | Problem]:
-    header = next(rows, [])
-    for number, row in enumerate(rows, 1):
-        if not row:
-            continue
-        source.count_records()
-        where = f"row {number}"
-        if len(row) != len(header):
-            yield Problem("bad_row", where, f"{len(row)} fields, the header names {len(header)}")
-            continue
-        value: dict[str, Json] = {
-            name: text or None for name, text in zip(header, row, strict=True)
-        }
-        yield Record(where, value)
+def _row(names: Sequence[str], row: Sequence[str]) -> Row:
+    return {name: text or None for name, text in zip(names, row, strict=True)}

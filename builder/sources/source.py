@@ -16,8 +16,9 @@ from typing import BinaryIO, Protocol, TypeVar
 
 from builder.brief import brief
 from builder.conversation import Json
-from builder.jsonio import JsonFault, adjacent_objects, loads_leniently
+from builder.jsonio import JsonFault, adjacent_objects, loads_leniently, loads_text
 from builder.problem import Problem
+from builder.sources.csv_file import first_rows, json_columns, read_rows
 from builder.sources.sniff import BOM, Peek, peek_file, peek_rows, some_lines, without_padding
 from builder.sources.store import StoredObject
 from builder.sources.stream import (
@@ -131,6 +132,8 @@ class Source:
         self._table = table
         self._decoded: list[tuple[bytes, Json]] = []  # the first lines, for recognition
         self.wrapped: WrappedRecords | None = None
+        self.csv_names: tuple[str, ...] = ()
+        self._json_columns: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return brief(self, name=self.name, path=self.path and str(self.path))
@@ -245,6 +248,10 @@ class Source:
         if self.table is not None:
             return peek_rows(self.table)
         peek, self._decoded = peek_file(self.head, self._some_lines, self._begun_document)
+        if peek.kind == "text":
+            self.csv_names, rows = first_rows(self.head)
+            self._json_columns = json_columns(rows)
+            peek = replace(peek, records=tuple(map(self._decoded_row, rows)))
         return peek
 
     def unwrap(self) -> bool:
@@ -378,12 +385,37 @@ class Source:
             except JsonFault as fault:
                 yield fault.at(place)
 
-    def records(self) -> Iterator[Record | Problem]:
-        """Yields the records of a JSONL or JSON file, and counts them.
+    def _decoded_row(self, row: Json) -> Json:
+        return {
+            name: loads_text(text) if name in self._json_columns and isinstance(text, str) else text
+            for name, text in (row.items() if isinstance(row, dict) else ())
+        }
 
-        They are the lines of JSONL, the elements of a JSON list (see `unwrap`), or any other
-        document as a whole (located at "file").
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is a table of comma-separated values."""
+        return self.peek.kind == "text" and self.csv_names != ()
+
+    def csv_rows(self) -> Iterator[Record | Problem]:
+        """Yields the rows of a table of comma-separated values, whose fields are texts."""
+        with self.open() as stream, contextlib.closing(read_rows(stream)) as rows:
+            for row in rows:
+                self._records_read += 1
+                yield row if isinstance(row, Problem) else Record(*row)
+
+    def records(self) -> Iterator[Record | Problem]:
+        """Yields the records of a JSONL, JSON or CSV file, and counts them.
+
+        They are the lines of JSONL, the rows of CSV (with JSON in their columns decoded), the
+        elements of a JSON list (see `unwrap`), or any other document as a whole (at "file").
         """
+        if self.is_csv:
+            for row in self.csv_rows():
+                if isinstance(row, Record):
+                    yield self.seen(row.where, self._decoded_row(row.value))
+                else:
+                    yield row
+            return
         if self.peek.kind != "json":
             yield from self.json_lines()
             return

@@ -8,6 +8,7 @@ have the bodies of ordinary calls.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from builder.conversation import Json
@@ -154,9 +155,16 @@ def request_dialect(body: dict[str, Json]) -> str | None:
             blocks += map(as_dict, content)
     if not as_list(messages):
         return None
-    if not _BEDROCK_KEYS.isdisjoint(body) or (blocks and all("type" not in b for b in blocks)):
+    untyped = bool(blocks) and all("type" not in block for block in blocks)
+    of_functions = has_function_roles(as_dicts(messages))
+    if not _BEDROCK_KEYS.isdisjoint(body) or (untyped and not of_functions):
         return BEDROCK
     return ANTHROPIC if _is_anthropic(body, blocks) else OPENAI_CHAT
+
+
+def has_function_roles(messages: Iterable[dict[str, Json]]) -> bool:
+    """Returns whether messages have calls or results in OpenAI's older form (Qwen-Agent)."""
+    return any("function_call" in one or one.get("role") == "function" for one in messages)
 
 
 def _is_interaction(body: dict[str, Json]) -> bool:

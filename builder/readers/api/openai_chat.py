@@ -22,7 +22,13 @@ from builder.jsonio import JsonFault
 from builder.problem import Problem
 from builder.readers.api import anthropic
 from builder.readers.api.codec import Api, ApiAnswer, History
-from builder.readers.api.dialects import OPENAI_CHAT, ROLES, choice_of, is_cohere
+from builder.readers.api.dialects import (
+    OPENAI_CHAT,
+    ROLES,
+    choice_of,
+    has_function_roles,
+    is_cohere,
+)
 from builder.readers.api.exchanges import Exchange, is_answer
 from builder.readers.api.rows import row_conversation
 from builder.readers.toolkit import tags as text_tags
@@ -34,7 +40,7 @@ from builder.readers.toolkit.chat_messages import (
 )
 from builder.readers.toolkit.comparison import words
 from builder.readers.toolkit.function_text import function_messages, has_function_calls
-from builder.readers.toolkit.marks import finish_fault, ids_beside
+from builder.readers.toolkit.marks import finish_fault, ids_beside, is_history
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -391,7 +397,8 @@ def _calls(item: dict[str, Json]) -> list[Json]:
 def _result(item: dict[str, Json]) -> ToolResult:
     value = item.get("content")
     result = tool_result({**item, "content": None})
-    untyped = any(isinstance(part, dict) and "type" not in part for part in as_list(value))
+    listed = as_list(value) if item.get("role") != "function" else []  # Qwen-Agent's {text}
+    untyped = any(isinstance(part, dict) and "type" not in part for part in listed)
     parts = (Data(value),) if untyped else content(value)
     return replace(result, content=parts)
 
@@ -483,8 +490,11 @@ _PAIR = ("chosen", "rejected")
 
 def is_chat(value: dict[str, Json]) -> bool:
     """Returns whether an object's `messages` are in the form of OpenAI chat."""
-    messages = as_list(value.get("messages"))
-    return bool(messages) and all(_is_chat_message(as_dict(item)) for item in messages)
+    messages = [as_dict(item) for item in as_list(value.get("messages"))]
+    may_lack_type = has_function_roles(messages)
+    return bool(messages) and all(
+        _is_chat_message(item, may_lack_type=may_lack_type) for item in messages
+    )
 
 
 def _halves(row: dict[str, Json]) -> tuple[list[Json], list[Json]] | None:
@@ -555,7 +565,7 @@ def _unpacked(row: dict[str, Json]) -> dict[str, Json]:
     return row
 
 
-def _is_chat_message(message: dict[str, Json]) -> bool:
+def _is_chat_message(message: dict[str, Json], *, may_lack_type: bool = False) -> bool:
     body = message.get("content")
     if as_str(message.get("role")) not in ROLES | TOOL_ROLES or not isinstance(
         body, str | list | None
@@ -565,7 +575,8 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
         parts = [as_dict(part) for part in body]
         if any("value" in part for part in parts):
             return False  # LLaMA-Factory's typed parts
-        if message["role"] != "tool" and parts and not any("type" in part for part in parts):
+        typed = may_lack_type or message["role"] == "tool"
+        if not typed and parts and not any("type" in part for part in parts):
             return False  # Bedrock's blocks
     return True
 
@@ -573,9 +584,10 @@ def _is_chat_message(message: dict[str, Json]) -> bool:
 def is_list(values: Sequence[Json]) -> bool:
     """Returns whether values are all messages, at least one with a call or a result."""
     messages = [as_dict(value) for value in values]
-    if not all(_is_chat_message(message) and message.keys() <= _KEYS for message in messages):
+    has_functions = has_function_roles(messages)
+    if not is_chat({"messages": [*values]}) or any(one.keys() - _KEYS for one in messages):
         return False
-    return any("tool_calls" in message or message["role"] == "tool" for message in messages)
+    return has_functions or any("tool_calls" in one or one["role"] == "tool" for one in messages)
 
 
 def is_row(value: Json) -> bool:
@@ -699,4 +711,7 @@ def _conversation(
     fault = cut or finish_fault(body.get("finish_reason"))
     if fault is not None and whole and whole[-1].role == "assistant":
         whole[-1] = replace(whole[-1], parts=(*whole[-1].parts, Unparsed("", fault)))
-    return row_conversation(name, where, replace(read, messages=tuple(whole)))
+    row = row_conversation(name, where, replace(read, messages=tuple(whole)))
+    if isinstance(row, Conversation) and any(is_history(as_dict(item)) for item in messages):
+        row = replace(row, recorded=True)
+    return row

@@ -32,7 +32,6 @@ from builder.readers.toolkit.narrow import as_str, name_or_none, one_or_many
 from builder.readers.toolkit.rows import not_object
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import counted_names, has_words
-from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 from builder.sources.sqlite_file import SQLITE_ERRORS, open_sqlite, rows
 
@@ -109,8 +108,8 @@ def mapped_records(spec: MappingSpec, source: Source) -> Iterator[Record | Probl
         else:
             source.count_records()
             yield Problem("no_records", "file", "records finds no list in the document")
-    elif csv_header(source)[1:]:
-        yield from csv_rows(source)
+    elif source.is_csv:
+        yield from source.csv_rows()
     else:
         yield from source.records()
 

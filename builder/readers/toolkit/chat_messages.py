@@ -62,7 +62,8 @@ def content(value: Json) -> tuple[Content, ...]:
         part = as_dict(item)
         kind = as_str(part.get("type"))
         text = item if isinstance(item, str) else part.get("text")
-        if isinstance(text, str) and (isinstance(item, str) or kind in _TEXTS):
+        is_text = isinstance(item, str) or kind in _TEXTS or part.keys() == {"text"}
+        if isinstance(text, str) and is_text:
             parts += [Text(text)] if text else []
         elif kind == "document" and (data := as_dict(part.get("document")).get("data")):
             parts += text_or_data(data)  # of a result, in Cohere's form

@@ -22,6 +22,8 @@ from builder.conversation import (
 )
 from builder.jsonio import a_json_type
 from builder.problem import Problem
+from builder.readers.toolkit.marks import snake
+from builder.readers.toolkit.narrow import one_or_many
 from builder.readers.toolkit.places import ignored, unique_name
 from builder.readers.toolkit.unknown_keys import ROW_COLUMNS, count_columns
 from builder.sources.source import Record, Source
@@ -46,6 +48,15 @@ _NESTED = (
 )  # fmt: skip
 """Columns that may hold these keys (verl, verifiers, NeMo Gym, ATIF)."""
 
+_SCORE_WORDS = frozenset({
+    "reward", "rewards", "score", "scores", "advantage", "advantages", "grade", "grades",
+})  # fmt: skip
+_NO_SCORE = frozenset({
+    "max", "min", "threshold", "scale", "range", "model", "num", "n", "count", "type", "name",
+    "version", "id", "baseline", "weight", "weights", "fn", "function", "step", "steps", "coef",
+})  # fmt: skip
+"""Words that make a name of a score that of another number: `max_score`, `reward_weights`."""
+
 _SWE_BENCH_IMAGE = re.compile(r"(?:docker\.io/)?(?:swebench/)?sweb\.eval\.")
 
 
@@ -68,9 +79,24 @@ def outcome_beside(row: Json) -> dict[str, Json] | None:
     if not isinstance(row, dict):
         return None
     places = [row, *(inner for key in _NESTED if isinstance(inner := row.get(key), dict))]
-    return logged_outcome(
-        *({key: place[key] for key in _SCORES & place.keys()} for place in places)
-    )
+    named: dict[str, Json] = {}
+    for place in reversed(places):
+        named |= {key: value for key, value in place.items() if _is_score(key, value)}
+    known = ({key: place[key] for key in _SCORES & place.keys()} for place in places)
+    return {**named, **(logged_outcome(*known) or {})} or None
+
+
+def _is_score(key: str, value: Json) -> bool:
+    """Returns whether a column holds numbers, and its name says that they judge the conversation.
+
+    Trainers log each reward function in a column of its own (`accuracy_reward`, TRL), and the
+    pieces of a reward in an object.
+    """
+    words = set(snake(key).split("_"))
+    if words.isdisjoint(_SCORE_WORDS) or not words.isdisjoint(_NO_SCORE):
+        return False
+    numbers = [*value.values()] if isinstance(value, dict) else one_or_many(value)
+    return bool(numbers) and all(type(one) in (int, float) for one in numbers)
 
 
 def outcome_of_records(records: Iterable[Json]) -> dict[str, Json] | None:

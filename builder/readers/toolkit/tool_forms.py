@@ -7,11 +7,66 @@ The forms of the vendors come first. Logs of one's own write `params`, `args`, `
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+
+_RESULTS = frozenset({
+    "result", "output", "tool_result", "tool_output", "tool_call_id", "call_id", "observation",
+    "is_error", "tool_call_error", "error",
+})  # fmt: skip
+_ARGUMENTS = frozenset({
+    "tool_args", "tool_input", "arguments", "args", "input", "kwargs", "params",
+})  # fmt: skip
+_DEFINING = frozenset({
+    "description", "parameters", "input_schema", "inputSchema", "toolSpec", "functionDeclarations",
+})  # fmt: skip
+
+
+def is_execution(item: Json) -> bool:
+    """Returns whether an item of a list of tools is a call that ran, not a definition.
+
+    It has arguments and a result (Agno's `tools` of a run), or is a call in OpenAI's form.
+    """
+    if not isinstance(item, dict):
+        return False
+    function = item.get("function")
+    if isinstance(function, dict):
+        is_call = isinstance(function.get("arguments"), str) and _DEFINING.isdisjoint(function)
+        return is_call and ("id" in item or "tool_call_id" in item)
+    has_result = not _RESULTS.isdisjoint(item) and not _ARGUMENTS.isdisjoint(item)
+    return has_result and ("tool_call_id" in item or _DEFINING.isdisjoint(item))
+
+
+def without_executions(tools: tuple[Json, ...]) -> tuple[Json, ...] | None:
+    """Returns the definitions of a list of tools; None if it has only calls that ran."""
+    kept = tuple(tool for tool in tools if not is_execution(tool))
+    return kept if kept or not tools else None
+
+
+def decoded(definition: Json, changes: Counter[str]) -> Json:
+    """Returns a definition with the objects in place of schemas and functions that are JSON text.
+
+    `changes` counts `tool_decoded`. Returns None if such a text is no object.
+    """
+    if not isinstance(definition, dict):
+        return definition
+    found: dict[str, Json] = {}
+    for key in ("function", "toolSpec", "parameters", "input_schema", "inputSchema"):
+        value = definition.get(key)
+        if isinstance(value, str):
+            if not isinstance(value := loads_text(value or "{}"), dict):
+                return None
+            changes["tool_decoded"] += 1
+        if isinstance(value, dict) and key in ("function", "toolSpec"):
+            value = decoded(value, changes)
+        if value is not definition.get(key):
+            found[key] = value
+    return {**definition, **found} if found else definition
+
 
 SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 

@@ -15,7 +15,6 @@ from functools import cache
 from importlib.resources import files
 
 from builder.conversation import (
-    REPEAT,
     Conversation,
     Event,
     Json,
@@ -181,10 +180,10 @@ def noted(
 def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) -> Message:
     """Returns an answer with what the keys of its record say about it."""
     untrained, speaker = answer.untrained, name_of(logged, *_SPEAKER)
-    if untrained is None and not is_trained(logged):
+    if untrained is None and (is_history(logged) or not is_trained(logged)):
         untrained = "zero_weight"
     elif untrained is None:
-        untrained = cut_code(logged) or (REPEAT if is_history(logged) else None)
+        untrained = cut_code(logged)
     keys = (key for key in _KIND_KEYS if key not in known and key in logged)
     key = "channel" if "channel" in logged else next(keys, "")
     parts, kind = answer.parts, as_str(logged, key).lower()

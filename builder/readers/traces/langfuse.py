@@ -43,7 +43,6 @@ from builder.readers.traces.any_vendor import (
 from builder.readers.traces.parts import PartNotes, decoded, is_empty
 from builder.readers.traces.span_values import branch, listed
 from builder.readers.traces.steps import ModelCall, Step, TraceBuffer
-from builder.sources.csv_file import csv_header, csv_rows
 from builder.sources.source import Record, Source
 
 # Reads Langfuse observations as steps, and the model calls of its generations.
@@ -192,8 +191,8 @@ _PEEKED = 20
 
 def recognise(source: Source) -> str | None:
     """Claims sources with the platform's observations, traces or scores, or its view of them."""
-    header = csv_header(source)
-    if _COLUMNS[0] <= set(header) or _COLUMNS[1] <= set(header):
+    names = set(source.csv_names) if source.is_csv else set()
+    if _COLUMNS[0] <= names or _COLUMNS[1] <= names:
         return "a table of observations"
     kinds = map(_kind, source.peek.objects[:_PEEKED])
     return next((_REASONS[kind] for kind in kinds if kind is not None), None)
@@ -201,7 +200,7 @@ def recognise(source: Source) -> str | None:
 
 def read(source: Source) -> Iterator[Event]:
     """Yields the conversations of the source's traces and the outcome of its other records."""
-    records = csv_rows(source) if csv_header(source) else source.records()
+    records = source.csv_rows() if source.is_csv else source.records()
     return collected(records, _Collector(source))
 
 
