@@ -4,10 +4,7 @@ import sqlite3
 
 import pytest
 
-from builder.conversation import Conversation, ToolCall
-from builder.problem import Problem
 from builder.readers import recognise
-from builder.readers.agents import egirl
 from builder.sources.source import Source
 
 SESSIONS = """
@@ -50,29 +47,3 @@ def test_a_database_without_the_columns_is_not_recognised(store):
     assert recognise(Source("s.db", store(MESSAGES))) == {}
     other = "CREATE TABLE sessions (id); CREATE TABLE messages (id, role, content);"
     assert recognise(Source("s.db", store("DROP TABLE messages;" + other))) == {}
-
-
-def test_a_text_beyond_the_limit_is_counted_and_not_read(store):
-    rows = [("s", "user", '"hi"', None), ("s", "assistant", '"' + "x" * 5000 + '"', None)]
-    source = Source("s.db", store(SESSIONS + MESSAGES, rows), max_record_bytes=1000)
-    problem, conversation = egirl.read(source)
-    assert problem == Problem("too_large", "message 2", "5011 bytes of text")
-    assert [item.code for item in conversation.problems] == ["too_large"]
-    assert conversation.records + problem.records == source.records_read == 2
-
-
-def test_calls_before_a_corrupt_page_stay_in_the_ledger(store):
-    call = '[{"id": "c", "name": "exec", "arguments": {}}]'
-    rows = [("s", "assistant", '"' + "x" * 900 + '"', call) for _ in range(200)]
-    path = store(SESSIONS + MESSAGES, rows)
-    data = bytearray(path.read_bytes())
-    data[-4096 * 4 :] = bytes(4096 * 4)
-    path.write_bytes(data)
-    source = Source("s.db", path)
-    events = list(egirl.read(source))
-    counted = sum(event.records for event in events)
-    assert counted == source.records_read
-    assert "unreadable" in {event.code for event in events if isinstance(event, Problem)}
-    (session,) = [event for event in events if isinstance(event, Conversation)]
-    assert session.problems, "a session that breaks off is no sample"
-    assert any(isinstance(part, ToolCall) for part in session.messages[0].parts)

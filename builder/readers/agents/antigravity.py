@@ -1,12 +1,11 @@
-"""Google Antigravity."""
+"""Reads Google Antigravity. Source: docs/formats/antigravity.md."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from builder.conversation import (
     Context,
@@ -36,7 +35,9 @@ from builder.sources.listing import Listing
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, open_sqlite, tables
 
-# Reads a conversation's database of Antigravity. Source: docs/formats/antigravity.md.
+_NAME = "antigravity"
+
+# -- databases of conversations -------------------------------------------------------------------
 
 _ID = "SELECT cascade_id FROM trajectory_meta LIMIT 1"
 _REQUESTS = "SELECT idx, CAST(data AS BLOB) FROM gen_metadata ORDER BY idx"
@@ -51,49 +52,47 @@ _MAX_REBUILT = 16
 """Maximum number of earlier requests to rebuild: their size grows with the square of the number."""
 
 
-def _read_store(
-    source: Source, connection: sqlite3.Connection, name: str, names: Counter[str], prefix: str
-) -> Iterator[Event]:
+def _read_store(source: Source, session: str, names: Counter[str], prefix: str) -> Iterator[Event]:
     """Yields the conversations of a database. Records are its requests and steps.
 
     `names`: ids that other conversations of the source have; `prefix` begins their places.
     """
-    row = connection.execute(_ID).fetchone()
-    session = row[0] if row and isinstance(row[0], str) and row[0] else name
-    replay = _Replay(SessionHistory("antigravity", session, f"antigravity/{session}", prefix))
-    problems: list[Problem] = []
+    steps: dict[int, tuple[int, ProtoMessage]] = {}
     requests: list[_Request] = []
-    for idx, data in connection.execute(_REQUESTS):
-        source.count_records()
-        try:
-            requests.append(_Request.of(idx, data))
-        except ValueError as error:
-            problems.append(Problem("unreadable", f"gen_metadata {idx}", f"no message: {error}"))
-    steps = 0
-    for idx, kind, payload in connection.execute(_STEPS):
-        source.count_records()
-        steps += 1
-        if kind in (_ANSWER, _REMINDER):
+    problems: list[Problem] = []
+    others = 0
+    with open_sqlite(source) as connection:
+        row = connection.execute(_ID).fetchone()
+        session = row[0] if row and isinstance(row[0], str) and row[0] else session
+        for idx, data in connection.execute(_REQUESTS):
+            source.count_records()
             try:
-                replay.steps[idx] = (kind, protobuf.fields(payload))
+                requests.append(_Request.of(idx, data))
             except ValueError as error:
-                steps -= 1
+                detail = f"no message: {error}"
+                problems.append(Problem("unreadable", f"gen_metadata {idx}", detail))
+        for idx, kind, payload in connection.execute(_STEPS):
+            source.count_records()
+            try:
+                if kind in (_ANSWER, _REMINDER):
+                    steps[idx] = (kind, protobuf.fields(payload))
+                others += 1
+            except ValueError as error:
                 problems.append(Problem("unreadable", f"step {idx}", f"no message: {error}"))
     yield from problems
-    whole = next((item for item in reversed(requests) if item.messages), None)
-    if whole is None:
+    last = max((at for at, item in enumerate(requests) if item.messages), default=None)
+    replay = _Replay(SessionHistory(_NAME, session, f"{_NAME}/{session}", prefix), steps)
+    if last is None:
         detail = "no row of the database holds a request; the transcript is the only log"
         yield Problem("no_request", "gen_metadata", detail, records=len(requests))
-        requests = []
     else:
-        replay.add(whole, requests[: requests.index(whole)])
-        if later := requests[requests.index(whole) + 1 :]:
+        replay.add(requests[last], requests[:last])
+        if later := requests[last + 1 :]:
             detail = "requests after the last one that the database holds"
             yield Problem("no_request", f"gen_metadata {later[0].idx}", detail, records=len(later))
-            requests = requests[: requests.index(whole) + 1]
-    if steps:
-        yield Ignored("repeated_message" if whole is not None else "state", steps)
-    yield from replay.history.conversations(len(requests), names=names)
+    if others:
+        yield Ignored("repeated_message" if last is not None else "state", others)
+    yield from replay.history.conversations(0 if last is None else last + 1, names=names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +145,23 @@ class _Replay:
     """The history of the requests; `steps` are the answers and reminders among the steps."""
 
     history: SessionHistory
-    steps: dict[int, tuple[int, ProtoMessage]] = field(default_factory=dict)
+    steps: dict[int, tuple[int, ProtoMessage]]
 
     def add(self, request: _Request, earlier: list[_Request]) -> None:
         """Adds the last request, and the earlier ones whose reminders it no longer holds."""
         head = request.head()
         lacks = set() if head.system is not None else {"system"}
+        rendered = Context.lacking(lacks, "rendered")
         entries: list[HistoryEntry] = []
         for at, value in enumerate(request.messages):
             step = protobuf.number(value, 18)
             message = _message(value, f"step {step}" if step else None)
             entry = HistoryEntry(message, f"message {at}", kind=str(step))
             if message.role == "assistant":
-                entry.request = head
-                entry.message = replace(message, context=Context.lacking(lacks, "rendered"))
+                entry.request, entry.message = head, replace(message, context=rendered)
             entries.append(entry)
         if not entries or entries[-1].message.role != "assistant":
-            entries += self._answer(request, head, Context.lacking(lacks, "rendered"))
+            entries += self._answer(request, head, rendered)
         answers = [at for at, item in enumerate(entries) if item.message.role == "assistant"]
         by_step = {step: item for item in earlier for step in item.steps}
         removed = {at: self._removed(entries, at) for at in answers[:-1]}
@@ -203,9 +202,13 @@ class _Replay:
 
 
 def _inner(message: ProtoMessage, number: int) -> ProtoMessage:
-    """Returns the message in a field; {} if it holds none."""
+    return _fields(protobuf.last(message, number) or b"")
+
+
+def _fields(value: int | bytes) -> ProtoMessage:
+    """Returns the fields of a message; {} for bytes that are none."""
     try:
-        return protobuf.fields(protobuf.last(message, number) or b"")
+        return protobuf.fields(value)
     except ValueError:
         return {}
 
@@ -232,10 +235,7 @@ def _answer_parts(
     parts: list[Part] = [Reasoning(thought)] if thought else []
     parts += [Text(text)] if text else []
     for call in calls:
-        try:
-            made = protobuf.fields(call)
-        except ValueError:
-            made = {}
+        made = _fields(call)
         name, call_id = protobuf.text(made, 2), protobuf.text(made, 1) or None
         parts.append(ToolCall(name, protobuf.text(made, 3), call_id))
     return tuple(parts)
@@ -243,16 +243,14 @@ def _answer_parts(
 
 def _tool(value: int | bytes) -> Json:
     """Returns a definition in OpenAI's shape."""
-    try:
-        tool = protobuf.fields(value)
-    except ValueError:
+    if not (tool := _fields(value)):
         return {}
     parameters = json_in_text(protobuf.text(tool, 3))
     name, description = protobuf.text(tool, 1), protobuf.text(tool, 2)
     return {"name": name, "description": description, "parameters": parameters}
 
 
-# Reads Antigravity's transcripts. Source: docs/formats/antigravity.md, "Transcripts".
+# -- transcripts ----------------------------------------------------------------------------------
 
 _SOURCES = frozenset({"USER_EXPLICIT", "USER_IMPLICIT", "SYSTEM", "MODEL"})
 _INSERTED = frozenset({"EPHEMERAL_MESSAGE", "SYSTEM_MESSAGE", "ERROR_MESSAGE"})
@@ -309,8 +307,7 @@ def _conversation(
     counts: Counter[str],
     names: Counter[str],
 ) -> Iterator[Event]:
-    steps = _Steps(history, counts=counts)
-    steps.missing |= missing
+    steps = _Steps(history, counts, {"system", "tools", *missing})
     for _, (where, value) in sorted(found.items(), key=lambda item: item[0][0]):
         steps.add(where, value)
     yield from history.conversations(steps.records, names=names)
@@ -322,10 +319,10 @@ class _Steps:
 
     history: SessionHistory
     counts: Counter[str]
+    missing: set[str]
     records: int = 0
     pending: int = 0
     model: str | None = None
-    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     reminded: bool = False
 
     def add(self, where: str, step: dict[str, Json]) -> None:
@@ -369,16 +366,16 @@ class _Steps:
         thought = as_str(step.get("thinking"))
         parts: list[Part] = [Reasoning(thought)] if thought else []
         parts += [Text(text)] if text else []
-        parts += [
-            ToolCall(as_str(call.get("name")), _arguments(call.get("args"))) for call in calls
-        ]
-        cut = as_list(step.get("truncated_fields"))
-        unfinished = step.get("status") != "DONE"
-        untrained = "truncated" if cut else "aborted" if unfinished else None
+        for call in calls:
+            arguments = call.get("args")
+            if isinstance(arguments, dict):
+                arguments = {name: loads_text(item) for name, item in arguments.items()}
+            parts.append(ToolCall(as_str(call.get("name")), arguments))
+        untrained = None if step.get("status") == "DONE" else "aborted"
+        untrained = "truncated" if as_list(step.get("truncated_fields")) else untrained
         context = Context.lacking(self.missing)
-        head = RequestHead(model=self.model)
         message = Message("assistant", tuple(parts), where, untrained, context)
-        self.history.append(message, where, head)
+        self.history.append(message, where, RequestHead(model=self.model))
         self.pending = len(calls)
         # A reminder is sent once: later requests no longer hold it.
         self.missing |= {"history"} if self.reminded else set()
@@ -400,15 +397,7 @@ class _Steps:
         self.history.append(Message("tool", (result,)), where)
 
 
-def _arguments(value: Json) -> Json:
-    if not isinstance(value, dict):
-        return value
-    return {name: loads_text(item) for name, item in value.items()}
-
-
-# Reads Google Antigravity: the databases of conversations, and the transcripts next to them.
-
-_NAME = "antigravity"
+# -- files ----------------------------------------------------------------------------------------
 
 _FULL, _CUT = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = ".system_generated"
@@ -446,7 +435,7 @@ def _recognise(source: Source) -> str | None:
     return None
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a database, of a transcript, or of all in a folder."""
     names: Counter[str] = Counter()
     if source.peek.kind != "folder":
@@ -465,9 +454,9 @@ def read(source: Source) -> Iterator[Event]:
                 yield event
     full = {item.name.rpartition("/")[0] for item in source.members if item.name.endswith(_FULL)}
     for member in source.members:
+        folder = member.name.rpartition("/")[0]
         if not member.name.endswith(".jsonl"):
             continue
-        folder = member.name.rpartition("/")[0]
         if _session(member) in known or (folder in full and member.name.endswith(_CUT)):
             yield Ignored("repeated_message", sum(1 for _ in member.lines()))
         else:
@@ -484,17 +473,10 @@ def _session(source: Source) -> str:
 
 def _read_file(source: Source, session: str, names: Counter[str], prefix: str) -> Iterator[Event]:
     if source.peek.kind == "sqlite":
-        yield from guarded(source, _read_database(source, session, names, prefix))
+        yield from guarded(source, _read_store(source, session, names, prefix))
     else:
         history = SessionHistory(_NAME, session, f"{_NAME}/{session}", prefix)
         yield from _read_transcript(source, history, names)
-
-
-def _read_database(
-    source: Source, session: str, names: Counter[str], prefix: str
-) -> Iterator[Event]:
-    with open_sqlite(source) as connection:
-        yield from _read_store(source, connection, session, names, prefix)
 
 
 READER = Reader(
@@ -507,7 +489,7 @@ READER = Reader(
     recognise=_recognise,
     homes=(Home("Antigravity", "~/.gemini/antigravity*"),),
     is_agent=True,
-    read=read,
+    read=_read,
     is_store=_is_store,
     holds=_holds,
 )

@@ -1,10 +1,10 @@
-"""Cline, Roo Code and Kilo Code."""
+"""Reads Cline (SDK, CLI, extension), Roo Code and Kilo Code. Source: docs/formats/cline.md."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
@@ -32,6 +32,7 @@ from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import as_harness
 from builder.readers.toolkit.comparison import CallKeys, mark_repeats
 from builder.readers.toolkit.history import supply_results
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -44,7 +45,7 @@ from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import missing_records, objects
 from builder.sources.source import Source
 
-# Reads texts of Cline and Roo: tools written as tags, user text mixed with harness text.
+# -- texts: tools written as tags, and the user's words among the program's -----------------------
 
 _TOOLS: dict[str, tuple[str, ...]] = {
     "access_mcp_resource": ("server_name", "uri"),
@@ -114,14 +115,6 @@ _NOT_EXECUTED = re.compile(
 """The text that the program sends as the result of a call that it did not run."""
 
 
-def _without_interruption(text: str) -> str:
-    return _INTERRUPTED.sub("", text)
-
-
-def _is_by_program(text: str) -> bool:
-    return _PROGRAM.match(text) is not None
-
-
 def _assistant_parts(text: str) -> list[Part]:
     """Splits an assistant's text into text, `<thinking>` and tools, in order.
 
@@ -169,22 +162,16 @@ def _arguments(text: str, at: int, name: str) -> tuple[dict[str, Json], int]:
         if end < 0:
             break
         value = text[match.end() : end]
-        arguments[key] = (
-            value.removeprefix("\n").removesuffix("\n") if key in _FILE_TEXT else value.strip()
-        )
+        is_file = key in _FILE_TEXT
+        arguments[key] = value.removeprefix("\n").removesuffix("\n") if is_file else value.strip()
         at = end + len(close)
     return arguments, at
 
 
 def _user_parts(text: str, changes: Counter[str]) -> Iterator[Text]:
-    """Separates the user's text from the program's in a user message.
-
-    Text in `<task>`, `<feedback>`, `<answer>`, `<user_message>` and `<user_input>` is the user's,
-    without the tags (`wrapper_removed`). The text around these tags is the program's, and so are
-    blocks of context and notices. A text without these tags is the user's.
-    """
+    """Separates the user's text from the program's; one without any tags is the user's."""
     matches = list(_WRAPPED.finditer(text))
-    own = _is_by_program(text) or any(match["tag"] for match in matches)
+    own = _PROGRAM.match(text) is not None or any(match["tag"] for match in matches)
     at = 0
     for match in matches:
         yield from _around(text[at : match.start()], own)
@@ -203,11 +190,12 @@ def _around(text: str, own: bool) -> Iterator[Text]:
         yield Text(text.strip() if own else text, harness=own)
 
 
-# Words results as Cline's SDK sends them: its log has more than its requests.
+# -- results as Cline's SDK sends them: its log has more than its requests -------------------------
 
 _LIMIT = 8_000
 _FILE_LIMIT = 50_000
 """The longest text in a result, and in a file that the user added, in UTF-16 units."""
+_MARK = "\n\n...[truncated {} chars]...\n\n"
 _OUTDATED = 65_536
 """The bytes of outdated reads of files from which on the program replaces them in its requests."""
 _RANGE = re.compile(r"(.*):(\d+)-(EOF|\d+)", re.DOTALL)
@@ -220,11 +208,11 @@ def shortened(text: str, limit: int = _LIMIT) -> str:
     length = len(units) // 2
     if length <= limit:
         return text
-    kept = (limit - len(_mark(length - limit))) // 2
-    mark = _mark(length - 2 * kept)
+    kept = (limit - len(_MARK.format(length - limit))) // 2
+    mark = _MARK.format(length - 2 * kept)
     kept = (limit - len(mark)) // 2
     head, tail = units[: 2 * kept], units[-2 * kept :]
-    return _text(head) + mark + _text(tail)
+    return mark.join(part.decode("utf-16-le", "surrogatepass") for part in (head, tail))
 
 
 def _sent_value(value: Json, media: list[Media]) -> Json:
@@ -257,14 +245,6 @@ def _plain(value: Json, media: list[Media]) -> Json:
     if isinstance(value, dict) and value.keys() == {"type", "text"}:
         return shortened(as_str(value["text"]))
     return _sent_value(value, media)
-
-
-def _mark(count: int) -> str:
-    return f"\n\n...[truncated {count} chars]...\n\n"
-
-
-def _text(units: bytes) -> str:
-    return units.decode("utf-16-le", "surrogatepass")
 
 
 @dataclass(slots=True)
@@ -303,7 +283,7 @@ class FileReads:
         return sum(outdated) >= _OUTDATED
 
 
-# Converts messages of Cline and Roo, with Anthropic's blocks or tools as tags, to parts.
+# -- messages, with Anthropic's blocks or tools as tags --------------------------------------------
 
 _SPOKEN = {
     "attempt_completion": ("result", "completion_as_text"),
@@ -321,7 +301,7 @@ _FAILED = (
 """The possible beginnings of a failed call's result."""
 
 
-def texts(content: Json) -> Iterator[str]:
+def _texts(content: Json) -> Iterator[str]:
     """Yields the texts of a message's content."""
     if isinstance(content, str):
         yield content
@@ -355,20 +335,19 @@ class _ClineReading:
 
     def take(self, item: dict[str, Json], place: str, turn: str | None) -> None:
         """Adds a message; `place` identifies calls without an id, which are written as tags."""
+        words = tuple(map(Text, _texts(item.get("content"))))
         if item.get("type") == "reasoning" and "role" not in item:
             self.thoughts += _reasoning(item.get("text"))
-        elif item.get("isTruncationMarker") is True:
-            self._append("user", as_harness(_words_messages(item)), turn)
-        elif item.get("isSummary") is True:
-            # The next request begins with it: it is context, whatever role is logged.
-            self.changes["summary_as_context"] += 1
-            self._append("user", as_harness(_words_messages(item)), turn)
+        elif item.get("isTruncationMarker") is True or item.get("isSummary") is True:
+            # The next request begins with a summary: it is context, whatever role is logged.
+            self.changes["summary_as_context"] += item.get("isTruncationMarker") is not True
+            self._append("user", as_harness(words), turn)
         elif item.get("role") == "assistant":
             self._assistant(item, place, turn)
         elif item.get("role") == "user":
             self._user(item, turn)
         else:
-            self._append(as_str(item.get("role")), _words_messages(item), turn)
+            self._append(as_str(item.get("role")), words, turn)
 
     def _append(
         self,
@@ -411,7 +390,7 @@ class _ClineReading:
         info = as_dict(item.get("modelInfo"))
         model = name_or_none(info.get("id") or info.get("modelId"))
         self.model = model or self.model
-        untrained = self._interruption(parts)
+        untrained = self._interruption(parts) or cut_code(item)
         self._append("assistant", tuple(parts), turn, model, untrained)
 
     def _interruption(self, parts: list[Part]) -> str | None:
@@ -421,7 +400,7 @@ class _ClineReading:
         """
         has_call = any(isinstance(part, ToolCall) for part in parts)
         for at, part in enumerate(parts):
-            own = _without_interruption(part.text) if isinstance(part, Text) else ""
+            own = _INTERRUPTED.sub("", part.text) if isinstance(part, Text) else ""
             if not isinstance(part, Text) or own == part.text:
                 continue
             if not has_call:
@@ -476,7 +455,7 @@ class _ClineReading:
         if match := _NOT_EXECUTED.fullmatch(body):
             results.append(ToolResult((Text(body),), name=match["name"], is_interrupted=True))
             return None
-        if _is_by_program(body):
+        if _PROGRAM.match(body):
             user += _user_parts(text, self.changes)
             return head
         if match := _RESULT.match(body):
@@ -540,10 +519,6 @@ class _ClineReading:
         return [unknown_part(kind or "nothing")]
 
 
-def _words_messages(item: dict[str, Json]) -> tuple[Text, ...]:
-    return tuple(map(Text, texts(item.get("content"))))
-
-
 def _reasoning(value: Json) -> list[Part]:
     return [Reasoning(value)] if isinstance(value, str) and value else []
 
@@ -577,7 +552,7 @@ def _not_successful(value: Json) -> bool:
     return item.get("success") is False or bool(item.get("error"))
 
 
-# Reads logs of Cline (SDK, CLI and VS Code extension), Roo Code and Kilo Code.
+# -- files -----------------------------------------------------------------------------------------
 
 _ROO_FIELDS = frozenset(
     {"isSummary", "condenseId", "condenseParent", "truncationId", "truncationParent"}
@@ -587,7 +562,7 @@ _Rows = list[tuple[str, dict[str, Json]]]
 """Messages with their places."""
 
 
-def recognise(source: Source) -> str | None:
+def _recognise(source: Source) -> str | None:
     """Claims a session, a manifest, a log of the interface, or the history of a task."""
     if source.peek.kind != "json" or not source.peek.records:
         return None
@@ -609,7 +584,7 @@ def _list_kind(items: list[dict[str, Json]]) -> str | None:
     if any(_ROO_FIELDS & item.keys() for item in items):
         return "a task's history with condensed or truncated messages"
     for item in items:
-        for text in texts(item.get("content")):
+        for text in _texts(item.get("content")):
             if text.lstrip().startswith("<task>") or "<environment_details>" in text:
                 return "a task's history (<task>, <environment_details>)"
     return None
@@ -619,7 +594,7 @@ def _is_message(item: dict[str, Json]) -> bool:
     return item.get("role") in ("user", "assistant") or item.get("type") == "reasoning"
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversation of a session, or the conversations of a task."""
     document = source.document()
     if isinstance(document, Problem):
@@ -639,8 +614,7 @@ def read(source: Source) -> Iterator[Event]:
 
 def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     """Yields the conversation of a session (layout A)."""
-    items, lost = _objects(source, as_list(document["messages"]))
-    yield from lost
+    items, lost = yield from _objects(source, as_list(document["messages"]))
     if not items:
         return
     session = as_str(document.get("sessionId")) or source.name
@@ -657,42 +631,33 @@ def _session(source: Source, document: dict[str, Json]) -> Iterator[Event]:
     reading.messages, reading.changes["result_supplied"] = supply_results(
         reading.messages, _no_result
     )
-    problems = missing_records(lost)
-    if any(_is_compacted(item) for _, item in items):
+    if any(as_str(one, "metadata", "kind").startswith("compaction") for _, one in items):
         detail = "a history rewritten to be shorter: calls were taken out of answers"
-        problems += (Problem("compacted", "session", detail, records=0),)
+        lost += (Problem("compacted", "session", detail, records=0),)
     place = span(items[0][0], items[-1][0])
     version = name_or_none(as_dict(document.get("origin")).get("version"))
-    for event in _conversation(reading, session, place, len(items), problems):
-        if isinstance(event, Conversation):
-            yield replace(event, context=Context.lacking(missing), version=version)
-        else:
-            yield event
+    event = _conversation(reading, session, place, len(items), lost)
+    if isinstance(event, Conversation):
+        event = replace(event, context=Context.lacking(missing), version=version)
+    yield event
 
 
-def _is_compacted(item: dict[str, Json]) -> bool:
-    return as_str(item, "metadata", "kind").startswith("compaction")
-
-
-def _objects(source: Source, values: list[Json]) -> tuple[_Rows, list[Problem]]:
-    """Returns the messages, and a Problem for each element that is not an object."""
-    rows: _Rows = []
-    lost: list[Problem] = []
-    for record in objects(source.counted(values)):
-        if isinstance(record, Problem):
-            lost.append(record)
-        else:
-            rows.append(record)
-    return rows, lost
+def _objects(
+    source: Source, values: list[Json]
+) -> Generator[Problem, None, tuple[_Rows, tuple[Problem, ...]]]:
+    """Returns the messages, and the problem of a conversation that lacks one."""
+    found = list(objects(source.counted(values)))
+    lost = [item for item in found if isinstance(item, Problem)]
+    yield from lost
+    return [item for item in found if not isinstance(item, Problem)], missing_records(lost)
 
 
 def _conversation(
     reading: _ClineReading, name: str, record: str, records: int, problems: tuple[Problem, ...]
-) -> Iterator[Event]:
+) -> Event:
     if not reading.messages:
-        yield from [Ignored("no_turns", records)] if records else []
-        return
-    yield Conversation(
+        return Ignored("no_turns", records)
+    return Conversation(
         id=name,
         record=record,
         messages=tuple(reading.messages),
@@ -705,8 +670,7 @@ def _conversation(
 
 def _task(source: Source, document: list[Json]) -> Iterator[Event]:
     """Yields the segments of a task (layout B)."""
-    rows, lost = _objects(source, document)
-    yield from lost
+    rows, lost = yield from _objects(source, document)
     scope = str(next((row["ts"] for _, row in rows if "ts" in row), source.name))
     seen: set[str] = set()
     targets: set[str] = set()
@@ -718,9 +682,10 @@ def _task(source: Source, document: list[Json]) -> Iterator[Event]:
         fresh = [where for where, _ in segment if where not in seen]
         seen.update(fresh)
         place = span(segment[0][0], segment[-1][0])
-        problems = missing_records(lost)
         reading.messages = mark_repeats(reading.messages, targets)
-        yield from _conversation(reading, segments.next_name(), place, len(fresh), problems)
+        event = _conversation(reading, segments.next_name(), place, len(fresh), lost)
+        if event.records or isinstance(event, Conversation):
+            yield event
 
 
 def _segments(rows: _Rows) -> Iterator[_Rows]:
@@ -745,7 +710,7 @@ READER = Reader(
         "api_conversation_history.json of Cline, Roo and Kilo (tags or native blocks)"
     ),
     evidence=("source", "files"),
-    recognise=recognise,
+    recognise=_recognise,
     checked="3.0.65",
     is_agent=True,
     homes=(
@@ -756,5 +721,5 @@ READER = Reader(
         Home("Roo Code", f"{APPDATA}/*/User/globalStorage/rooveterinaryinc.roo-cline/tasks"),
         Home("Kilo Code", f"{APPDATA}/*/User/globalStorage/kilocode.kilo-code/tasks"),
     ),
-    read=read,
+    read=_read,
 )

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from builder.conversation import (
-    Content,
     Context,
     Event,
     Ignored,
@@ -26,6 +25,7 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import assistant_parts, content
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -35,10 +35,9 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     one_or_many,
 )
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.sources.source import Source
 
-_NAME = "continue"
 _IDLE = frozenset({"generating", "generated", "calling"})
 """States of calls that have no result."""
 _KIRO = frozenset({"autonomyMode", "selectedModel", "sessionType"})
@@ -46,7 +45,6 @@ _KIRO = frozenset({"autonomyMode", "selectedModel", "sessionType"})
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims sessions with a history of messages, and the index of the sessions."""
     for value in source.peek.objects:
         if not {"sessionId", "workspaceDirectory"} <= value.keys():
             continue
@@ -62,57 +60,34 @@ def _recognise(source: Source) -> str | None:
 
 
 def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversations of a session."""
     document = source.document() if source.peek.kind == "json" else None
-    if isinstance(document, dict):
-        items = source.counted(as_list(document.get("history")), "history[{}]")
-        session = _Session(source.name, document)
-        for record in objects(items, "an item that is "):
-            if isinstance(record, Problem):
-                session.missing.add("history")
-                yield record
-            else:
-                session.add(record[1], record[0])
-        yield from session.conversations()
+    if not isinstance(document, dict):
+        for item in source.records():  # the index, or damaged
+            yield item if isinstance(item, Problem) else Ignored("index")
         return
-    for item in source.records():  # the index, or damaged
-        yield item if isinstance(item, Problem) else Ignored("index")
-
-
-def _content(value: Json) -> tuple[Content, ...]:
-    """Returns the parts of a message; images have a type of Continue's own."""
-    if not isinstance(value, list):
-        return content(value)
-    items: list[Json] = []
-    for part in value:
-        is_image = as_dict(part).get("type") == "imageUrl"
-        items.append({"type": "image"} if is_image else part)
-    return content(items)
+    name, listed = as_str(document.get("sessionId")) or "session", as_list(document.get("history"))
+    session = _Session(
+        SessionHistory("continue", name, f"{source.name}/{name}"),
+        name_of(document, "chatModelTitle"),
+        {as_str(item, "message", "toolCallId") for item in as_dicts(listed)},
+    )
+    items = source.counted(listed, "history[{}]")
+    records = yield from add_records(session, objects(items, "an item that is "))
+    yield from session.history.conversations(records)
 
 
 @dataclass(slots=True)
 class _Session:
-    """The messages of a session so far."""
+    """The messages of a session so far; `answered`: ids of calls whose result is an item."""
 
-    source_name: str
-    document: dict[str, Json]
-    history: SessionHistory = field(init=False)
+    history: SessionHistory
+    model: str | None
+    answered: set[str]
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
     thought: str = ""
-    records: int = 0
-    answered: set[str] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        """Begins the history."""
-        name = as_str(self.document.get("sessionId")) or "session"
-        self.history = SessionHistory(_NAME, name, f"{self.source_name}/{name}")
-        self.answered = {
-            as_str(item, "message", "toolCallId") for item in as_dicts(self.document.get("history"))
-        }
-
-    def add(self, item: dict[str, Json], where: str) -> None:
-        """Adds an item of the history."""
-        self.records += 1
+    def add(self, where: str, item: dict[str, Json]) -> str:
+        """Adds an item of the history; none is ignored."""
         message = as_dict(item.get("message"))
         match message.get("role"):
             case "assistant":
@@ -126,18 +101,22 @@ class _Session:
                 result = ToolResult(content(message.get("content")), call_id)
                 self.history.append(Message("tool", (result,)), where)
             case role:
-                parts: list[Part] = [
-                    Text(as_str(one.get("content")), harness=True)
-                    for one in as_dicts(item.get("contextItems"))
-                    if as_str(one.get("content"))
-                ]
-                parts += _content(message.get("content"))
+                added = (as_str(one.get("content")) for one in as_dicts(item.get("contextItems")))
+                parts: list[Part] = [Text(text, harness=True) for text in added if text]
+                logged = message.get("content")
+                if isinstance(logged, list):  # images have a type of Continue's own
+                    logged = [
+                        {"type": "image"} if as_dict(part).get("type") == "imageUrl" else part
+                        for part in logged
+                    ]
+                parts += content(logged)
                 if parts:
                     self.history.append(Message(as_str(role)[:40], tuple(parts)), where)
         if summary := as_str(item.get("conversationSummary")):
             self.history.replace()
             self.history.append(Message("user", (Text(summary, harness=True),)), where)
             self.missing.add("history")  # how the summary is worded in the request is not logged
+        return ""
 
     def _answer(self, item: dict[str, Json], message: dict[str, Json], where: str) -> None:
         states = as_dicts(item.get("toolCallStates"))
@@ -149,38 +128,31 @@ class _Session:
             parts.insert(0, Reasoning(thought))
         parts = [p for p in parts if not isinstance(p, Text) or p.text.strip()]
         if parts:
-            model = name_of(as_dict(message.get("usage")), "model") or self._model()
+            model = name_of(as_dict(message.get("usage")), "model") or self.model
             context = Context.lacking(self.missing)
-            answer = Message("assistant", tuple(parts), where, context=context)
+            untrained = cut_code(item) or cut_code(message)
+            answer = Message("assistant", tuple(parts), where, untrained, context)
             self.history.append(answer, where, RequestHead(model=model))
         for state in states:
-            call_id = name_or_none(state.get("toolCallId")) or name_of(
-                as_dict(state.get("toolCall")), "id"
-            )
-            if as_str(state.get("status")) in _IDLE or (call_id or "") in self.answered:
+            call_id = name_of(state, "toolCallId") or name_of(as_dict(state.get("toolCall")), "id")
+            status = as_str(state.get("status"))
+            if status in _IDLE or (call_id or "") in self.answered:
                 continue  # it has no result, or a row of its own, which was sent
             output = one_or_many(state.get("output") or [])
             texts = [as_str(as_dict(one).get("content")) or as_str(one) for one in output]
-            if state.get("status") == "canceled" and not texts:
+            if status == "canceled" and not texts:
                 continue
             result = ToolResult(
                 (Text("\n\n".join(texts)),) if texts else (),
                 call_id,
-                is_error=state.get("status") == "errored",
-                is_interrupted=state.get("status") == "canceled",
+                is_error=status == "errored",
+                is_interrupted=status == "canceled",
             )
             self.history.append(Message("tool", (result,)), where)
 
-    def _model(self) -> str | None:
-        return name_of(self.document, "chatModelTitle")
-
-    def conversations(self) -> Iterator[Event]:
-        """Yields the conversations of the session."""
-        yield from self.history.conversations(self.records)
-
 
 READER = Reader(
-    name=_NAME,
+    name="continue",
     summary="Continue sessions (JSON): sessionId, workspaceDirectory and a history of messages",
     evidence=("source", "files"),
     recognise=_recognise,

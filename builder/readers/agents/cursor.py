@@ -1,13 +1,15 @@
-"""Cursor."""
+"""Reads Cursor's chats. Source: docs/formats/cursor.md."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from builder.conversation import (
     Content,
@@ -31,6 +33,7 @@ from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit import protobuf
 from builder.readers.toolkit.chat_messages import as_harness, content, content_block, tool_calls
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -42,7 +45,7 @@ from builder.readers.toolkit.narrow import (
     unknown_code,
 )
 from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects
 from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, noted
 from builder.sources.source import Source
 from builder.sources.sqlite_file import (
@@ -55,7 +58,7 @@ from builder.sources.sqlite_file import (
     tables,
 )
 
-# Reads store.db, in which Cursor's CLI keeps a chat. Source: docs/formats/cursor.md.
+# -- store.db, in which the CLI keeps a chat ------------------------------------------------------
 
 _META = "SELECT CAST(value AS TEXT) FROM meta WHERE key = '0'"
 _BLOB = "SELECT CAST(data AS BLOB) FROM blobs WHERE id = ?"
@@ -63,6 +66,7 @@ _ID_BYTES = 32
 _MAX_BLOBS = 100_000
 _MAX_DEPTH = 50
 
+_NAME = "cursor"
 _KEYS = MESSAGE_KEYS | {"providerOptions"}
 """Keys of messages that are known."""
 
@@ -72,42 +76,42 @@ def _read_store(source: Source, name: str) -> Iterator[Event]:
 
     A record is a blob; blobs of abandoned branches and of other content are ignored.
     """
+    meta: dict[str, Json] = {}
     with open_sqlite(source) as connection:
         (total,) = connection.execute("SELECT count(*) FROM blobs").fetchone()
         source.count_records(total)
-        meta = _meta(connection)
+        row = connection.execute(_META).fetchone()
+        with contextlib.suppress(JsonFault, ValueError, TypeError):
+            meta = as_dict(loads(bytes.fromhex(row[0]))) if row else {}
         walk = _Walk(connection)
         root = name_or_none(meta.get("latestRootBlobId"))
         messages = list(walk.messages(root, 0)) if root else []
-    history = SessionHistory("cursor", as_str(meta.get("agentId")) or name, f"cursor/{source.name}")
-    head = RequestHead(walk.system(messages), None, model_of(meta, "lastUsedModel"))
+    history = SessionHistory(_NAME, as_str(meta.get("agentId")) or name, f"cursor/{source.name}")
+    prompts = takewhile(lambda value: value.get("role") == "system", messages)
+    found = (part for value in prompts for part in content(value.get("content")))
+    system = "\n\n".join(part.text for part in found if isinstance(part, Text)) or None
+    head = RequestHead(system, None, model_of(meta, "lastUsedModel"))
     missing = ["tools", *(["history"] if walk.is_incomplete else [])]
-    missing += ["system"] if head.system is None else []
+    missing += ["system"] if system is None else []
     missing += ["digest"] if walk.is_altered else []
     for at, value in enumerate(messages):
+        where = f"message {at}"
         if value.get("role") == "system":
-            source.seen(f"message {at}", value)
+            source.seen(where, value)
             continue
         message = noted([_message(value)], value, _KEYS)[0]
         if message.role != "assistant":
-            history.append(message, f"message {at}")
+            history.append(message, where)
         elif message.parts:
-            answer = replace(message, turn=f"message {at}", context=Context.lacking(missing))
-            history.append(answer, f"message {at}", head)
+            code, context = cut_code(value), Context.lacking(missing)
+            answer = replace(message, turn=where, untrained=code, context=context)
+            history.append(answer, where, head)
     if walk.is_incomplete:
         detail = "a blob is missing, or is neither a message nor a list of them"
         yield Problem("missing_blob", "root", detail, records=0)
     if left := total - len(walk.seen):
         yield Ignored("other_blob", left)
     yield from history.conversations(len(walk.seen))
-
-
-def _meta(connection: sqlite3.Connection) -> dict[str, Json]:
-    row = connection.execute(_META).fetchone()
-    try:
-        return as_dict(loads(bytes.fromhex(row[0]))) if row else {}
-    except (JsonFault, ValueError, TypeError):
-        return {}
 
 
 @dataclass(slots=True)
@@ -130,47 +134,24 @@ class _Walk:
         self.seen.add(blob_id)
         data = row[0]
         self.is_altered = self.is_altered or hashlib.sha256(data).hexdigest() != blob_id
-        if data.lstrip()[:1] == b"{":
-            try:
+        children: list[str] = []
+        is_read = False
+        with contextlib.suppress(ValueError):  # JsonFault, or no protobuf message
+            if data.lstrip()[:1] == b"{":
                 value = as_dict(loads(data))
-            except JsonFault:
-                value = {}
-            if "role" in value:
-                yield value
-            else:
-                self.is_incomplete = True
-            return
-        children = _children(data)
-        if children is None or (depth > 0 and not children):
-            self.is_incomplete = True
-        for child in children or ():
+                if "role" in value:
+                    yield value
+                    return
+            else:  # ids in fields 1 (messages) and 2 (lists)
+                children = [
+                    value.hex()
+                    for number, value in protobuf.entries(data)
+                    if number in (1, 2) and isinstance(value, bytes) and len(value) == _ID_BYTES
+                ]
+                is_read = bool(children) or depth == 0
+        self.is_incomplete = self.is_incomplete or not is_read
+        for child in children:
             yield from self.messages(child, depth + 1)
-
-    @staticmethod
-    def system(messages: list[dict[str, Json]]) -> str | None:
-        """Returns the text of the system messages at the beginning."""
-        texts: list[str] = []
-        for value in messages:
-            if value.get("role") != "system":
-                break
-            texts += [part.text for part in content(value.get("content")) if isinstance(part, Text)]
-        return "\n\n".join(texts) or None
-
-
-def _children(data: bytes) -> list[str] | None:
-    """Returns the ids in fields 1 (messages) and 2 (lists) of a protobuf message, in order.
-
-    None if the bytes are no protobuf message.
-    """
-    try:
-        listed = protobuf.entries(data)
-        return [
-            value.hex()
-            for number, value in listed
-            if number in (1, 2) and isinstance(value, bytes) and len(value) == _ID_BYTES
-        ]
-    except ValueError:
-        return None
 
 
 def _message(value: dict[str, Json]) -> Message:
@@ -221,7 +202,7 @@ def _result(block: dict[str, Json]) -> ToolResult:
     return ToolResult(parts, call_id, name, is_error=block.get("isError") is True)
 
 
-# Reads the chats ("composers") in Cursor's state.vscdb. Source: docs/formats/cursor.md.
+# -- chats ("composers") in state.vscdb -----------------------------------------------------------
 
 _COMPOSERS = "SELECT key FROM cursorDiskKV WHERE key LIKE 'composerData:%' ORDER BY key"
 _ROWS = """
@@ -249,37 +230,28 @@ def _read_composer(source: Source, connection: sqlite3.Connection, key: str) -> 
             if row.get("value") is None:
                 counts["empty_row"] += 1
                 continue
-            value = json_column(row.get("value"), f"key {name}"[:200])
-            if isinstance(value, Problem):
-                yield value
-            elif isinstance(value, dict):
+            where = f"key {name}"[:200]
+            value = json_column(row.get("value"), where)
+            if isinstance(value, dict):
                 records += 1
                 source.seen(f"key {name}", value)
                 values[name] = value
+            elif isinstance(value, Problem):
+                yield value
             else:
-                detail = f"a row that is {a_json_type(value)}"
-                yield Problem("not_object", f"key {name}"[:200], detail)
+                yield Problem("not_object", where, f"a row that is {a_json_type(value)}")
     head = values.pop(key, {})
     bubbles = _ordered(head, values, f"bubbleId:{composer}:")
     if not as_list(head.get("conversation")):
         left = len(values) - sum(map(bool, bubbles))  # bubbles that were edited or made again
         counts["not_in_conversation"] += left
         records -= left
-    chat = _Chat(SessionHistory("cursor", composer or "chat", f"cursor/{composer}"))
+    chat = _Chat(SessionHistory(_NAME, composer or "chat", f"cursor/{composer}"))
     chat.model = model_of(as_dict(head, "modelConfig"), "modelName")
     for bubble in bubbles:
         chat.add(bubble)
     yield from ignored(+counts)
     yield from chat.history.conversations(records)
-
-
-def _orphans(source: Source, connection: sqlite3.Connection, composers: Iterable[str]) -> int:
-    """Returns the number of bubbles whose chat is not in the database, and counts them."""
-    known = {key.partition(":")[2] for key in composers}
-    keys = (as_str(key) for (key,) in listed(connection, _BUBBLES))
-    count = sum(key.split(":")[1] not in known for key in keys)
-    source.count_records(count)
-    return count
 
 
 def _ordered(
@@ -333,9 +305,8 @@ class _Chat:
             self.answer = None
         if bubble.get("type") == _USER:
             self.answer = None
-            parts: list[Part] = []
-            if text := as_str(bubble.get("text")):
-                parts.append(Text(text))
+            text = as_str(bubble.get("text"))
+            parts: list[Part] = [Text(text)] if text else []
             parts += [Media("image") for _ in as_list(bubble.get("images"))]
             if parts:
                 self.history.append(Message("user", tuple(parts)), where)
@@ -408,7 +379,7 @@ def _result_composers(tool: dict[str, Json], call_id: str | None) -> ToolResult 
     )
 
 
-# Reads Cursor's agent transcripts. Source: docs/formats/cursor.md, "Transcripts".
+# -- agent transcripts ----------------------------------------------------------------------------
 
 _ROLES = frozenset({"user", "assistant", "system"})
 _OTHERS = frozenset({"type", "uuid", "sessionId", "timestamp", "id"})
@@ -425,38 +396,38 @@ def _is_line(value: dict[str, Json]) -> bool:
     return "content" in message and value.keys().isdisjoint(_OTHERS)
 
 
-def _read_transcript(source: Source, name: str, format_name: str) -> Iterator[Event]:
-    history = SessionHistory(format_name, name, source.name)
-    counts: Counter[str] = Counter()
-    records = 0
-    missing = {"system", "tools"}
-    for record in objects(source.records(), "a line that is "):
-        if isinstance(record, Problem):
-            if record.code != "truncated":
-                missing.add("history")
-            yield record
-            continue
-        where, value = record
+def _read_transcript(source: Source, name: str) -> Iterator[Event]:
+    log = _Transcript(SessionHistory(_NAME, name, source.name))
+    records = yield from add_records(log, objects(source.records(), "a line that is "))
+    yield from log.history.conversations(records)
+
+
+@dataclass(slots=True)
+class _Transcript:
+    """The lines so far."""
+
+    history: SessionHistory
+    missing: set[str] = field(default_factory=lambda: {"system", "tools"})
+
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds a line; returns the code for ignoring it, or ""."""
         if not _is_line(value):
-            kind = value.get("type")
-            counts[_KNOWN.get(as_str(kind)) or unknown_code(kind)] += 1
-            continue
-        records += 1
+            return _KNOWN.get(as_str(value.get("type"))) or unknown_code(value.get("type"))
         for message in read_message({**as_dict(value["message"]), "role": value["role"]}):
             if message.role != "assistant":
                 if any(not isinstance(p, Text) or p.text.strip() for p in message.parts):
-                    history.append(message, where)
+                    self.history.append(message, where)
                 continue
             parts = tuple(_written(message.parts))
             hidden = parts != message.parts
             if parts:
-                context = Context.lacking(missing)
+                code = cut_code(value) or cut_code(as_dict(value["message"]))
+                context = Context.lacking(self.missing)
+                answer = Message("assistant", parts, where, code, context, unknown=message.unknown)
                 changes = ("redaction_mark",) if hidden else ()
-                answer = replace(message, parts=parts, turn=where, context=context)
-                history.append(answer, where, RequestHead(), changes)
-            missing |= {"reasoning"} if hidden else set()
-    yield from ignored(counts)
-    yield from history.conversations(records)
+                self.history.append(answer, where, RequestHead(), changes)
+            self.missing |= {"reasoning"} if hidden else set()
+        return ""
 
 
 def _written(parts: tuple[Part, ...]) -> Iterator[Part]:
@@ -472,9 +443,8 @@ def _written(parts: tuple[Part, ...]) -> Iterator[Part]:
             yield replace(part, text=text)
 
 
-# Reads Cursor's chats: agent transcripts, state.vscdb of the IDE and store.db of the CLI.
+# -- files ----------------------------------------------------------------------------------------
 
-_NAME = "cursor"
 _OLD_TRANSCRIPT = re.compile(
     rb"\s*(user|assistant):\r?\n(.*\n)??(\[(Tool call|Thinking)\]|<user_query>)", re.S
 )
@@ -505,7 +475,7 @@ def read(source: Source) -> Iterator[Event]:
         detail = "turns, calls and results are not marked apart from the text"
         yield Problem("unverified_format", "file", detail)
     elif source.peek.kind != "sqlite":
-        yield from _read_transcript(source, name, _NAME)
+        yield from _read_transcript(source, name)
     elif "cursorDiskKV" in tables(source):
         yield from guarded(source, _read_composers(source))
     else:
@@ -514,10 +484,13 @@ def read(source: Source) -> Iterator[Event]:
 
 def _read_composers(source: Source) -> Iterator[Event]:
     with open_sqlite(source) as connection:
-        composers: Sequence[str] = first_column(connection, _COMPOSERS)
+        composers = first_column(connection, _COMPOSERS)
         for key in composers:
             yield from _read_composer(source, connection, key)
-        if left := _orphans(source, connection, composers):
+        known = {key.partition(":")[2] for key in composers}
+        keys = (as_str(key) for (key,) in listed(connection, _BUBBLES))
+        if left := sum(key.split(":")[1] not in known for key in keys):
+            source.count_records(left)
             yield Ignored("not_in_conversation", left)
 
 

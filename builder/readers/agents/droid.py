@@ -1,30 +1,17 @@
-"""Reads Factory's Droid: sessions, and what `droid exec --output-format stream-json` prints.
-
-Source: docs/formats/droid.md. Neither holds the system prompt or definitions of tools.
-"""
+"""Reads the sessions of Factory's Droid. Source: docs/formats/droid.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from builder.conversation import (
-    Context,
-    Data,
-    Event,
-    Json,
-    Media,
-    Message,
-    Part,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from builder.conversation import Context, Event, Json, Media, Message, Part, Text, ToolResult
 from builder.readers import Reader
 from builder.readers.api.anthropic import read_message
 from builder.readers.homes import Home
-from builder.readers.toolkit.chat_messages import text_or_data
+from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_str,
@@ -33,17 +20,12 @@ from builder.readers.toolkit.narrow import (
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import add_records, objects
+from builder.readers.toolkit.rows import add_records, objects, refused
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 
-_NAME = "droid"
-
-_STATE = frozenset({
-    "session_start", "session_end", "todo_state", "session_settings", "agent_turn_outcome",
-    "system",
-})  # fmt: skip
+_STATE = frozenset({"session_end", "todo_state", "session_settings", "agent_turn_outcome"})
 """Records that are in no request."""
 _INJECTED = ("<system-reminder>", "Contents of ")
 _REMINDER_END = "</system-reminder>"
@@ -55,37 +37,25 @@ _SENT = {
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims a session_start with cwd, and streams with tool_call, message or completion rows."""
     for value in source.peek.objects:
-        kind = value.get("type")
-        if kind == "session_start" and {"id", "cwd"} <= value.keys():
+        if value.get("type") == "session_start" and {"id", "cwd"} <= value.keys():
             return "a session_start with cwd"
         if _is_settings(value):
             return "a session's settings (autonomyMode, tokenUsage)"
-        if _session(value) is None:
-            continue
-        if kind == "message" and isinstance(value.get("text"), str) and "role" in value:
-            return "messages of stream-json with role and text"
-        if kind == "tool_call" and {"toolName", "parameters"} <= value.keys():
-            return "tool_call rows of stream-json"
-    return None
-
-
-def _unsettled(source: Source) -> str | None:
-    """Returns why the meaning of stream-json is not settled."""
-    if any(value.get("type") == "session_start" for value in source.peek.objects):
-        return None
-    if any(map(_is_settings, source.peek.objects)):
-        return None
-    return "droid's stream-json is known from fixtures of other programs only"
+    return "stream-json (refused)" if any(map(_is_streamed, source.peek.objects)) else None
 
 
 def _is_settings(value: dict[str, Json]) -> bool:
     return {"autonomyMode", "tokenUsage"} <= value.keys()
 
 
-def _session(value: dict[str, Json]) -> str | None:
-    return name_of(value, "session_id", "sessionId")
+def _is_streamed(value: dict[str, Json]) -> bool:
+    """Returns whether a row is of `droid exec --output-format stream-json`."""
+    if name_of(value, "session_id", "sessionId") is None:
+        return False
+    is_text = value.get("type") == "message" and isinstance(value.get("text"), str)
+    is_call = value.get("type") == "tool_call" and {"toolName", "parameters"} <= value.keys()
+    return (is_text and "role" in value) or is_call
 
 
 def _model(source: Source) -> str | None:
@@ -93,17 +63,16 @@ def _model(source: Source) -> str | None:
     return name_or_none(document.get("model")) if isinstance(document, dict) else None
 
 
-def read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a session or stream."""
+def _read(source: Source) -> Iterator[Event]:
+    has_start = any(value.get("type") == "session_start" for value in source.peek.objects)
+    if any(map(_is_streamed, source.peek.objects)) and not has_start:
+        yield from refused(source, "stream-json is known from fixtures of other programs only")
+        return
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl") or "session"
-    log = _Log(SessionHistory(_NAME, stem, source.name))
+    log = _Log(SessionHistory("droid", stem, source.name))
     log.model = from_sibling(source, f"{stem}.settings.json", _model)
     records = yield from add_records(log, objects(source.records(), "a record that is "))
     yield from log.history.conversations(records, version=log.version)
-
-
-def _version(value: dict[str, Json]) -> str | None:
-    return name_or_none(value.get("version")) if value.get("type") == "session_start" else None
 
 
 @dataclass(slots=True)
@@ -114,49 +83,30 @@ class _Log:
     model: str | None = None
     version: str | None = None
     turn: str | None = None
-    last_text: str = ""
     names: dict[str | None, str] = field(default_factory=dict)
     missing: set[str] = field(default_factory=lambda: {"system", "tools"})
 
     def add(self, where: str, value: dict[str, Json]) -> str:
         """Adds a record; returns the code for ignoring it, or ""."""
-        self.version = self.version or _version(value)
-        kind = value.get("type")
-        if _is_settings(value):
-            return "state"
-        if kind in ("session_start", "system"):
-            if name := name_or_none(value.get("id" if kind == "session_start" else "session_id")):
-                self.history.name = name
-            self.model = self.model or name_or_none(value.get("model"))
-            return "state"
+        kind = as_str(value.get("type"))
         if kind == "message" and isinstance(value.get("message"), dict):
             begun = len(self.history.entries)
             self._message(where, as_dict(value["message"]))
             for entry in self.history.entries[begun:]:
                 entry.kind = as_str(value.get("id"))
-        elif kind == "message" and isinstance(value.get("text"), str):
-            self._text(where, as_str(value.get("role")), as_str(value["text"]))
-        elif kind == "tool_call" and "toolName" in value:
-            call_id = name_of(value, "toolCallId", "id")
-            call = ToolCall(as_str(value.get("toolName")), value.get("parameters"), call_id)
-            self._answer(where, (call,))
-        elif kind == "tool_result" and "value" in value:
-            self._result(where, value)
-        elif kind == "completion" and isinstance(value.get("finalText"), str):
-            text = as_str(value["finalText"])
-            if text == self.last_text or not text:
-                return "repeated_message"
-            self._text(where, "assistant", text)
-        elif kind == "error":
-            return "error_message"
         elif kind == "compaction_state":
             self._compact(where, value)
-        elif as_str(kind) in _STATE:
+        elif kind == "session_start":
+            self.version = self.version or name_or_none(value.get("version"))
+            self.history.name = name_or_none(value.get("id")) or self.history.name
+            self.model = self.model or name_or_none(value.get("model"))
+            return "state"
+        elif kind in _STATE or _is_settings(value):
             return "state"
         else:
             if carries_content(value):
-                self._other(unknown_message(kind), where)
-            return unknown_code(kind)
+                self._other(unknown_message(kind or value.get("type")), where)
+            return unknown_code(value.get("type"))
         return ""
 
     def _compact(self, where: str, value: dict[str, Json]) -> None:
@@ -173,20 +123,28 @@ class _Log:
         self.turn = None
 
     def _message(self, where: str, value: dict[str, Json]) -> None:
-        role = as_str(value.get("role"))
+        """Adds a message; rows of an answer in a row are one response, without an id of it."""
         messages = read_message(value)
         results = [part for item in messages for part in item.parts if isinstance(part, ToolResult)]
         if len(results) > 1 and any(isinstance(part, Media) for r in results for part in r.content):
             self.missing |= {"history"}  # calls beside that of an image may not be sent again
         for message in messages:
             if message.role == "assistant":
-                model = name_of(value, "modelId")
-                self._answer(where, message.parts, model, message.unknown)
-            elif role == "user" and message.role == "user":
-                parts = tuple(
-                    _marked(part, is_first=at == 0) for at, part in enumerate(message.parts)
-                )
-                self._other(Message("user", parts, unknown=message.unknown), where)
+                if message.parts:
+                    self.names |= {call.id: call.name for call in calls(message)}
+                    self.turn = self.turn or where
+                    answer = replace(
+                        message,
+                        turn=self.turn,
+                        model=None,
+                        untrained=cut_code(value),
+                        context=Context.lacking(self.missing),
+                    )
+                    head = RequestHead(model=name_of(value, "modelId") or self.model)
+                    self.history.append(answer, where, head)
+            elif value.get("role") == message.role == "user":
+                marked = (_marked(part, is_first=not at) for at, part in enumerate(message.parts))
+                self._other(replace(message, parts=tuple(marked)), where)
             else:
                 self._other(replace(message, parts=tuple(map(self._sent, message.parts))), where)
 
@@ -203,41 +161,9 @@ class _Log:
             return part
         return replace(part, content=(Text(wording.format(as_str(shown["file_path"]))),))
 
-    def _text(self, where: str, role: str, text: str) -> None:
-        if role == "assistant":
-            if text:
-                self._answer(where, (Text(text),))
-                self.last_text = text
-        else:
-            self._other(Message(role[:40], (_marked(Text(text), is_first=True),)), where)
-
-    def _result(self, where: str, value: dict[str, Json]) -> None:
-        content = text_or_data(value.get("value"), compact=True)
-        if any(isinstance(part, Data) for part in content):
-            self.missing |= {"history"}  # as the client keeps it, not as it was sent
-        call_id = name_of(value, "toolCallId", "id")
-        result = ToolResult(content, call_id, is_error=value.get("isError") is True)
-        self._other(Message("tool", (result,)), where)
-
     def _other(self, message: Message, where: str) -> None:
-        self.turn, self.last_text = None, ""
+        self.turn = None
         self.history.append(message, where)
-
-    def _answer(
-        self,
-        where: str,
-        parts: tuple[Part, ...],
-        model: str | None = None,
-        unknown: tuple[str, ...] = (),
-    ) -> None:
-        """Adds a row of an answer: rows in a row are one response, without an id of it."""
-        if not parts:
-            return
-        self.names |= {part.id: part.name for part in parts if isinstance(part, ToolCall)}
-        self.turn = self.turn or where
-        context = Context.lacking(self.missing)
-        message = Message("assistant", parts, self.turn, context=context, unknown=unknown)
-        self.history.append(message, where, RequestHead(model=model or self.model))
 
 
 def _marked(part: Part, *, is_first: bool) -> Part:
@@ -250,16 +176,12 @@ def _marked(part: Part, *, is_first: bool) -> Part:
 
 
 READER = Reader(
-    name=_NAME,
-    summary=(
-        "Factory Droid: sessions (a session_start with cwd, then messages), and the output of "
-        "droid exec --output-format stream-json"
-    ),
+    name="droid",
+    summary="Factory Droid: sessions (a session_start with cwd, then messages)",
     evidence=("files", "parsers"),
     recognise=_recognise,
     checked="0.225.2",
     homes=(Home("Droid", "~/.factory/sessions"), Home("Droid", "~/.factory/.factory/sessions")),
     is_agent=True,
-    read=read,
-    unsettled=_unsettled,
+    read=_read,
 )

@@ -27,11 +27,13 @@ from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
+    name_of,
     name_or_none,
     tuple_or_none,
     unknown_code,
@@ -41,7 +43,6 @@ from builder.readers.toolkit.rows import objects
 from builder.sources.source import Source
 
 _NAME = "dsh"
-
 _SURFACE = frozenset({"user/message", "assistant/message", "tool/result"})
 _PACKED = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
 """Rows that each stand for several events of a stream, by the list with one item for each."""
@@ -52,10 +53,10 @@ _LOG_ONLY = (
     *_PACKED,
 )  # fmt: skip
 """Beginnings of types of events that add nothing to the surface."""
+_UNKNOWN_RESULTS = ("TOOL_NOT_STARTED", "TOOL_OUTCOME_UNKNOWN")
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims a session header with a numeric `createdAt`, or events of the surface."""
     for value in source.peek.objects:
         if _is_header(value):
             return "a session header with delegationDepth"
@@ -72,26 +73,24 @@ def _is_header(value: dict[str, Json]) -> bool:
     return value.get("type") == "session" and is_dated and known
 
 
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of each session of a file."""
     names: Counter[str] = Counter()
     name = source.name.rpartition("/")[2].partition(".")[0] or "session"
-    session = _Session(source.name, name, 0)
+    session = _Session(source.name, SessionHistory(_NAME, name, _NAME))
     for record in objects(source.json_lines(), "an event that is "):
         if isinstance(record, Problem):
             session.seq += 1
             session.has_gap = True
             yield record
-            continue
-        where, value = record
-        if _is_header(value):
+        elif _is_header(record[1]):
             yield from session.events(names)
-            seed = value.get("seedLength")
-            inherited = seed if isinstance(seed, int) and value.get("parentSession") else 0
-            session = _Session(source.name, name_or_none(value.get("id")) or name, inherited)
-            session.records = 1
+            seed = record[1].get("seedLength")
+            inherited = seed if isinstance(seed, int) and record[1].get("parentSession") else 0
+            history = SessionHistory(_NAME, name_or_none(record[1].get("id")) or name, _NAME)
+            session = _Session(source.name, history, inherited, records=1)
         else:
-            session.take(value, where)
+            session.take(*record)
     yield from session.events(names)
 
 
@@ -104,55 +103,47 @@ class _Session:
     """
 
     source: str
-    name: str
-    inherited: int
+    history: SessionHistory
+    inherited: int = 0
     seq: int = 0
     records: int = 0
     head: RequestHead = field(default_factory=RequestHead)
     has_gap: bool = False
     counts: Counter[str] = field(default_factory=Counter)
-    history: SessionHistory = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.history = SessionHistory(_NAME, self.name, _NAME)
 
     def events(self, names: Counter[str]) -> Iterator[Event]:
         """Yields the ignored events and the conversations."""
         yield from ignored(self.counts)
         yield from self.history.conversations(self.records, names=names)
 
-    def take(self, value: dict[str, Json], where: str) -> None:
+    def take(self, where: str, value: dict[str, Json]) -> None:
         """Reads one event."""
         kind = as_str(value.get("type"))
         data = as_dict(value.get("data"))
         logged = value.get("seq", value.get("seq0"))
         seq = logged if isinstance(logged, int) else self.seq
-        packed = as_list(data.get(_PACKED.get(kind, "")))
-        self.seq = seq + (len(packed) or 1)
+        self.seq = seq + (len(as_list(data.get(_PACKED.get(kind, "")))) or 1)
         if kind in _SURFACE:
             self.records += 1
-            self._place(self._entry(kind, data, seq, where), seq, value.get("surfaceOp"))
+            entry = self._entry(kind, data, seq, where)
+            self._place(entry, as_dict(value.get("surfaceOp")))
         elif kind == "request/header":
             self.records += 1
-            self._header(as_dict(data.get("header")))
+            header = as_dict(data.get("header"))
+            system = header.get("system")
+            known = isinstance(system, str) and system != "{{system}}"  # a placeholder in test logs
+            self.head = RequestHead(
+                as_str(system) if known else None,
+                tuple_or_none(header.get("tools")),
+                name_or_none(as_dict(header.get("config")).get("model")),
+            )
         elif kind.startswith(_LOG_ONLY):
             self.counts["log_only"] += 1
-            cut = as_dict(data.get("reason")).get("kind") == "max-tokens"
-            if kind == "turn/end" and cut:
+            if kind == "turn/end" and as_dict(data.get("reason")).get("kind") == "max-tokens":
                 self._mark_last("truncated")
         else:
             self.counts[unknown_code(value.get("type"))] += 1
             self.has_gap = self.has_gap or value.get("ignorable") is not True
-
-    def _header(self, header: dict[str, Json]) -> None:
-        config = as_dict(header.get("config"))
-        system, tools = header.get("system"), header.get("tools")
-        known = isinstance(system, str) and system != "{{system}}"  # a placeholder in test logs
-        self.head = RequestHead(
-            as_str(system) if known else None,
-            tuple_or_none(tools),
-            name_or_none(config.get("model")),
-        )
 
     def _entry(self, kind: str, data: dict[str, Json], seq: int, where: str) -> HistoryEntry:
         message = as_dict(data.get("message"))
@@ -160,40 +151,37 @@ class _Session:
             value = data if "content" in data else message
             typed = as_dict(value.get("source")).get("kind", "user") == "user"
             contents = tuple(map(content_block, as_dicts(value.get("content"))))
-            return HistoryEntry(Message("user", contents if typed else as_harness(contents)), where)
-        if kind == "tool/result":
-            return HistoryEntry(Message("tool", _results(data, message)), where)
-        message = message or data  # older logs have no message
-        parts = tuple(_answer_part(block) for block in as_dicts(message.get("content")))
-        # A session that goes on in another file copies its events: the id stays the same.
-        name = name_or_none(message.get("id")) or f"{self.source} {seq}"
-        missing = ["history"] if self.has_gap else []
-        missing += ["system"] if self.head.system is None else []
-        missing += ["tools"] if self.head.tools is None else []
-        code = "aborted" if data.get("interrupted") is True else None
-        if seq < self.inherited:
-            code = code or REPEAT
-        context = Context.lacking(missing, "rendered")
-        answer = Message("assistant", parts, name, untrained=code, context=context)
-        return HistoryEntry(answer, where, self.head)
+            read = Message("user", contents if typed else as_harness(contents))
+        elif kind == "tool/result":
+            read = Message("tool", tuple(_results(data, message)))
+        else:
+            message = message or data  # older logs have no message
+            # A session that goes on in another file copies its events: the id stays the same.
+            name = name_or_none(message.get("id")) or f"{self.source} {seq}"
+            missing = ["history"] if self.has_gap else []
+            missing += ["system"] if self.head.system is None else []
+            missing += ["tools"] if self.head.tools is None else []
+            code = cut_code(data) or (REPEAT if seq < self.inherited else None)
+            parts = tuple(map(_answer_part, as_dicts(message.get("content"))))
+            read = Message("assistant", parts, name, code, Context.lacking(missing, "rendered"))
+        return HistoryEntry(
+            read, where, self.head if read.role == "assistant" else None, kind=str(seq)
+        )
 
-    def _place(self, entry: HistoryEntry, seq: int, operation: Json) -> None:
+    def _place(self, entry: HistoryEntry, change: dict[str, Json]) -> None:
         """Appends the entry to the surface, or replaces a range of it."""
-        entry.kind = str(seq)
-        change = as_dict(operation)
         start, end = change.get("start"), change.get("end")
         entries = self.history.entries
         if change.get("op") != "replace" or not (isinstance(start, int) and isinstance(end, int)):
             entries.append(entry)
             return
-        numbers = [int(item.kind) for item in entries]
-        shadowed = [at for at, number in enumerate(numbers) if start <= number <= end]
+        shadowed = [at for at, item in enumerate(entries) if start <= int(item.kind) <= end]
         if not shadowed:
             self.has_gap = True  # it replaces messages that are not in the log
             self.history.replace([entry])
-            return
-        rest = entries[shadowed[-1] + 1 :]
-        self.history.replace([*entries[: shadowed[0]], entry, *rest])
+        else:
+            rest = entries[shadowed[-1] + 1 :]
+            self.history.replace([*entries[: shadowed[0]], entry, *rest])
 
     def _mark_last(self, code: str) -> None:
         answers = [item for item in self.history.entries if item.message.role == "assistant"]
@@ -201,19 +189,15 @@ class _Session:
             answers[-1].message = replace(answers[-1].message, untrained=code)
 
 
-def _results(data: dict[str, Json], message: dict[str, Json]) -> tuple[ToolResult, ...]:
-    """Returns the results of an event; older logs have a single one without a message."""
-    blocks = as_dicts(message.get("content")) if message else [data]
-    code = as_str(data, "error", "code")
-    return tuple(
-        ToolResult(
+def _results(data: dict[str, Json], message: dict[str, Json]) -> Iterator[ToolResult]:
+    """Yields the results of an event; older logs have a single one without a message."""
+    for block in as_dicts(message.get("content")) if message else [data]:
+        yield ToolResult(
             tuple(map(content_block, as_dicts(block.get("content")))),
-            name_or_none(block.get("toolCallId")) or name_or_none(block.get("callId")),
+            name_of(block, "toolCallId", "callId"),
             is_error=block.get("isError") is True,
-            is_interrupted=code in ("TOOL_NOT_STARTED", "TOOL_OUTCOME_UNKNOWN"),
+            is_interrupted=as_str(data, "error", "code") in _UNKNOWN_RESULTS,
         )
-        for block in blocks
-    )
 
 
 def _answer_part(block: dict[str, Json]) -> Part:
@@ -237,5 +221,5 @@ READER = Reader(
     recognise=_recognise,
     homes=(Home("DeepSeek Harness", "${DSH_HOME:-~/.dsh}/sessions"),),
     is_agent=True,
-    read=read,
+    read=_read,
 )

@@ -1,23 +1,19 @@
 """Reads Hermes Agent's database, its older session files and its trajectories.
 
-Source: docs/formats/hermes-agent.md; for the prefix of structured content and the columns
-`active` and `compacted`: NousResearch/hermes-agent hermes_state.py @00025f69 (MIT).
-Database and session files contain OpenAI's messages and the system prompt; the files also contain
-the tools. Trajectories contain calls, results and tools as tags in the text, without ids.
+Source: docs/formats/hermes-agent.md.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Conversation,
     Data,
     Event,
-    Ignored,
     Json,
     Message,
     Part,
@@ -33,6 +29,7 @@ from builder.readers.homes import Home
 from builder.readers.toolkit import tags
 from builder.readers.toolkit.chat_messages import as_harness, assistant_parts, content
 from builder.readers.toolkit.comparison import CallKeys
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_int,
@@ -41,6 +38,7 @@ from builder.readers.toolkit.narrow import (
     command_failed,
     name_of,
     name_or_none,
+    tuple_or_none,
 )
 from builder.readers.toolkit.places import Segments, span
 from builder.readers.toolkit.rows import (
@@ -116,54 +114,153 @@ def _is_session(item: dict[str, Json]) -> bool:
 
 def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of all sessions, or of all trajectories."""
+    document = source.document() if source.peek.kind == "json" else None
     if source.peek.kind == "sqlite":
         yield from read_sessions(source, _SESSIONS, _stored)
-        return
-    if source.peek.kind == "json":
-        document = source.document()
-        if isinstance(document, dict) and _is_export(document):
-            for item in source.counted(as_list(document.get("messages")), "messages[{}]"):
-                yield Problem("unverified_format", item.where, "an export with previews only")
-            return
-        if isinstance(document, dict) and _is_dump(document):
-            dumped = source.counted(as_list(document["messages"]), "messages[{}]")
-            yield from _rows(source, dumped, as_dict(document["session"]))
-            return
-        if isinstance(document, dict) and not (_is_trajectory(document) or _is_row(document)):
-            yield from _session_file(source, document)
-            return
-    if any(map(_is_row, source.peek.objects)):
+    elif isinstance(document, dict) and _is_export(document):
+        for item in source.counted(as_list(document.get("messages")), "messages[{}]"):
+            yield Problem("unverified_format", item.where, "an export with previews only")
+    elif isinstance(document, dict) and _is_dump(document):
+        dumped = source.counted(as_list(document["messages"]), "messages[{}]")
+        yield from _rows(source, dumped, as_dict(document["session"]))
+    elif isinstance(document, dict) and not (_is_trajectory(document) or _is_row(document)):
+        yield from _session_file(source, document)
+    elif any(map(_is_row, source.peek.objects)):
         yield from _rows(source, source.records(), {})
-        return
-    for record in objects(source.records()):
-        yield record if isinstance(record, Problem) else _trajectory(*record)
+    else:
+        for record in objects(source.records()):
+            yield record if isinstance(record, Problem) else _trajectory(*record)
+
+
+_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
+_SIZES = """
+SELECT session_id, sum(
+    ifnull(length(CAST(content AS BLOB)), 0) + ifnull(length(CAST(tool_calls AS BLOB)), 0)
+) FROM messages GROUP BY 1
+"""
+_MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
+
+
+def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
+    info: dict[str, Json] = {}
+    records = 0
+    for row in rows(connection, "SELECT * FROM sessions WHERE id = ?", session):
+        source.count_records()
+        records += 1
+        info = row
+
+    def stored() -> Iterator[Record]:
+        for row in rows(connection, _MESSAGES, session):
+            source.count_records()
+            yield Record(f"message {row.get('id')}", row)
+
+    found = yield from _decoded(stored())
+    outcome = outcome_of_records([*found.items, info])
+    yield from _session(found, session, info, f"session {session}", records, outcome)
 
 
 def _rows(
-    source: Source, found: Iterable[Record | Problem], info: dict[str, Json]
+    source: Source, logged: Iterable[Record | Problem], info: dict[str, Json]
 ) -> Iterator[Event]:
     """Yields the conversations of rows that a program wrote out of the database."""
-    items: list[dict[str, Json]] = []
-    places: list[str] = []
-    lost: list[Problem] = []
-    for record in objects(found):
-        if isinstance(record, Problem):
-            yield record
-            lost.append(record)
-            continue
-        item = _decoded(record[1], record[0])
-        if isinstance(item, Problem):
-            yield item
-            lost.append(item)
-        else:
-            places.append(record[0])
-            items.append(item)
+    found = yield from _decoded(logged)
+    items, places = found.items, found.places
     if all(isinstance(item.get("id"), int) for item in items):
         items.sort(key=lambda item: as_int(item["id"]))  # as the database orders them
     name = name_or_none(info.get("id")) or source.name.rpartition("/")[2].partition(".")[0]
     model = next(filter(None, (name_or_none(item.get("_model")) for item in items)), None)
+    info = {"model": model, **info}
     place = span(places[0], places[-1]) if places else ""
-    yield from _session(items, name or "session", {"model": model, **info}, lost, place, len(items))
+    outcome = outcome_of_records([*items, info])
+    yield from _session(found, name or "session", info, place, 0, outcome)
+
+
+def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
+    logged = as_list(document.get("messages"))
+    found = yield from _decoded(source.counted(logged))
+    session = as_str(document.get("session_id")) or source.name
+    place = span("[0]", f"[{len(logged) - 1}]")
+    yield from _session(found, session, document, place, 0, outcome_beside(document))
+
+
+@dataclass(slots=True)
+class _Found:
+    """The rows of messages that can be read, where they stand, and the others."""
+
+    items: list[dict[str, Json]] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    lost: list[Problem] = field(default_factory=list)
+
+
+def _decoded(logged: Iterable[Record | Problem]) -> Generator[Problem, None, _Found]:
+    """Returns the rows with their JSON columns decoded; yields those that cannot be read."""
+    found = _Found()
+    for record in objects(logged):
+        item = record if isinstance(record, Problem) else _decoded_row(*record)
+        if isinstance(item, Problem):
+            yield item
+            found.lost.append(item)
+        else:
+            found.items.append(item)
+            found.places.append(record[0] if isinstance(record, tuple) else "")
+    return found
+
+
+def _decoded_row(where: str, row: dict[str, Json]) -> dict[str, Json] | Problem:
+    text, calls = row.get("content"), row.get("tool_calls") or None
+    item: dict[str, Json] = {**row, "tool_calls": calls}
+    columns = {"tool_calls": calls} if calls and not isinstance(calls, list) else {}
+    if isinstance(text, str) and text.startswith(_STRUCTURED):
+        columns = {"content": text[len(_STRUCTURED[0]) :], **columns}
+    for name, column in columns.items():
+        value = json_column(column, where)
+        if isinstance(value, Problem):
+            return value
+        item[name] = value
+    return item
+
+
+def _session(
+    found: _Found,
+    session: str,
+    info: dict[str, Json],
+    place: str,
+    records: int,
+    outcome: dict[str, Json] | None,
+) -> Iterator[Event]:
+    """Yields the conversations of a session: `info` is its own row or file."""
+    segments = Segments(session, records + len(found.items))
+    system = name_or_none(info.get("system_prompt"))
+    for history, code, detail in _histories(found.items):
+        messages = _messages(history, session, system)
+        if len(messages) <= bool(system):
+            continue
+        removed = (Problem(code, place, detail, records=0),) if code else ()
+        yield Conversation(
+            id=segments.next_name(),
+            record=place,
+            messages=tuple(messages),
+            tools=tuple_or_none(info.get("tools")),
+            model=name_or_none(info.get("model")),
+            records=segments.take_records(),
+            problems=(*missing_records(found.lost), *removed),
+            outcome=outcome,
+        )
+    yield from segments.rest("empty_session")
+
+
+def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
+    """Yields the model's last context, and each abandoned one with the code and its meaning."""
+    active = [item for item in items if item.get("active") != 0 and not item.get("compacted")]
+    yield active, "", ""
+    compacted = [item for item in items if item.get("compacted")]
+    if compacted:
+        detail = "before a compaction; the number of histories is unknown"
+        yield compacted, "compacted", detail
+    undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
+    if any(item.get("role") == "assistant" for item in undone):
+        whole = [item for item in items if not item.get("compacted")]
+        yield whole, "rewound", "the user took messages back"
 
 
 def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None) -> list[Message]:
@@ -189,13 +286,14 @@ def _messages(items: Sequence[dict[str, Json]], session: str, system: str | None
             continue
         parts: tuple[Part, ...]
         if role == "assistant":
-            calls: list[Json] = [_with_id(call, answered) for call in as_list(item["tool_calls"])]
+            logged = as_list(item["tool_calls"])
+            calls: list[Json] = [_with_id(call, answered) for call in logged]
             parts = tuple(
                 replace(part, key=keys.of(part.id)) if isinstance(part, ToolCall) else part
                 for part in assistant_parts({**item, "tool_calls": calls})
             )
-            if item.get("finish_reason") == "length":
-                parts = (*parts, Unparsed("", "truncated"))
+            if code := cut_code(item):
+                parts = (*parts, Unparsed("", code))
         elif role == "system" and system and item.get("content") == system:
             continue  # some sessions also keep it as a message
         else:
@@ -213,122 +311,6 @@ def _with_id(call: Json, answered: set[str]) -> Json:
     if as_str(item.get("id")) in answered or not isinstance(item.get("call_id"), str):
         return call
     return {**item, "id": item["call_id"]}
-
-
-def _session_file(source: Source, document: dict[str, Json]) -> Iterator[Event]:
-    items: list[dict[str, Json]] = []
-    lost: list[Problem] = []
-    logged = as_list(document.get("messages"))
-    for record in objects(source.counted(logged)):
-        if isinstance(record, Problem):
-            yield record
-            lost.append(record)
-        else:
-            items.append({"tool_calls": None, **record[1]})
-    session = as_str(document.get("session_id")) or source.name
-    messages = _messages(items, session, name_or_none(document.get("system_prompt")))
-    if not items or not messages:
-        yield from [Ignored("empty_session", len(items))] if items else []
-        return
-    tools = document.get("tools")
-    yield Conversation(
-        id=session,
-        record=span("[0]", f"[{len(logged) - 1}]"),
-        messages=tuple(messages),
-        tools=tuple(tools) if isinstance(tools, list) else None,
-        model=name_or_none(document.get("model")),
-        records=len(items),
-        problems=missing_records(lost),
-        outcome=outcome_beside(document),
-    )
-
-
-_SESSIONS = "SELECT id FROM sessions UNION SELECT session_id FROM messages ORDER BY 1"
-_SIZES = """
-SELECT session_id, sum(
-    ifnull(length(CAST(content AS BLOB)), 0) + ifnull(length(CAST(tool_calls AS BLOB)), 0)
-) FROM messages GROUP BY 1
-"""
-_MESSAGES = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
-
-
-def _stored(source: Source, connection: sqlite3.Connection, session: str) -> Iterator[Event]:
-    info: dict[str, Json] = {}
-    records = 0
-    for row in rows(connection, "SELECT * FROM sessions WHERE id = ?", session):
-        source.count_records()
-        records += 1
-        info = row
-    items: list[dict[str, Json]] = []
-    lost: list[Problem] = []
-    for row in rows(connection, _MESSAGES, session):
-        source.count_records()
-        item = _decoded(row)
-        if isinstance(item, Problem):
-            yield item
-            lost.append(item)
-        else:
-            records += 1
-            items.append(item)
-    yield from _session(items, session, info, lost, f"session {session}", records)
-
-
-def _session(
-    items: list[dict[str, Json]],
-    session: str,
-    info: dict[str, Json],
-    lost: Sequence[Problem],
-    place: str,
-    records: int,
-) -> Iterator[Event]:
-    """Yields the conversations of a session's rows; `info` is its own row."""
-    segments = Segments(session, records)
-    outcome = outcome_of_records([*items, info])
-    system = name_or_none(info.get("system_prompt"))
-    for history, code, detail in _histories(items):
-        messages = _messages(history, session, system)
-        if len(messages) <= bool(system):
-            continue
-        removed = (Problem(code, place, detail, records=0),) if code else ()
-        yield Conversation(
-            id=segments.next_name(),
-            record=place,
-            messages=tuple(messages),
-            model=name_or_none(info.get("model")),
-            records=segments.take_records(),
-            problems=(*missing_records(lost), *removed),
-            outcome=outcome,
-        )
-    yield from segments.rest("empty_session")
-
-
-def _histories(items: list[dict[str, Json]]) -> Iterator[tuple[list[dict[str, Json]], str, str]]:
-    """Yields the model's last context, and each abandoned one with the code and its meaning."""
-    active = [item for item in items if item.get("active") != 0 and not item.get("compacted")]
-    yield active, "", ""
-    compacted = [item for item in items if item.get("compacted")]
-    if compacted:
-        detail = "before a compaction; the number of histories is unknown"
-        yield compacted, "compacted", detail
-    undone = [item for item in items if item.get("active") == 0 and not item.get("compacted")]
-    if any(item.get("role") == "assistant" for item in undone):
-        whole = [item for item in items if not item.get("compacted")]
-        yield whole, "rewound", "the user took messages back"
-
-
-def _decoded(row: dict[str, Json], where: str = "") -> dict[str, Json] | Problem:
-    item: dict[str, Json] = {**row, "tool_calls": row.get("tool_calls") or None}
-    text = row.get("content")
-    calls = row.get("tool_calls")
-    columns = {"tool_calls": calls} if calls and not isinstance(calls, list) else {}
-    if isinstance(text, str) and text.startswith(_STRUCTURED):
-        columns = {"content": text[len(_STRUCTURED[0]) :], **columns}
-    for name, column in columns.items():
-        value = json_column(column, where or f"message {row.get('id')}")
-        if isinstance(value, Problem):
-            return value
-        item[name] = value
-    return item
 
 
 def _trajectory(where: str, row: dict[str, Json]) -> Conversation | Problem:

@@ -1,4 +1,4 @@
-"""Kimi Code."""
+"""Reads Kimi Code. Source: docs/formats/kimi-code.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from builder.conversation import (
     Text,
     ToolCall,
     ToolResult,
-    Unparsed,
+    unknown_part,
 )
 from builder.jsonio import packed
 from builder.problem import Problem
@@ -27,7 +27,7 @@ from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import as_harness, content_block
 from builder.readers.toolkit.history import HistoryEntry, RequestHead, SessionHistory
-from builder.readers.toolkit.marks import finish_fault
+from builder.readers.toolkit.marks import cut_code, finish_fault
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
@@ -44,7 +44,7 @@ from builder.readers.toolkit.unknown_keys import MESSAGE_KEYS, PART_KEYS, noted,
 from builder.sources.listing import Listing
 from builder.sources.source import Source
 
-# Renders logged messages of Kimi Code as they are sent. Source: docs/formats/kimi-code.md.
+# -- messages and results as they are sent ---------------------------------------------------------
 
 _TIMED = frozenset({"Agent", "AgentSwarm", "Bash", "FetchURL", "Glob", "Grep", "WebSearch"})
 """Tools whose results are sent with their duration; MCP tools are, too (2.1.0)."""
@@ -76,12 +76,11 @@ def _answer_part(value: Json) -> Part | None:
             thought = as_str(part.get("think"))
             return Reasoning(thought) if thought else None
         case kind:
-            return Unparsed(as_str(kind)[:40], "unknown_part")
+            return unknown_part(as_str(kind))
 
 
-def _is_blank(part: Json) -> bool:
+def _is_blank(value: dict[str, Json]) -> bool:
     """Returns whether a part of an answer is nothing: blank text, or an empty thought."""
-    value = as_dict(part)
     if value.get("type") == "text":
         return not as_str(value.get("text")).strip()
     hidden = value.get("encrypted") is not None
@@ -120,7 +119,7 @@ def _with_status(output: tuple[Content, ...], failed: bool) -> Sequence[Content]
     return [Text(_FAILED), *output] if failed else output
 
 
-# Replays the records of an agent of Kimi Code into the messages of its requests.
+# -- the replay ------------------------------------------------------------------------------------
 
 _CONTINUE = (
     "<system-reminder>\nContext compaction is complete \u2014 continue the work that was in "
@@ -141,12 +140,13 @@ _KEYS = MESSAGE_KEYS | {"toolCalls", "toolCallId", "origin", "isError", "duratio
 
 @dataclass(slots=True)
 class _OpenStep:
-    """The step that is open: its answer, and what is blank so far."""
+    """The step that is open: its answer, what is blank so far, whether a record of it is lost."""
 
     entry: HistoryEntry
     uuid: str
     blank: bool = True
     has_calls: bool = False
+    is_damaged: bool = False
 
 
 @dataclass(slots=True)
@@ -198,9 +198,10 @@ class _Fold:
                 entry = self.history.append(Message("assistant", (), turn=uuid or None), where)
                 self.open = _OpenStep(entry, uuid)
             case "content.part" if step := self._step(event):
-                step.blank = step.blank and _is_blank(event.get("part"))
+                logged = as_dict(event.get("part"))
+                step.blank = step.blank and _is_blank(logged)
                 if part := _answer_part(event.get("part")):
-                    self._extend(step, part, as_dict(event.get("part")))
+                    self._extend(step, part, logged)
             case "tool.call" if step := self._step(event):
                 call_id = as_str(event.get("toolCallId"))
                 name = as_str(event.get("name"))
@@ -234,8 +235,8 @@ class _Fold:
             if not self.open.has_calls:
                 self.open.entry.message = replace(message, untrained="aborted")
             return
-        reasons = (event.get("finishReason"), event.get("providerFinishReason"))
-        if code := next((code for reason in reasons if (code := finish_fault(reason))), None):
+        code = "truncated" if self.open.is_damaged else finish_fault(event.get("finishReason"))
+        if code := code or finish_fault(event.get("providerFinishReason")):
             self.open.entry.message = replace(message, untrained=code)
         self.settle(where)
 
@@ -262,11 +263,9 @@ class _Fold:
     def end(self) -> None:
         """Ends the replay with the log: an answer that has no end is not complete."""
         step = self.open
-        if step is None:
-            return
-        if step.blank and not step.has_calls:
+        if step is not None and step.blank and not step.has_calls:
             self.history.entries.remove(step.entry)
-        elif not step.has_calls:
+        elif step is not None and not step.has_calls:
             step.entry.message = replace(step.entry.message, untrained="aborted")
 
     # -- changes of the history --------------------------------------------------------------
@@ -291,7 +290,7 @@ class _Fold:
             for entry in entries[cut:]
             if entry.kind in _REMINDERS and self._belongs(entry, entries[:cut], or_to_none=True)
         ]
-        self._reset()
+        self.reset()
         self.history.rewind(cut)
         if keeps_reminders:
             self.history.entries += left_over
@@ -303,11 +302,6 @@ class _Fold:
         if entry.kind not in _REMINDERS or not owner:
             return or_to_none
         return any(_is_prompt(item) and self.prompts.get(item) == owner for item in prompts)
-
-    def clear(self) -> None:
-        """Empties the history."""
-        self._reset()
-        self.history.replace()
 
     def compact(self, value: dict[str, Json], where: str) -> None:
         """Replaces the history by a summary and the kept messages."""
@@ -321,15 +315,13 @@ class _Fold:
             count = value.get("compactedCount", value.get("count"))
             rest = entries[count:] if isinstance(count, int) and count >= 0 else []
             self.has_gap = self.has_gap or not isinstance(count, int)
-            self._reset()
-            self.history.replace([entry, *rest])
+            self.reset([entry, *rest])
             return
         prompts = list(filter(_is_prompt, entries))
         # Otherwise the agent kept a selection, and cut messages, by its estimate of tokens.
         whole = kept == len(prompts) and "keptHeadUserMessageCount" not in value
         self.has_gap = self.has_gap or not whole
-        self._reset()
-        self.history.replace([*(prompts if whole else []), entry])
+        self.reset([*(prompts if whole else []), entry])
 
     def continue_compacted(self, messages: int) -> None:
         """Adds the reminder after a summary if the number of messages of a request shows it."""
@@ -353,10 +345,13 @@ class _Fold:
         if entries and entries[-1].kind == "swarm_mode":
             self.history.rewind(len(entries) - 1)
 
-    def _reset(self) -> None:
+    def reset(self, entries: Sequence[HistoryEntry] | None = None) -> None:
+        """Forgets the open step and its calls; replaces the history, unless it is None."""
         self.open = None
         self.pending.clear()
         self.deferred.clear()
+        if entries is not None:
+            self.history.replace(entries)
 
     # -- what a request contains -------------------------------------------------------------
 
@@ -400,7 +395,7 @@ def _message(value: dict[str, Json], kind: str) -> Message:
             ToolCall(as_str(call.get("name")), call.get("arguments"), name_or_none(call.get("id")))
             for call in calls
         ]
-        return Message(role, tuple(parts), untrained="inserted" if kind else None)
+        return Message(role, tuple(parts), untrained="inserted" if kind else cut_code(value))
     if role == "tool":
         call_id = as_str(value.get("toolCallId"))
         result = {**value, "output": value.get("content")}
@@ -409,7 +404,7 @@ def _message(value: dict[str, Json], kind: str) -> Message:
     return Message(role[:40], sent if kind in ("", "user") else as_harness(sent))
 
 
-# Reads Kimi Code sessions: a session's folder (agents/NAME/wire.jsonl), or one such file.
+# -- files ----------------------------------------------------------------------------------------
 
 _NAME = "kimi-code"
 
@@ -466,27 +461,21 @@ def _read(source: Source) -> Iterator[Event]:
     names: Counter[str] = Counter()
     is_internal = any(part.startswith(_INTERNAL) for part in source.name.split("/"))
     folder = source.name.rpartition("/")[2]
-    if is_internal and not source.members:
-        yield from _helper_requests(source)
-    elif not source.members:
-        session = folder.removesuffix(".jsonl") or "session"
-        yield from _Agent(source, SessionHistory(_NAME, session, source.name)).events(names)
-    for member in source.members:
-        if member.name.endswith(_WIRE) and is_internal:
-            yield from _helper_requests(member)
-        elif member.name.endswith(_WIRE):
+    for member in source.members or (source,):
+        if member is not source and not member.name.endswith(_WIRE):
+            member.count_records()
+            yield Ignored("other_file")
+        elif is_internal:
+            for record in member.json_lines():
+                yield record if isinstance(record, Problem) else Ignored("helper_request")
+        elif member is source:
+            session = folder.removesuffix(".jsonl") or "session"
+            yield from _Agent(source, SessionHistory(_NAME, session, source.name)).events(names)
+        else:
             session = f"{folder}/{member.name.split('/')[-2]}" if "/" in member.name else folder
             scope = f"{source.name}/{member.name}"
             history = SessionHistory(_NAME, session, scope, f"{member.name} ")
             yield from _Agent(member, history).events(names)
-        else:
-            member.count_records()
-            yield Ignored("other_file")
-
-
-def _helper_requests(source: Source) -> Iterator[Event]:
-    for record in source.json_lines():
-        yield record if isinstance(record, Problem) else Ignored("helper_request")
 
 
 @dataclass(slots=True)
@@ -508,6 +497,8 @@ class _Agent:
         for record in objects(self.source.json_lines(), "a record that is "):
             if isinstance(record, Problem):
                 self.is_damaged = True
+                if fold.open is not None:
+                    fold.open.is_damaged = True
                 yield replace(record, where=self.history.prefix + record.where)
                 continue
             where, value = record
@@ -540,7 +531,7 @@ class _Agent:
             case "agent.switched":  # precedes the undo
                 fold.keeps_reminders = True
             case "context.clear":
-                fold.clear()
+                fold.reset([])
             case "context.apply_compaction":
                 fold.settle(where)
                 fold.compact(value, where)

@@ -1,12 +1,10 @@
-"""Kiro: its CLI, its IDE, and Amazon Q Developer's CLI."""
+"""Reads Kiro's CLI and IDE, and Amazon Q Developer's CLI. Source: docs/formats/kiro.md."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from builder.conversation import (
     Content,
@@ -30,29 +28,28 @@ from builder.readers import Reader
 from builder.readers.homes import APPDATA, Home
 from builder.readers.toolkit.chat_messages import content, results_apart
 from builder.readers.toolkit.history import RequestHead, SessionHistory
+from builder.readers.toolkit.marks import cut_code
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_dicts,
     as_list,
     as_str,
     model_of,
-    name_of,
     name_or_none,
     unknown_code,
 )
-from builder.readers.toolkit.rows import add_records, objects, read_objects
+from builder.readers.toolkit.rows import add_records, objects, read_objects, refused
 from builder.readers.toolkit.siblings import from_sibling
 from builder.readers.toolkit.unknown_keys import carries_content, unknown_message
 from builder.sources.source import Source
 from builder.sources.sqlite_file import guarded, json_column, open_sqlite, rows, tables
 
-# Reads calls and results of Kiro's CLI, which sessions and databases have in common.
-
+_NAME = "kiro"
 _ERRORS = frozenset({"error", "Error"})
 _TOO_LARGE = ": the actual tool use arguments were too complicated to be generated"
 
 
-def result(value: dict[str, Json], id_key: str) -> ToolResult:
+def _result(value: dict[str, Json], id_key: str) -> ToolResult:
     """Returns the result in an item with content, status and, under `id_key`, the call's id."""
     content: list[Content] = []
     for item in as_dicts(value.get("content")):
@@ -87,106 +84,27 @@ def _stand_in(parts: list[Part]) -> str | None:
     return None
 
 
-# Reads what Kiro's IDE kept before version 1: chats, sessions of workspaces and executions.
-
 _OWN = frozenset({"executionId", "editorState", "promptLogs"})
-_BASE = ("history", "system", "tools")
 
 
-def _is_chat(value: dict[str, Json]) -> bool:
-    roles = {as_str(message.get("role")) for message in as_dicts(value.get("chat"))}
-    return "executionId" in value and bool(roles & {"human", "bot"})
+def _is_old(value: dict[str, Json]) -> bool:
+    """Returns whether a record is of the IDE before 1.0: a chat, a session, or executions.
 
-
-def _is_workspace_session(value: dict[str, Json]) -> bool:
-    """Returns whether a record is a session of a workspace.
-
-    Kiro has this layout from Continue, whose answers have no execution.
+    Kiro has the layout of sessions from Continue, whose answers have no execution.
     """
-    if "sessionId" not in value:
-        return False
-    items = as_dicts(value.get("history"))
-    is_own = "autonomyMode" in value or "selectedModel" in value or "sessionType" in value
-    return any("executionId" in item for item in items) or (
-        is_own and any("message" in item and item.keys() & _OWN for item in items)
+    if "executionId" in value and as_dicts(value.get("chat")):
+        return True
+    if "executionId" in value and "workflowType" in value:
+        return isinstance(value.get("actions"), list)
+    items = as_dicts(value.get("history")) if "sessionId" in value else []
+    is_own = not value.keys().isdisjoint({"autonomyMode", "selectedModel", "sessionType"})
+    return any(
+        "executionId" in item or (is_own and "message" in item and item.keys() & _OWN)
+        for item in (*items, *as_dicts(value.get("executions")))
     )
 
 
-def _is_execution(value: dict[str, Json]) -> bool:
-    if "executionId" in value and "workflowType" in value:
-        return isinstance(value.get("actions"), list)
-    listed = as_dicts(value.get("executions"))
-    return any("executionId" in item for item in listed)
-
-
-def _read_chats(source: Source, format_name: str) -> Iterator[Event]:
-    """Yields the conversations of chats and sessions; those of executions are not known."""
-    for record in objects(source.records(), "a session that is "):
-        if isinstance(record, Problem):
-            yield record
-            continue
-        where, value = record
-        name = name_of(value, "sessionId", "executionId") or where
-        history = SessionHistory(format_name, name, source.name, f"{where} ")
-        if _is_chat(value):
-            _chat(history, value)
-        elif "history" in value:
-            _session(history, value)
-        elif "executions" in value:
-            yield Ignored("index")
-            continue
-        else:
-            detail = "actions of the program, without the calls that the model made"
-            yield Problem("unverified_format", where, detail)
-            continue
-        yield from history.conversations(1)
-
-
-def _chat(history: SessionHistory, value: dict[str, Json]) -> None:
-    """Reads a `.chat`: texts as they were sent. A row of a result follows a call that is missing.
-
-    The first row is the system prompt, and what follows up to the second row of the user is put
-    there by the program.
-    """
-    head = RequestHead(model=model_of(as_dict(value, "metadata"), "modelId"))
-    items = as_dicts(value.get("chat"))
-    asked = [at for at, item in enumerate(items) if item.get("role") == "human"]
-    begins = asked[1] if len(asked) > 1 else 0
-    for at, item in enumerate(items[begins:], begins):
-        place, role = f"chat[{at}]", as_str(item.get("role"))
-        parts: list[Part] = [*content(item.get("content"))]
-        if role == "bot":
-            follows = items[at + 1].get("role") if at + 1 < len(items) else None
-            parts += [] if follows == "human" else [unknown_part("call")]
-            context = Context.lacking(_BASE)
-            if parts:
-                message = Message("assistant", tuple(parts), place, context=context)
-                history.append(message, place, head)
-        elif role == "human":
-            if parts:
-                history.append(Message("user", tuple(parts)), place)
-        else:
-            history.append(unknown_message(role), place)
-
-
-def _session(history: SessionHistory, value: dict[str, Json]) -> None:
-    """Reads a session of a workspace. The answer of an execution is not in the session."""
-    head = RequestHead(model=model_of(value, "selectedModel"))
-    for at, item in enumerate(as_list(value.get("history"))):
-        place = f"history[{at}]"
-        message = as_dict(item, "message")
-        parts = content(message.get("content"))
-        if message.get("role") == "user" and parts:
-            history.append(Message("user", parts), place)
-        elif message.get("role") == "assistant":
-            found = (unknown_part("execution"),)
-            answer = Message("assistant", found, place, context=Context.lacking(_BASE))
-            history.append(answer, place, head)
-        elif message:
-            history.append(unknown_message(message.get("role")), place)
-
-
-# Reads the databases of Kiro's CLI and Amazon Q, and single conversations of them (`/save`).
+# -- databases of the CLI and of Amazon Q, and single conversations of them (`/save`) -------------
 
 _NEW = "SELECT key, value FROM conversations_v2 ORDER BY updated_at, conversation_id, key"
 _OLD = "SELECT key, value FROM conversations ORDER BY key"
@@ -224,50 +142,32 @@ def _turns(value: dict[str, Json]) -> list[dict[str, Json]]:
     return turns
 
 
-def _read_values(source: Source, format_name: str) -> Iterator[Event]:
-    yield from read_objects(source, partial(_conversation, format_name))
-
-
-def _read_database(source: Source, format_name: str) -> Iterator[Event]:
-    yield from guarded(source, _rows(source, format_name))
-
-
-def _rows(source: Source, format_name: str) -> Iterator[Event]:
+def _read_database(source: Source) -> Iterator[Event]:
     query = _NEW if "conversations_v2" in tables(source) else _OLD
     names: Counter[str] = Counter()
     newest: dict[str, tuple[str, dict[str, Json]]] = {}
     with open_sqlite(source) as connection:
-        for where, value in _values(source, connection, query):
-            if isinstance(value, Problem):
+        for row in rows(connection, query):
+            source.count_records()
+            where = f"key {as_str(row.get('key'))}"[:200]
+            value = json_column(row.get("value"), where)
+            if isinstance(value, dict):
+                name = as_str(value.get("conversation_id")) or where
+                if name in newest:  # the same conversation under another folder's key
+                    yield Ignored("superseded")
+                newest[name] = (where, value)
+            elif isinstance(value, Problem):
                 yield value
-                continue
-            name = as_str(value.get("conversation_id")) or where
-            if name in newest:  # the same conversation under another folder's key
-                yield Ignored("superseded")
-            newest[name] = (where, value)
+            else:
+                yield Problem("not_object", where, a_json_type(value))
     for where, value in newest.values():
-        yield from _conversation(format_name, where, value, names)
+        yield from _conversation(where, value, names)
 
 
-def _values(
-    source: Source, connection: sqlite3.Connection, query: str
-) -> Iterator[tuple[str, dict[str, Json] | Problem]]:
-    for row in rows(connection, query):
-        source.count_records()
-        where = f"key {as_str(row.get('key'))}"[:200]
-        value = json_column(row.get("value"), where)
-        if isinstance(value, dict | Problem):
-            yield where, value
-        else:
-            yield where, Problem("not_object", where, a_json_type(value))
-
-
-def _conversation(
-    format_name: str, where: str, value: dict[str, Json], names: Counter[str]
-) -> Iterator[Event]:
+def _conversation(where: str, value: dict[str, Json], names: Counter[str]) -> Iterator[Event]:
     """Yields the conversation in a value: turns of user and assistant, whose key is their kind."""
     session = as_str(value.get("conversation_id")) or where
-    history = SessionHistory(format_name, session, f"{format_name}/{session}", f"{where} ")
+    history = SessionHistory(_NAME, session, f"{_NAME}/{session}", f"{where} ")
     tools = _definitions(value.get("tools"))
     missing = {"system", *([] if tools is not None else ["tools"])}
     # After /compact, the history begins with the summary, if it is there at all.
@@ -280,7 +180,7 @@ def _conversation(
             content = as_dict(item)
             results = as_dicts(content.get("tool_use_results"))
             if results:
-                results_sent = tuple(result(one, "tool_use_id") for one in results)
+                results_sent = tuple(_result(one, "tool_use_id") for one in results)
                 history.append(Message("tool", results_sent), place)
             if prompt := as_str(content.get("prompt")):
                 history.append(Message("user", (Text(prompt),)), place)
@@ -317,7 +217,7 @@ def _definitions(value: Json) -> tuple[Json, ...] | None:
     return tuple(definitions) if definitions else None
 
 
-# Reads sessions of Kiro's IDE 1.x and of the CLI's third engine: messages.jsonl of events.
+# -- sessions of the IDE 1.x and of the CLI's third engine -----------------------------------------
 
 _PLACEHOLDER = "..."
 """The text of a thought whose words are encrypted."""
@@ -344,12 +244,12 @@ def _is_description(value: dict[str, Json]) -> bool:
     return {"schemaVersion", "id", "agentMode", "workspacePaths"} <= value.keys()
 
 
-def _read_events(source: Source, format_name: str) -> Iterator[Event]:
+def _read_events(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session."""
     folder, _, file = source.name.rpartition("/")
     is_named = file in ("messages.jsonl", "")
     name = folder.rpartition("/")[2] if is_named and folder else file.removesuffix(".jsonl")
-    history = SessionHistory(format_name, name or "session", source.name)
+    history = SessionHistory(_NAME, name or "session", source.name)
     log = _Events(history, from_sibling(source, "session.json", _model))
     records = yield from add_records(log, objects(source.records(), "an event that is "))
     log.end_turn(is_complete=False)
@@ -358,7 +258,11 @@ def _read_events(source: Source, format_name: str) -> Iterator[Event]:
 
 
 def _model(source: Source) -> str | None:
+    """Returns the model in a session's state: of the IDE, or of the CLI."""
     document = source.document()
+    state = as_dict(document, "session_state") if isinstance(document, dict) else {}
+    if state:
+        return _model_id(as_dict(state.get("rts_model_state")))
     return model_of(document, "modelId") if isinstance(document, dict) else None
 
 
@@ -527,7 +431,7 @@ class _Events:
                 self.history.append(Message("tool", (result,)), answer.where)
 
 
-# Reads sessions of Kiro's CLI: JSONL lines of version, kind and data.
+# -- sessions of the CLI ---------------------------------------------------------------------------
 
 
 def _is_line(value: dict[str, Json]) -> bool:
@@ -540,19 +444,13 @@ def _is_state(value: dict[str, Json]) -> bool:
     return "session_id" in value and "conversation_metadata" in state
 
 
-def _read_session(source: Source, format_name: str) -> Iterator[Event]:
+def _read_session(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session's lines."""
     stem = source.name.rpartition("/")[2].removesuffix(".jsonl").removesuffix(".json") or "session"
-    history = SessionHistory(format_name, stem, source.name)
-    log = _Log(history, from_sibling(source, f"{stem}.json", _model_session))
+    history = SessionHistory(_NAME, stem, source.name)
+    log = _Log(history, from_sibling(source, f"{stem}.json", _model))
     records = yield from add_records(log, objects(source.records(), "a line that is "))
     yield from history.conversations(records)
-
-
-def _model_session(source: Source) -> str | None:
-    document = source.document()
-    state = as_dict(document, "session_state") if isinstance(document, dict) else {}
-    return _model_id(as_dict(state.get("rts_model_state")))
 
 
 @dataclass(slots=True)
@@ -576,9 +474,8 @@ class _Log:
         if kind == "AssistantMessage":
             if parts:
                 context = Context.lacking(self.missing)
-                message = Message(
-                    "assistant", tuple(parts), name or where, _stand_in(parts), context
-                )
+                code = _stand_in(parts) or cut_code(data)
+                message = Message("assistant", tuple(parts), name or where, code, context)
                 self._append(message, where, name, RequestHead(model=self.model))
         elif kind in ("Prompt", "ToolResults"):
             for role, sent in zip(("tool", "user"), results_apart(parts), strict=True):
@@ -622,16 +519,12 @@ def _parts(item: dict[str, Json]) -> Iterator[Part]:
         call_id = name_or_none(value.get("toolUseId"))
         yield ToolCall(as_str(value.get("name")), value.get("input"), call_id)
     elif kind == "toolResult":
-        yield result(value, "toolUseId")
+        yield _result(value, "toolUseId")
     elif kind == "image":
         yield Media("image")
     else:
         yield unknown_part(kind)
 
-
-# Reads Kiro's CLI and IDE, and Amazon Q Developer's CLI, from which they descend.
-
-_NAME = "kiro"
 
 _KINDS = (
     (_is_line, "lines with version, kind and data.message_id"),
@@ -639,11 +532,7 @@ _KINDS = (
     (_is_state, "the state of a session"),
     (_is_event, "events with id, timestamp and payload"),
     (_is_description, "the description of a session"),
-)
-_OLD_reader = (
-    (_is_chat, "a chat of Kiro's IDE (executionId, chat)"),
-    (_is_workspace_session, "a session of a workspace of Kiro's IDE (history, executionId)"),
-    (_is_execution, "executions of Kiro's IDE (actions)"),
+    (_is_old, "a file of Kiro's IDE before 1.0 (refused)"),
 )
 
 
@@ -652,39 +541,29 @@ def _recognise(source: Source) -> str | None:
     if source.peek.kind == "sqlite":
         return _has_tables(source)
     for value in source.peek.objects:
-        for is_kind, found in (*_KINDS, *_OLD_reader):
+        for is_kind, found in _KINDS:
             if is_kind(value):
                 return found
     return None
 
 
-def _unsettled(source: Source) -> str | None:
-    """Returns why the meaning of the IDE's older files is not settled."""
-    if source.peek.kind == "json" and any(map(_is_old, source.peek.objects)):
-        return "Kiro's IDE before 1.0 logs neither the calls of the model nor all its answers"
-    return None
-
-
-def _is_old(value: dict[str, Json]) -> bool:
-    return any(is_kind(value) for is_kind, _ in _OLD_reader)
-
-
-def read(source: Source) -> Iterator[Event]:
+def _read(source: Source) -> Iterator[Event]:
     """Yields the conversations of a session or of a database."""
     found = source.peek.objects
     if source.peek.kind == "sqlite":
-        yield from _read_database(source, _NAME)
+        yield from guarded(source, _read_database(source))
     elif any(map(_is_value, found)):
-        yield from _read_values(source, _NAME)
+        yield from read_objects(source, _conversation)
     elif any(map(_is_old, found)):
-        yield from _read_chats(source, _NAME)
+        detail = "Kiro's IDE before 1.0 logs neither the calls of the model nor all its answers"
+        yield from refused(source, detail)
     elif any(map(_is_description, found)):
         for record in source.records():
             yield record if isinstance(record, Problem) else Ignored("state")
     elif any(map(_is_event, found)):
-        yield from _read_events(source, _NAME)
+        yield from _read_events(source)
     else:
-        yield from _read_session(source, _NAME)
+        yield from _read_session(source)
 
 
 READER = Reader(
@@ -692,11 +571,10 @@ READER = Reader(
     summary=(
         "Kiro: its CLI's sessions (JSONL with version, kind and data), its database and Amazon "
         "Q's (conversations_v2, conversations), its IDE's sessions (JSONL of id, timestamp and "
-        "payload); chats of older IDEs on demand"
+        "payload)"
     ),
     evidence=("files", "parsers"),
     recognise=_recognise,
-    unsettled=_unsettled,
     homes=(
         Home("Kiro", "${KIRO_HOME:-~/.kiro}/sessions"),
         Home("Kiro", "${XDG_DATA_HOME:-~/.local/share}/kiro-cli/data.sqlite3"),
@@ -707,5 +585,5 @@ READER = Reader(
         Home("Amazon Q", "~/Library/Application Support/amazon-q/data.sqlite3"),
     ),
     is_agent=True,
-    read=read,
+    read=_read,
 )

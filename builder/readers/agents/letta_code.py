@@ -6,7 +6,6 @@ versions is Pi's format, which Pi's reader reads.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -22,21 +21,17 @@ from builder.conversation import (
     ToolResult,
     Unparsed,
 )
-from builder.problem import Problem
 from builder.readers import Reader
 from builder.readers.homes import Home
 from builder.readers.toolkit.history import RequestHead, SessionHistory
 from builder.readers.toolkit.narrow import as_str, name_or_none, unknown_code
-from builder.readers.toolkit.places import ignored
-from builder.readers.toolkit.rows import objects
+from builder.readers.toolkit.rows import add_records, objects, refused
 from builder.sources.source import Source
 
-_NAME = "letta-code"
 _KINDS = frozenset({"user", "assistant", "reasoning", "tool_call", "error"})
 
 
 def _recognise(source: Source) -> str | None:
-    """Claims lines with kind and captured_at."""
     for value in source.peek.objects:
         if as_str(value.get("kind")) in _KINDS and "captured_at" in value:
             return "lines with kind and captured_at"
@@ -46,7 +41,21 @@ def _recognise(source: Source) -> str | None:
 
 
 def _is_streamed(value: dict[str, Json]) -> bool:
+    """Returns whether a line is a message that `--output-format stream-json` prints."""
     return value.get("type") == "message" and isinstance(value.get("message_type"), str)
+
+
+def _read(source: Source) -> Iterator[Event]:
+    """Yields the conversation of a transcript; a Problem for the stream of a run."""
+    if any(map(_is_streamed, source.peek.objects)):
+        detail = "Letta Code's stream-json has pieces of answers without the prompts before them"
+        yield from refused(source, detail)
+        return
+    name = source.name.rpartition("/")[0].rpartition("/")[2] or "conversation"
+    transcript = _Transcript(SessionHistory("letta-code", name, source.name))
+    records = yield from add_records(transcript, objects(source.records(), "a line that is "))
+    transcript.close()
+    yield from transcript.history.conversations(records)
 
 
 @dataclass(slots=True)
@@ -58,35 +67,46 @@ class _Transcript:
 
     history: SessionHistory
     missing: set[str] = field(default_factory=lambda: {"system", "tools", "reminders"})
+    seen: set[str] = field(default_factory=set)
     parts: list[Part] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     response: str | None = None
     where: str = ""
 
-    def add(self, value: dict[str, Json], where: str) -> None:
-        """Adds a line that is part of the conversation."""
-        kind, text = value.get("kind"), as_str(value.get("text"))
+    def add(self, where: str, value: dict[str, Json]) -> str:
+        """Adds a line; returns the code for ignoring it, or ""."""
+        kind, text = as_str(value.get("kind")), as_str(value.get("text"))
+        line = as_str(value.get("source_line_id"))
+        if line in self.seen:
+            return "repeated_record"
+        self.seen |= {line} - {""}
+        if kind == "error":
+            return "error_message"
+        if kind not in _KINDS:
+            return unknown_code(value.get("kind"))
         if kind == "user":
             self.close()
             if text.strip():
                 self.history.append(Message("user", (Text(text),)), where)
-            return
-        response = name_or_none(value.get("source_message_id"))
+            return ""
+        self._continue(name_or_none(value.get("source_message_id")), is_call=kind == "tool_call")
+        self.where = where
+        if kind == "tool_call":
+            self._call(value)
+        elif text.strip():
+            self.parts.append(Reasoning(text) if kind == "reasoning" else Text(text))
+        return ""
+
+    def _continue(self, response: str | None, *, is_call: bool) -> None:
+        """Ends the open turn, unless the next piece belongs to it."""
         same = response is not None and response == self.response
-        follows = kind == "tool_call" and response is None and not self.results
+        follows = is_call and response is None and not self.results
         if not same and not follows and (self.parts or self.results):
             had_calls = bool(self.results) or any(isinstance(p, ToolCall) for p in self.parts)
             self.close()
-            if kind == "tool_call" and response is None and had_calls:
+            if is_call and response is None and had_calls:
                 self.missing.add("history")  # perhaps it was made together with the call before
         self.response = response or self.response if follows else response
-        self.where = where
-        if kind == "reasoning" and text.strip():
-            self.parts.append(Reasoning(text))
-        elif kind == "assistant" and text.strip():
-            self.parts.append(Text(text))
-        elif kind == "tool_call":
-            self._call(value)
 
     def _call(self, value: dict[str, Json]) -> None:
         name = name_or_none(value.get("name"))
@@ -111,54 +131,8 @@ class _Transcript:
         self.parts, self.results, self.response = [], [], None
 
 
-def _read(source: Source) -> Iterator[Event]:
-    """Yields the conversation of a transcript; a Problem for the stream of a run."""
-    if any(map(_is_streamed, source.peek.objects)):
-        yield from _refused(source)
-        return
-    name = source.name.rpartition("/")[0].rpartition("/")[2] or "conversation"
-    transcript = _Transcript(SessionHistory(_NAME, name, source.name))
-    counts: Counter[str] = Counter()
-    seen: set[str] = set()
-    records = 0
-    for record in objects(source.records(), "a line that is "):
-        if isinstance(record, Problem):
-            if record.code != "truncated":
-                transcript.missing.add("history")
-            yield record
-            continue
-        where, value = record
-        line = as_str(value.get("source_line_id"))
-        if line and line in seen:
-            counts["repeated_record"] += 1
-            continue
-        seen.add(line)
-        if value.get("kind") == "error":
-            counts["error_message"] += 1
-        elif as_str(value.get("kind")) not in _KINDS:
-            counts[unknown_code(value.get("kind"))] += 1
-        else:
-            records += 1
-            transcript.add(value, where)
-    transcript.close()
-    yield from ignored(counts)
-    yield from transcript.history.conversations(records)
-
-
-def _refused(source: Source) -> Iterator[Event]:
-    """Yields the Problem that stands for all lines of a stream, and those of broken lines."""
-    records = 0
-    for record in objects(source.records(), "a line that is "):
-        if isinstance(record, Problem):
-            yield record
-        else:
-            records += 1
-    detail = "Letta Code's stream-json has pieces of answers without the prompts before them"
-    yield Problem("unverified_format", "file", detail, records)
-
-
 READER = Reader(
-    name=_NAME,
+    name="letta-code",
     summary="Letta Code transcripts (JSONL): lines with kind and captured_at",
     evidence=("parsers",),
     recognise=_recognise,

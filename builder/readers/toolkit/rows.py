@@ -284,6 +284,17 @@ def read_each(
     return lambda source: read_rows(source, lambda *record: [row(*record)], columns)
 
 
+def refused(source: Source, detail: str) -> Iterator[Event]:
+    """Yields the Problem `unverified_format` that stands for all records that can be read."""
+    records = 0
+    for record in objects(source.records(), "a line that is "):
+        if isinstance(record, Problem):
+            yield record
+        else:
+            records += 1
+    yield Problem("unverified_format", "file", detail, records)
+
+
 class RecordLog(Protocol):
     """Reads the records of one session in order; `missing` is what its next answers lack."""
 
