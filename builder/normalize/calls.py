@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from operator import is_
 
 from builder.conversation import Data, Json, Media, Text, ToolResult, Unparsed
-from builder.jsonio import JsonFault, loads
+from builder.jsonio import loads_text
 from builder.normalize import padding
 from builder.normalize.draft import Block, Draft, DraftCall, calls_in, join, part_text
 from builder.normalize.options import NormalizeOptions
+from builder.normalize.shared import SharedTools
 from builder.problem import Problem
 from builder.qwen3.json_calls import breaks_json
+from builder.readers.toolkit.comparison import has_no_arguments
 
 
 def pair(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
@@ -123,14 +125,17 @@ def result_text(result: ToolResult) -> str:
 def arguments(draft: Draft, options: NormalizeOptions) -> Draft | Problem:
     """Decodes the arguments; the step `cut` handles those that are not a JSON object.
 
-    "" and null become {} (`empty_arguments`); doubly encoded ones are decoded (`double_encoded`).
-    The padding of Arrow is removed from definitions and arguments (`null_padding`).
+    "" and null become {} (`empty_arguments`), unless the tool requires an argument: then the log
+    has lost them, and they stay. Doubly encoded ones are decoded (`double_encoded`). The padding of
+    Arrow is removed from definitions and arguments (`null_padding`).
     """
     draft = _unpadded(draft, options)
     if not any(block.calls for block in draft.blocks):
         return draft
     counts: Counter[str] = Counter()
-    blocks = tuple(_decoded_block(block, counts) for block in draft.blocks)
+    empty = {call.name for call in calls_in(draft.blocks) if has_no_arguments(call.arguments)}
+    demanding = _requiring(empty, draft, options) if empty else frozenset()
+    blocks = tuple(_decoded_block(block, demanding, counts) for block in draft.blocks)
     called = tuple(call for call in calls_in(blocks) if call_fault(call) is None)
     return replace(draft, blocks=blocks, called=called).counting(**counts)
 
@@ -180,33 +185,45 @@ def _unpadded(draft: Draft, options: NormalizeOptions) -> Draft:
     return replace(draft, tools=tools).having(blocks, counts)
 
 
-def _decoded_block(block: Block, counts: Counter[str]) -> Block:
-    calls = tuple(_decoded_call(call, counts) for call in block.calls)
+def _requiring(names: Collection[str], draft: Draft, options: NormalizeOptions) -> frozenset[str]:
+    """Returns those of the tools that no call without arguments fits, by their definitions."""
+    shared = options.shared_tools or SharedTools()
+    elsewhere = shared.elsewhere(draft.version)
+    listed = draft.tools if draft.tools is not None else options.supplied_tools
+    known = padding.schemas([elsewhere[name] for name in names if name in elsewhere])
+    known |= padding.schemas(listed or ())
+    required = {name: known.get(name) for name in names}
+    return frozenset(
+        name
+        for name, schema in required.items()
+        if isinstance(schema, dict)
+        and isinstance(schema.get("required"), list)
+        and schema["required"]
+    )
+
+
+def _decoded_block(block: Block, demanding: Collection[str], counts: Counter[str]) -> Block:
+    calls = tuple(_decoded_call(call, demanding, counts) for call in block.calls)
     return block if all(map(is_, calls, block.calls)) else replace(block, calls=calls)
 
 
-def _decoded_call(call: DraftCall, counts: Counter[str]) -> DraftCall:
+def _decoded_call(call: DraftCall, demanding: Collection[str], counts: Counter[str]) -> DraftCall:
+    if call.name in demanding and has_no_arguments(call.arguments):
+        return call
     value = decoded(call.arguments, counts)
     return call if value is call.arguments else replace(call, arguments=value)
 
 
 def decoded(arguments: Json, counts: Counter[str]) -> Json:
     """Returns the object that logged arguments encode, else the arguments. Counts changes."""
-    value = arguments
-    try:
-        for _ in range(2):
-            if value is None or (isinstance(value, str) and not value.strip()):
-                counts["empty_arguments"] += 1
-                return {}
-            if not isinstance(value, str):
-                break
-            counts["double_encoded"] += value is not arguments
-            value = loads(value)
-    except JsonFault:
-        return arguments
-    if value is None:
+    if has_no_arguments(arguments):
         counts["empty_arguments"] += 1
         return {}
+    value = arguments
+    for _ in range(2):
+        if isinstance(value, str):
+            counts["double_encoded"] += value is not arguments
+            value = loads_text(value)
     return value if isinstance(value, dict) else arguments
 
 

@@ -81,10 +81,13 @@ class ApiAnswer:
     problems: tuple[Problem, ...] = ()
     changes: Counter[str] = field(default_factory=Counter)
 
-    def named(self, message: Message) -> Message:
-        """Returns this answer as a later request repeats it, with the response's model and ids."""
-        own = self.message
-        return replace(message, model=self.model, tokens=own.tokens, response=own.response)
+    def named(self, message: Message, *, completed: bool = False) -> Message:
+        """Returns this answer as a later request repeats it, with the response's model and ids.
+
+        `completed`: the request has more of it, so the recorded tokens are not all.
+        """
+        tokens = None if completed else self.message.tokens
+        return replace(message, model=self.model, tokens=tokens, response=self.message.response)
 
     @property
     def usable(self) -> bool:

@@ -33,10 +33,12 @@ from builder.readers.toolkit.comparison import (
     LoggedAnswers,
     Marks,
     calls,
+    completes,
     cut_off,
     digests,
     is_same_turn,
     is_whole,
+    lacks_calls,
     looks_random,
     prefilled,
     thoughts,
@@ -316,10 +318,14 @@ class _RequestChain:
 
     def _rewritten(
         self, history: Sequence[Message], conversation: Conversation
-    ) -> Iterator[Conversation]:
+    ) -> Iterator[Conversation | Problem]:
         """Yields a conversation for each answer that the client changed in later requests."""
         for at, (exchange, answer) in sorted(self.responses.items()):
             if history[at].untrained != "edited" or not answer.usable:
+                continue
+            if lacks_calls(answer.message, history[at:]):
+                detail = "a later request has calls of this answer that its record lacks"
+                yield Problem("truncated", exchange.where, detail, records=0)
                 continue
             before = [
                 replace(one, untrained=REPEAT)
@@ -406,7 +412,9 @@ class _RequestChain:
                     changes["reasoning_restored"] += 1
                     message = replace(message, parts=(*lost, *message.parts))  # noqa: PLW2901 - completed
             if given is not None:
-                message = given.named(message)  # noqa: PLW2901 - completed
+                completed = completes(given.message, self.history.messages[at:])
+                changes["answer_completed"] += completed
+                message = given.named(message, completed=completed)  # noqa: PLW2901 - completed
             code = message.untrained
             if at in continued:
                 code = None

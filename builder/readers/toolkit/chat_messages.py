@@ -156,10 +156,13 @@ def chat_message(message: dict[str, Json]) -> Message:
 
 def tool_result(message: dict[str, Json]) -> ToolResult:
     """Returns the result in a message of role tool (or the older role function)."""
+    name = as_str(message.get("name")) or as_str(message.get("tool_name"))
+    if "recipient" in message or "channel" in message:  # harmony
+        name = name.removeprefix("functions.")
     return ToolResult(
         content(message.get("content")),
         call_id=name_or_none(message.get("tool_call_id")),
-        name=name_or_none(message.get("name")) or name_or_none(message.get("tool_name")),
+        name=name or None,
     )
 
 

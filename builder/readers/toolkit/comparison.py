@@ -186,6 +186,7 @@ def canonical(arguments: Json) -> str:
             value = loads(arguments) if arguments.strip() else {}
         except JsonFault:
             return arguments
+        value = json_in_text(value)  # encoded twice
     return repr(_ordered(value if value is not None else {}))
 
 
@@ -217,19 +218,75 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
 
 
 def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
-    """Returns whether messages begin with the unchanged answer, in one message or several.
+    """Returns whether messages begin with the answer, in one message or several.
 
-    A client may add the defaults of a call's arguments: Claude Code adds `replace_all` to Edit.
+    They may have more of it than the log: defaults of a call's arguments that a client adds (Claude
+    Code adds `replace_all` to Edit), and what `completes` it.
     """
     wanted = digests([answer])
     turn = Message("assistant", ())
-    for message in messages:
+    for at, message in enumerate(messages, 1):
         if message.role != "assistant":
             return False
         turn = replace(turn, parts=(*turn.parts, *message.parts))
         if digests([turn]) == wanted or _adds_arguments(answer, turn):
             return True
+        if _completes(answer, turn, messages[at:]):
+            return True
     return False
+
+
+def completes(answer: Message, messages: Sequence[Message]) -> bool:
+    """Returns whether messages begin with an answer that is incomplete in the log.
+
+    They repeat each of its calls by id, with the arguments that the log lacks, or with further
+    calls that have results: a client does not invent these.
+    """
+    turn = [*takewhile(lambda message: message.role == "assistant", messages)]
+    whole = Message("assistant", tuple(part for message in turn for part in message.parts))
+    return _completes(answer, whole, messages[len(turn) :])
+
+
+def _completes(answer: Message, turn: Message, after: Sequence[Message]) -> bool:
+    made, sent = calls(answer), calls(turn)
+    known = {call.id: call for call in sent if call.id is not None}
+    pairs = [(call, known.get(call.id or "")) for call in made]
+    if not made or len(known) < len(sent) or words(answer) not in ("", words(turn)):
+        return False
+    lost = 0
+    for one, other in pairs:
+        if other is None or one.name != other.name:
+            return False
+        if canonical(one.arguments) != canonical(other.arguments):
+            if not has_no_arguments(one.arguments):
+                return False
+            lost += 1
+    if len(sent) == len(made):
+        return lost > 0 and words(answer) == words(turn)
+    further = known.keys() - {call.id for call in made}
+    return further <= _answered(after)
+
+
+def lacks_calls(answer: Message, messages: Sequence[Message]) -> bool:
+    """Returns whether messages begin with the text of an answer, and calls that it lacks."""
+    turn = [*takewhile(lambda message: message.role == "assistant", messages)]
+    made = [call for message in turn for call in calls(message)]
+    text = "".join(map(words, turn))
+    same = bool(text) and text == words(answer) and not calls(answer)
+    return same and bool(made) and {call.id for call in made} <= _answered(messages[len(turn) :])
+
+
+def _answered(messages: Sequence[Message]) -> set[str | None]:
+    """Returns the ids of the calls whose results messages begin with."""
+    results = takewhile(lambda message: message.role == "tool", messages)
+    parts = (part for message in results for part in message.parts)
+    return {part.call_id for part in parts if isinstance(part, ToolResult)} - {None}
+
+
+def has_no_arguments(arguments: Json) -> bool:
+    """Returns whether logged arguments are "", null or nothing, perhaps encoded twice."""
+    value = json_in_text(arguments, beginnings='"n', levels=2)
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _adds_arguments(answer: Message, turn: Message) -> bool:

@@ -63,6 +63,8 @@ _SPEAKER = ("name", "speaker", "agent_name")
 
 _KIND_KEYS = ("text_type", "message_type", "kind", "content_kind")
 """Keys of an answer that may say what its text is, beside `channel`."""
+_LISTENERS = frozenset({"", "all", "assistant", "user"})
+"""Recipients of a text that are no tools."""
 _THOUGHT_KINDS = frozenset({"analysis", "thought", "thoughts", "thinking", "reasoning", "cot"})
 _ANSWER_KINDS = frozenset({
     "final", "final_answer", "answer", "response", "reply", "text", "message", "assistant", "chat",
@@ -188,10 +190,12 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
     key = "channel" if "channel" in logged else next(keys, "")
     parts, kind = answer.parts, as_str(logged, key).lower()
     words = [part for part in parts if isinstance(part, Text)]
-    if kind in _THOUGHT_KINDS:
-        parts = tuple(Reasoning(part.text) if isinstance(part, Text) else part for part in parts)
-    elif name := as_str(logged, "recipient").removeprefix("functions.") if len(words) == 1 else "":
+    called = as_str(logged, "recipient") if len(words) == 1 else ""
+    if called not in _LISTENERS:
+        name = called.removeprefix("functions.")
         parts = tuple(ToolCall(name, one.text) if one is words[0] else one for one in parts)
+    elif kind in _THOUGHT_KINDS:
+        parts = tuple(Reasoning(part.text) if isinstance(part, Text) else part for part in parts)
     elif kind in _OTHER_KINDS and words and len(words) == len(parts):
         parts = (*parts, unknown_part(f"{key} {kind}"))
     elif key == "channel" and kind not in _ANSWER_KINDS:
