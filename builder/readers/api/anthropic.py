@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from builder.conversation import (
     Content,
@@ -284,12 +283,16 @@ def _begins_answer(sent: Sequence[Json]) -> bool:
 def read_body(body: dict[str, Json]) -> History:
     """Returns the history in a request or a row."""
     messages = list(_system_messages(body.get("system")))
+    loaded: set[str] = set()
+    loaded_at = 0
     for item in as_dicts(body.get("messages")):
         messages += read_message(item)
+        if names := set(loaded_names(item.get("content"))):
+            loaded |= names
+            loaded_at = len(messages)
     tools = tuple_or_none(body.get("tools"))
     read = History(tuple(messages), tools, name_or_none(body.get("model")))
-    loaded = (loaded_names(item.get("content")) for item in as_dicts(body.get("messages")))
-    return read.without_deferred(frozenset(chain.from_iterable(loaded)))
+    return read.without_deferred(loaded, loaded_at)
 
 
 def answers(exchange: Exchange) -> Sequence[ApiAnswer]:

@@ -22,7 +22,7 @@ class History:
     tools     None if the request has none
     deferred  definitions that the request contains and that no search has loaded: the model did not
               see them (`defer_loading`)
-    loads     tools are defined within the messages, where they became available
+    loaded_at  answers before this position did not see all tools, which were loaded later
     problems  of the conversation
     session   the log's own name for the session or trace of the request, or ""; histories with
               different names are never one conversation, even if their messages match
@@ -37,7 +37,7 @@ class History:
     session: str = ""
     outcome: Mapping[str, Json] | None = None
     deferred: tuple[Json, ...] = ()
-    loads: bool = False
+    loaded_at: int = 0
 
     def tools_offered(self, messages: Sequence[Message]) -> tuple[Json, ...] | None:
         """Returns the tools; () if the request has none and none of the messages calls a tool.
@@ -50,8 +50,11 @@ class History:
         loaded = (tool for tool in self.deferred if as_str(tool, "name") in called)
         return self.tools if not self.deferred else (*(self.tools or ()), *loaded)
 
-    def without_deferred(self, loaded: Collection[str]) -> History:
-        """Returns the history without the tools that are deferred and not `loaded`, by name."""
+    def without_deferred(self, loaded: Collection[str], at: int) -> History:
+        """Returns the history without the tools that are deferred and not `loaded`, by name.
+
+        `at`: the position after which all of those were loaded.
+        """
         marked = sum(map(is_deferred, self.tools or ()))
         if not marked:
             return self
@@ -60,7 +63,7 @@ class History:
             self,
             tools=offered,
             deferred=deferred,
-            loads=self.loads or len(deferred) < marked,
+            loaded_at=at if len(deferred) < marked else self.loaded_at,
             changes=self.changes + Counter({"deferred_tools": len(deferred)}),
         )
 

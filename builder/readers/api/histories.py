@@ -159,7 +159,8 @@ class _RequestChain:
         self.marks: list[bytes] = []
         self.responses: dict[int, tuple[Exchange, ApiAnswer]] = {}  # by position in the history
         self.changes: Counter[str] = Counter()  # between requests
-        self.changed_at = 0  # answers before this position had fewer tools or an earlier date
+        self.moved_at = 0  # answers before this position had an earlier date
+        self.added_at = 0  # answers before this position had fewer tools
 
     @property
     def id(self) -> str:
@@ -232,10 +233,12 @@ class _RequestChain:
             self.responses[at] = self.last, chosen
             self.answered_before = False
         moved = not self.has_same_prompts(history)
-        added = 0 < len(self.history.tools or ()) < len(history.tools or ())
-        self.changes.update(system_date_moved=int(moved), tools_added_later=int(added))
-        if moved or added:
-            self.changed_at = at + 1
+        before = len(self.history.tools or ())
+        added = before < len(history.tools or ())
+        later = added and before > 0
+        self.changes.update(system_date_moved=int(moved), tools_added_later=int(later))
+        self.moved_at = at + 1 if moved else self.moved_at
+        self.added_at = at + 1 if added else self.added_at
         self.last, self.history = exchange, history
         self.answers = _with_models(answers, history)
         if any(answer.usable for answer in answers):
@@ -256,13 +259,10 @@ class _RequestChain:
         chosen = chosen or next((answer for answer in self.answers if answer.fault), None)
         changes = self.history.changes + self.changes
         continued = self._continued_positions(chosen)
-        lower = lowest((context, _AS_RENDERED)) if context is not None else None
-        if self.history.loads:
-            context = lower
+        if self.history.loaded_at and context is not None:
+            context = lowest((context, _AS_RENDERED))
         history = [
-            replace(message, context=lower)
-            if at < self.changed_at and message.role == "assistant" and message.context is None
-            else message
+            self._in_context(at, message, context)
             for at, message in enumerate(self._with_thoughts(remembered, continued, changes))
         ]
         if logged is not None:
@@ -305,6 +305,16 @@ class _RequestChain:
         yield from self._cut_off(continued)
         yield from self._rewritten(history, conversation)
         yield from abandoned(self.last, self.history, self.answers, chosen)
+
+    def _in_context(self, at: int, message: Message, context: Context | None) -> Message:
+        """Returns an answer whose request had fewer tools or another date with its own context."""
+        lacks_tools = at < max(self.added_at, self.history.loaded_at)
+        if message.role != "assistant" or message.context is not None or context is None:
+            return message
+        if not lacks_tools and at >= self.moved_at:
+            return message
+        own = Context.lacking({"tools"}) if lacks_tools else _AS_RENDERED
+        return replace(message, context=lowest((context, own)))
 
     def _cut_off(self, continued: frozenset[int]) -> Iterator[Problem]:
         """Yields a problem for each cut answer that the client continued from.
@@ -413,7 +423,8 @@ class _RequestChain:
                     message = replace(message, parts=(*lost, *message.parts))  # noqa: PLW2901 - completed
             if given is not None:
                 completed = completes(given.message, self.history.messages[at:])
-                changes["answer_completed"] += completed
+                if completed:
+                    changes["answer_completed"] += 1
                 message = given.named(message, completed=completed)  # noqa: PLW2901 - completed
             code = message.untrained
             if at in continued:
@@ -474,7 +485,7 @@ def _fault_code(answer: ApiAnswer) -> str:
 
 
 _AS_RENDERED = Context("rendered")
-"""Of turns that are shown with tools or a date that their requests had in another place."""
+"""Of turns that are shown with a date that their requests did not have."""
 
 
 def _only_adds(before: History, after: History) -> bool:

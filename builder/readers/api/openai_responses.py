@@ -94,7 +94,7 @@ class ItemReading:
     """Collects items into messages.
 
     messages  the messages so far
-    tools     definitions given to the model during the conversation
+    tools     definitions given to the model during the conversation, all before `loaded_at`
     missing   references to items that are not in the log
     changes   {code: count} of omissions
     """
@@ -102,6 +102,7 @@ class ItemReading:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.tools: list[Json] = []
+        self.loaded_at = 0
         self.missing: list[str] = []
         self.changes: Counter[str] = Counter()
         self._answer: list[Part] = []  # parts of the current assistant message
@@ -205,6 +206,7 @@ class ItemReading:
         for tool in codex_items.definitions(item.get("tools")):
             if tool not in self.tools:
                 self.tools.append(tool)
+                self.loaded_at = len(self.messages) + bool(self._answer)
 
     def _has_call(self) -> bool:
         return any(isinstance(part, ToolCall) for part in self._answer)
@@ -305,9 +307,10 @@ def history(body: dict[str, Json]) -> History:
         name_or_none(body.get("model")),
         problems,
         reading.changes,
-        loads=bool(reading.tools),
+        loaded_at=reading.loaded_at,
     )
-    return read.without_deferred({as_str(tool, "name") for tool in reading.tools})
+    names = {as_str(tool, "name") for tool in reading.tools}
+    return read.without_deferred(names, reading.loaded_at)
 
 
 def items(value: Json) -> list[Json]:
