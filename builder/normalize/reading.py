@@ -25,6 +25,7 @@ from builder.normalize.draft import Block, Draft, DraftCall, join, part_text
 from builder.normalize.options import NormalizeOptions
 from builder.problem import Problem
 from builder.readers.toolkit.made_up import foreign_call
+from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.thoughts import read_thoughts
 from builder.readers.toolkit.unknown_keys import unknown_key
 
@@ -38,7 +39,8 @@ def read_draft(conversation: Conversation, options: NormalizeOptions) -> Draft |
     text; a later one becomes a user turn (`late_system`), stays (`late_system_kept`) or is rejected
     (Problem `late_system`). An unknown role is rejected (Problem `unknown_role`). Under
     `harness: drop`, harness text next to other text is left out (`harness_text`). Media become
-    `[image]` (`media`) or are rejected (Problem `media`). Parts of unknown types are left out
+    `[image]` (`media`) or are rejected (Problem `media`); so is a text that the log's writer took
+    out (`redacted`). Parts of unknown types are left out
     (`unknown_part`), which makes the context of later turns `partial`.
     """
     reader = _DraftReader(options)
@@ -88,6 +90,9 @@ class _DraftReader:
         media = any(_has_media(part) for part in message.parts)
         if media and self.options.media == "reject":
             return Problem("media", "message", "contains an image or other media", records=0)
+        if any(map(_is_removed, message.parts)):
+            detail = "a text was taken out before it was logged"
+            return Problem("redacted", "message", detail, records=0)
         if message.role != "assistant":
             for part in message.parts:
                 if isinstance(part, ToolCall):
@@ -332,6 +337,11 @@ def _has_media(part: Part) -> bool:
     if isinstance(part, ToolResult):
         return any(isinstance(item, Media) for item in part.content)
     return isinstance(part, Media)
+
+
+def _is_removed(part: Part) -> bool:
+    parts = part.content if isinstance(part, ToolResult) else (part,)
+    return any(isinstance(one, Text | Reasoning) and is_removed(one.text) for one in parts)
 
 
 def _unknown_parts(part: Part) -> int:

@@ -52,7 +52,7 @@ _NOTHING = frozenset(
 """Additional fields of a part; a part with only these is empty."""
 _KEYS = (MESSAGE_KEYS | {"parts"}) - {"content", "tool_calls"}
 """Keys of a content that are known."""
-_SERVER = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+SERVER_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 """Parts of tools that the service runs in the model's turn, which cannot be a target."""
 _WIRE_KEYS = {
     "function_call": "functionCall",
@@ -112,7 +112,7 @@ def _part(part: dict[str, Json], keys: CallKeys) -> Part | str | None:
         if not text:
             return None
         return Reasoning(text) if part.get("thought") is True else Text(text)
-    if any(name in part for name in _SERVER):
+    if not SERVER_PARTS.isdisjoint(part):
         return Unparsed(dumps({k: part[k] for k in part if k not in _NOTHING}), "server_tool")
     names = [name for name in part if name not in _NOTHING]
     if names or not part:

@@ -431,7 +431,7 @@ def _answer(
     item = {**with_content(as_dict(choice.get("message"))), "role": "assistant"}
     (message,) = noted(_read_message(item, changes, flat=_is_flat([*sent, item])), item)
     message = replace(message, tokens=ids_beside(item, choice, choice.get("meta_info"), body))
-    if _searched(item, body):
+    if searched(item, body):
         message = replace(message, parts=(*message.parts, Unparsed("search", "server_tool")))
     finish, failed = choice.get("finish_reason"), bool(choice.get("error"))
     return ApiAnswer(
@@ -443,7 +443,7 @@ def _answer(
     )
 
 
-def _searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
+def searched(message: dict[str, Json], body: dict[str, Json]) -> bool:
     """Returns whether the provider ran tools for an answer, whose results are not in the log.
 
     OpenAI's search models and OpenRouter cite pages in `annotations`, Perplexity and xAI in fields

@@ -56,6 +56,10 @@ _COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compactio
 _SILENT = frozenset({"mcp_list_tools", "mcp_approval_response", "compaction_trigger"})
 """Items without content: lists of a server's tools, and approvals by the user."""
 
+_LOCAL_ID = "__fake_id__"
+"""The id of items that OpenAI's Agents SDK made of a Chat Completions message, which holds the
+model's own thought."""
+
 ITEMS = (
     frozenset(_CALLS)
     | _NAMED_CALLS
@@ -77,7 +81,7 @@ _KEYS = MESSAGE_KEYS | {
 """Keys of items that are known."""
 
 
-def _item_type(item: _Item) -> str:
+def item_type(item: _Item) -> str:
     """Returns the item's type, which messages and references to items may lack."""
     if isinstance(item.get("type"), str):
         return as_str(item.get("type"))
@@ -87,7 +91,7 @@ def _item_type(item: _Item) -> str:
 
 
 def _is_said_by_others(item: _Item) -> bool:
-    return _item_type(item) == "message" and item.get("role", "assistant") != "assistant"
+    return item_type(item) == "message" and item.get("role", "assistant") != "assistant"
 
 
 class ItemReading:
@@ -123,7 +127,7 @@ class ItemReading:
         return Message("assistant", tuple(self._answer), unknown=tuple(self._unknown))
 
     def _take(self, item: _Item, *, answer: bool) -> None:
-        kind = _item_type(item)
+        kind = item_type(item)
         if not answer and kind in ("message", "reasoning") and self._has_call():
             self._end()
         if answer and _is_said_by_others(item):
@@ -161,6 +165,8 @@ class ItemReading:
     def _thoughts(self, item: _Item) -> list[Part]:
         """Returns thoughts in clear text, without summaries by another model."""
         texts = [as_str(part.get("text")) for part in as_dicts(item.get("content"))]
+        if not any(texts) and item.get("id") == _LOCAL_ID:
+            texts = [as_str(part.get("text")) for part in as_dicts(item.get("summary"))]
         if any(texts):
             return [Reasoning(text) for text in texts if text]
         if thoughts := thoughts_of_keys(item):
@@ -461,7 +467,7 @@ class _ServerHistories:
 
     def _referred(self, value: Json) -> Json:
         item = as_dict(value)
-        if _item_type(item) != "item_reference":
+        if item_type(item) != "item_reference":
             return value
         return self._items.get(as_str(item.get("id"))) or value
 
@@ -514,11 +520,11 @@ def is_list(values: Sequence[Json]) -> bool:
     """Returns whether values are all items, at least one a function call or its output."""
     if not all(_is_item(as_dict(value)) for value in values):
         return False
-    return any(_item_type(as_dict(value)) in _PAIRED for value in values)
+    return any(item_type(as_dict(value)) in _PAIRED for value in values)
 
 
 def _is_item(item: dict[str, Json]) -> bool:
-    kind = _item_type(item)
+    kind = item_type(item)
     if kind == "message":
         return as_str(item.get("role")) in ROLES and isinstance(item.get("content"), str | list)
     if kind in _PAIRED:

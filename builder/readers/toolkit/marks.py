@@ -170,6 +170,8 @@ _PLACEHOLDERS = frozenset({
     "__REDACTED__",  # OpenInference
     "<truncated due to size exceeding limit>",  # Langfuse
 })  # fmt: skip
+_LONGEST = 500
+"""Characters of a placeholder at most."""
 _SCRUBBED = "[Scrubbed due to "
 """The beginning of Logfire's placeholder, which names the pattern that it found."""
 _SHORTENED = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
@@ -178,7 +180,7 @@ _SHORTENED = re.compile(r"\.\.\. \(truncated \d+ chars\)\Z")
 
 def is_removed(value: Json) -> bool:
     """Returns whether a value is the placeholder of a text that the log's writer took out."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or len(value) > _LONGEST:
         return False
     text = value.strip()
     return text in _PLACEHOLDERS or text.startswith(_SCRUBBED)

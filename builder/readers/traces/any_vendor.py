@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -20,7 +21,21 @@ from builder.conversation import (
     Unparsed,
     unknown_part,
 )
-from builder.readers.api.codec import ApiAnswer
+from builder.problem import Problem
+from builder.readers.api import anthropic
+from builder.readers.api.captures import APIS
+from builder.readers.api.codec import ApiAnswer, History
+from builder.readers.api.dialects import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI_RESPONSES,
+    request_dialect,
+    response_dialect,
+)
+from builder.readers.api.exchanges import Exchange
+from builder.readers.api.openai_chat import searched
+from builder.readers.api.openai_responses import ITEMS, ItemReading, item_type
 from builder.readers.toolkit.comparison import calls
 from builder.readers.toolkit.marks import finish_fault
 from builder.readers.toolkit.narrow import (
@@ -43,16 +58,13 @@ from builder.readers.traces.parts import (
     read_parts,
     read_result,
     result_content,
-    thought_of,
+    summaries,
     without_missing,
 )
 
 # Reads messages of any API, as traces log them: OpenAI, Responses, Gemini, LangChain.
 
 ROLES = {"human": "user", "model": "assistant", "ai": "assistant", "function": "tool"}
-_RESULT_ITEMS = frozenset({"function_call_output", "custom_tool_call_output"})
-_CALL_ITEMS = frozenset({"function_call", "custom_tool_call"})
-_ITEMS = _RESULT_ITEMS | _CALL_ITEMS | {"reasoning"}
 _RESULT_PARTS = frozenset({"tool-result", "tool_result", "tool_call_response"})
 _KNOWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _KEYS = MESSAGE_KEYS | {"parts", "blocks", "additional_kwargs"}
@@ -72,22 +84,34 @@ def read_messages(value: Json, notes: PartNotes) -> list[Message]:
     items = value if isinstance(value, list) else [value]
     if len(items) == 1 and isinstance(items[0], list) and not is_message(items[0]):
         items = items[0]
+    items = [decoded(item) for item in items]
+    if _are_items(items):
+        return _read_items(items, notes)
     messages: list[Message] = []
     for item in items:
-        for message in _read(decoded(item), notes):
-            last = messages[-1] if messages else None
-            if last is not None and message.turn is not None and message.turn == last.turn:
-                messages[-1] = replace(last, parts=(*last.parts, *message.parts))
-            else:
-                messages.append(_as_result(message, messages, notes))
+        for message in _read(item, notes):
+            messages.append(_as_result(message, messages, notes))
     if len(messages) == 1 and _is_flat(messages[0]):
         notes.unreadable.append("flattened")
         return []
-    return [
-        message if message.turn is None else replace(message, turn=None)
-        for message in messages
-        if message.parts
-    ]
+    return [message for message in messages if message.parts]
+
+
+def _are_items(items: Sequence[Json]) -> bool:
+    """Returns whether values are items of the Responses API, not messages of another one."""
+    kinds = {item_type(item) if isinstance(item, dict) else "" for item in items}
+    if not kinds <= ITEMS or kinds <= {"message", "item_reference"}:
+        return False
+    return not any(
+        "tool_calls" in item or item.get("role") == "tool" for item in map(as_dict, items)
+    )
+
+
+def _read_items(items: Sequence[Json], notes: PartNotes) -> list[Message]:
+    reading = ItemReading().read(items)
+    notes.changes += reading.changes
+    notes.tools += reading.tools
+    return reading.messages
 
 
 def _is_flat(message: Message) -> bool:
@@ -123,8 +147,8 @@ def _read(item: Json, notes: PartNotes) -> Sequence[Message]:
         return [] if message is None else _split(message)
     fields = as_dict(item)
     kind = as_str(fields.get("type"))
-    if kind in _ITEMS:
-        return _response_item(fields, kind)
+    if "role" not in fields and _are_items([fields]):
+        return _read_items([fields], notes)
     role = name_or_none(fields.get("role"))
     if role is None:
         if isinstance(fields.get("parts"), list):
@@ -165,6 +189,9 @@ def _assistant(fields: dict[str, Json], body: Json, notes: PartNotes) -> list[Pa
         return called
     more = as_dict(fields.get("additional_kwargs"))
     parts = with_thoughts(read_parts(body), fields, more)
+    notes.changes += Counter(reasoning_summary_dropped=summaries(body))
+    if searched(fields, {}):
+        parts.append(Unparsed("search", "server_tool"))
     if refusal := as_str(fields.get("refusal")):
         parts.append(Text(refusal))
     listed = _calls(fields) or _calls(more)
@@ -193,18 +220,6 @@ def _split(message: Message) -> list[Message]:
         parts = tuple(sorted(parts, key=lambda part: not isinstance(part, ToolResult)))
     runs = groupby(parts, lambda part: "tool" if isinstance(part, ToolResult) else message.role)
     return [Message(role, tuple(run)) for role, run in runs]
-
-
-def _response_item(fields: dict[str, Json], kind: str) -> list[Message]:
-    """Returns an item of the Responses API; consecutive items of the model are one turn."""
-    if kind in _RESULT_ITEMS:
-        return [Message("tool", (read_result({**fields, "id": None}),))]
-    if kind in _CALL_ITEMS:
-        if kind == "custom_tool_call":  # free text instead of JSON becomes the only argument
-            fields = {**fields, "arguments": {"input": fields.get("input")}}
-        return [Message("assistant", (read_call(fields),), turn="items")]
-    thought = thought_of(fields)
-    return [Message("assistant", (Reasoning(thought),), turn="items")] if thought else []
 
 
 def _is_definition(value: Json) -> bool:
@@ -254,6 +269,9 @@ def read_request(value: Json, notes: PartNotes) -> Request:
     body = _unwrapped(value)
     if not isinstance(body, dict):
         return Request(tuple(read_messages(body, notes)))
+    if as_str(body, "prompt", "id"):
+        detail = "the prompt is stored at the service"
+        notes.problems.append(Problem("missing_history", "request", detail, records=0))
     config = as_dict(body.get("config"))
     model = name_of(body, "model") or name_of(config, "model")
     tools = tools_of(body)
@@ -273,9 +291,24 @@ def read_request(value: Json, notes: PartNotes) -> Request:
     if isinstance(listed, dict) and "role" not in listed and not is_message(listed):
         inner = read_request(listed, notes)  # {"input": {"messages": …}}
         messages, tools = list(inner.messages), inner.tools if tools is None else tools
+    elif (history := _history(body)) is not None:
+        notes.changes += history.changes
+        notes.problems += history.problems
+        return Request(history.messages, tools, model)
     else:
         messages = read_messages(listed, notes)
     return Request(with_system(messages, system), tools, model)
+
+
+def _history(body: dict[str, Json]) -> History | None:
+    """Returns the history of a whole request that only one provider's API has in this form."""
+    name = request_dialect(body)
+    if any("tool_calls" in item or is_message(item) for item in as_dicts(body.get("messages"))):
+        return None
+    if name == ANTHROPIC and anthropic.is_body(body):
+        return anthropic.read_body(body)
+    own = name == BEDROCK or (name == GEMINI and "contents" in body)
+    return APIS[name].history(body) if own and name is not None else None
 
 
 def _unwrapped(value: Json) -> Json:
@@ -387,6 +420,7 @@ class Outcome:
     tools         definitions, if the response repeats them, else None
     id            of the response, or None
     previous      id of the response that the request continues without repeating it, or None
+    whole         it was logged as the body of a provider's response
     """
 
     answers: tuple[ApiAnswer, ...] = ()
@@ -395,6 +429,7 @@ class Outcome:
     tools: tuple[Json, ...] | None = None
     id: str | None = None
     previous: str | None = None
+    whole: bool = False
 
 
 def fault_of(reason: Json) -> str | None:
@@ -426,7 +461,7 @@ def _outcome(raw: Json, notes: PartNotes, depth: int) -> Outcome:
     if isinstance(value, list):
         has_objects = any(isinstance(decoded(item), dict) for item in value)
         return _from_list(value, notes) if has_objects else _from_json(raw, value)
-    for read in (_from_response, _from_choices, _from_generations, _from_message):
+    for read in (_from_response, _from_body, _from_choices, _from_generations, _from_message):
         outcome = read(value, notes)
         if outcome is not None:
             return outcome
@@ -537,7 +572,22 @@ def _from_response(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
         tools=tools_of(value),
         id=name_of(value, "id"),
         previous=name_of(value, "previous_response_id"),
+        whole=True,
     )
+
+
+def _from_body(value: dict[str, Json], notes: PartNotes) -> Outcome | None:
+    """Reads a whole response of a provider, whose codec knows what may not be trained."""
+    name = response_dialect(value)
+    ends = [*as_dicts(value.get("choices")), *as_dicts(value.get("candidates"))]
+    if name in (None, OPENAI_RESPONSES) or (ends and not all(map(_ended, ends))):
+        return None
+    answers = APIS[str(name)].answers(Exchange("", response=value))
+    return Outcome(tuple(answers), id=name_of(value, "id", "responseId"), whole=True)
+
+
+def _ended(choice: dict[str, Json]) -> bool:
+    return "delta" not in choice and any(choice.get(key) for key in _FINISH)
 
 
 def _from_choices(value: dict[str, Json], notes: PartNotes) -> Outcome | None:

@@ -117,9 +117,7 @@ def _request(span: Span, reading: SpanReading, info: dict[str, Json]) -> SpanRea
     if request is not None:
         model, tools = model or request.model, request.tools if tools is None else tools
     answers = [replace(answer, model=model) for answer in answers]
-    history = history_of(
-        sent, answers, span, tools=tools, model=model, unreadable=notes.unreadable, cut=cut
-    )
+    history = history_of(sent, span, tools=tools, model=model, notes=notes, cut=cut)
     state = as_str(info.get("state")) or as_str(info.get("status"))
     if state == "ERROR":
         failed = Problem("failed_trace", span.where, "the trace ended with an error", records=0)

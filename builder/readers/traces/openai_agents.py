@@ -44,9 +44,6 @@ from builder.sources.sqlite_file import json_column, read_sessions, rows, sessio
 _COLUMNS = frozenset({"id", "session_id", "message_data"})
 _BRANCHES = frozenset({"session_id", "message_id", "branch_id", "sequence_number"})
 _ENCRYPTED = "__enc__"
-_LOCAL_ID = "__fake_id__"
-"""The id of items that the SDK made of a Chat Completions message."""
-
 _Row = tuple[str, dict[str, Json]]
 
 
@@ -153,7 +150,7 @@ def _messages(items: Sequence[_Row]) -> Iterator[Message]:
     """Yields the messages; items of one response are one answer."""
     for (response, answered), group in groupby(items, lambda one: _response(one[1])):
         listed = list(group)
-        messages = ItemReading().read([_with_thought(item) for _, item in listed]).messages
+        messages = ItemReading().read([item for _, item in listed]).messages
         provider = as_dict(listed[0][1].get("provider_data"))
         model = name_or_none(provider.get("model"))
         for message in messages:
@@ -166,14 +163,6 @@ def _response(item: dict[str, Json]) -> tuple[str | None, bool]:
     kind, role = as_str(item.get("type")), item.get("role", "assistant")
     response = name_or_none(as_dict(item.get("provider_data")).get("response_id"))
     return response, role == "assistant" and not kind.endswith("_output")
-
-
-def _with_thought(item: dict[str, Json]) -> dict[str, Json]:
-    """Returns the item; the thought of a Chat Completions model stands in its summary."""
-    is_local = item.get("type") == "reasoning" and item.get("id") == _LOCAL_ID
-    if not is_local or as_list(item.get("content")):
-        return item
-    return {**item, "content": item.get("summary"), "summary": []}
 
 
 # Reads single spans of the OpenAI Agents SDK: model calls, and runs of tools.

@@ -97,7 +97,6 @@ def _request(
     if not inputs and not outputs and not raw.messages and raw_input is None:
         return reading
     cut: list[str] = []
-    unreadable: list[str] = []
     if raw.messages and not notes.unreadable and not has_unknown_parts(raw.messages):
         sent = list(raw.messages)
     else:
@@ -105,7 +104,9 @@ def _request(
         cut += ["input"] if missing else []
         sent = read_messages([_item(entry) for entry in inputs if entry is not None])
         if not inputs and isinstance(raw_input, str) and raw_input and not missing:
-            unreadable += notes.unreadable or ["prompt in plain text"]
+            notes.unreadable = notes.unreadable or ["prompt in plain text"]
+        else:
+            notes = PartNotes()
     outputs = [_item(entry) for entry in outputs if entry is not None]
     if not outputs and is_cut(raw_output):
         cut.append("output")
@@ -115,12 +116,12 @@ def _request(
         tools = _raw_request(raw_input, PartNotes()).tools
     model = name_or_none(_one(attrs, "llm.model_name")) or raw.model
     history, answers = request(
-        Logged(sent, outputs, several, tuple(cut), unreadable=tuple(unreadable)),
+        Logged(sent, outputs, several, tuple(cut), notes=notes),
         span,
         tools=tools,
         model=model,
     )
-    if not answers:
+    if not answers or (outcome.whole and outcome.answers):
         if outcome.before:
             history = replace(history, messages=(*history.messages, *outcome.before))
         answers = tuple(replace(answer, model=model) for answer in outcome.answers)

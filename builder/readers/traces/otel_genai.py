@@ -8,7 +8,7 @@ OpenLLMetry's numbered attributes; and JSON texts in `gen_ai.prompt` and `gen_ai
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from builder.conversation import (
     Content,
@@ -32,7 +32,6 @@ from builder.readers.toolkit.chat_messages import (
     unreadable_messages,
     with_compact_results,
 )
-from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import (
     as_dict,
     as_list,
@@ -245,7 +244,7 @@ class Logged:
     answers     answers that have already been parsed
     silent      only the roles of some messages were captured
     tools       definitions logged with the messages
-    unreadable  descriptions of what was logged in place of messages
+    notes       findings while the messages were read
     """
 
     sent: list[Message]
@@ -255,7 +254,7 @@ class Logged:
     answers: tuple[ApiAnswer, ...] = ()
     silent: bool = False
     tools: tuple[Json, ...] | None = None
-    unreadable: tuple[str, ...] = ()
+    notes: PartNotes = field(default_factory=PartNotes)
 
 
 def request(
@@ -290,11 +289,10 @@ def request(
         answers = [ApiAnswer(Message("assistant", ()), fault="truncated", model=model)]
     history = history_of(
         sent,
-        answers,
         span,
         tools=tools,
         model=model,
-        unreadable=logged.unreadable,
+        notes=logged.notes,
         cut="input" in logged.cut,
     )
     if logged.silent:
@@ -305,23 +303,26 @@ def request(
 
 def history_of(
     sent: Sequence[Message],
-    answers: Sequence[ApiAnswer],
     span: Span,
     *,
     tools: tuple[Json, ...] | None,
     model: str | None,
-    unreadable: Sequence[str] = (),
+    notes: PartNotes,
     cut: bool = False,
 ) -> History:
-    """Returns a request with these messages, and with the problems of the request and its answers.
+    """Returns a request with these messages, and with its problems.
 
     `cut`: the sent messages are truncated.
     """
-    problems = [*_problems(sent, answers, span), *unreadable_messages(unreadable, span.where)]
+    problems = [replace(one, where=span.where) for one in notes.problems]
+    if span.dropped:
+        detail = f"{span.dropped} attributes were dropped by a limit"
+        problems.append(Problem("truncated", span.where, detail, records=0))
+    problems += unreadable_messages(notes.unreadable, span.where)
     if cut:
         detail = "the messages that were sent are truncated"
         problems.append(Problem("truncated", span.where, detail, records=0))
-    return History(tuple(sent), tools, model, tuple(problems))
+    return History(tuple(sent), tools, model, tuple(problems), notes.changes)
 
 
 def _as_answer(item: Json) -> Json:
@@ -341,22 +342,6 @@ def _answer(
         return []
     fault = fault_of(reason) or ("truncated" if span.failed and not reason else None)
     return [ApiAnswer(Message("assistant", parts), fault=fault, model=model)]
-
-
-def _problems(sent: Sequence[Message], answers: Sequence[ApiAnswer], span: Span) -> list[Problem]:
-    problems = []
-    if span.dropped:
-        detail = f"{span.dropped} attributes were dropped by a limit"
-        problems.append(Problem("truncated", span.where, detail, records=0))
-    texts = [
-        part.text
-        for message in (*sent, *(answer.message for answer in answers))
-        for part in message.parts
-        if isinstance(part, Text | Reasoning)
-    ]
-    if any(map(is_removed, texts)):
-        problems.append(Problem("redacted", span.where, "texts were hidden by the log", records=0))
-    return problems
 
 
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -636,7 +621,7 @@ def _from_bodies(prompt: Json, completion: Json) -> Logged:
         cut=tuple(cut),
         answers=outcome.answers,
         tools=request.tools,
-        unreadable=tuple(notes.unreadable),
+        notes=notes,
     )
 
 

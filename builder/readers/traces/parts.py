@@ -26,6 +26,9 @@ from builder.conversation import (
     unknown_part,
 )
 from builder.jsonio import dumps
+from builder.problem import Problem
+from builder.readers.api import anthropic
+from builder.readers.api.gemini import SERVER_PARTS
 from builder.readers.toolkit.chat_messages import compact_result
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str, json_in_text, name_of
 
@@ -61,10 +64,12 @@ class PartNotes:
     """Findings while messages are read, other than the messages.
 
     unreadable  descriptions of what was logged in place of messages
+    problems    of the request
     tools       definitions that were logged among the messages
     """
 
     unreadable: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
 
@@ -102,6 +107,10 @@ def read_call(item: Json) -> ToolCall | Unparsed:
     name = name_of(named, *_NAMES)
     if name is None:
         return Unparsed(dumps(item), "bad_call")
+    if as_str(call, "caller", "type") not in ("", "direct"):
+        return Unparsed(name, "programmatic_call")
+    if call.get("providerExecuted") is True:  # the AI SDK's
+        return Unparsed(name, "server_tool")
     keys = ("arguments", "args", "input", "parameters", "tool_kwargs")
     arguments = next((named[key] for key in keys if key in named), None)
     return ToolCall(name, arguments, id=name_of(call, "call_id", "id", *_CALL_IDS))
@@ -164,6 +173,8 @@ def read_parts(value: Json) -> list[Part]:
     if isinstance(value, str):
         return [Text(value)]
     items = value if isinstance(value, list) else [value]
+    if any(as_list(item, "citations") for item in items):
+        return anthropic.read_parts(value)  # which splits texts where their sources change
     return [part for item in items for part in read_part(item)]
 
 
@@ -192,6 +203,9 @@ def read_part(item: Json) -> list[Part]:
         return [Unparsed(dumps(item), "bad_arguments")]
     if kind in _MEDIA:
         return [Media(_MEDIA[kind])]
+    if kind == "compaction" or kind.endswith(("_tool_use", "_tool_result")):
+        own = anthropic.read_part(part)
+        return [] if own is None else [own]
     return _gemini_part(part) if not kind else [unknown_part(kind)]
 
 
@@ -206,15 +220,22 @@ def _gemini_part(part: dict[str, Json]) -> list[Part]:
             return [read_result({**result, "id": result.get("toolUseId")})]
         case {"inline_data": _} | {"inlineData": _} | {"file_data": _} | {"fileData": _}:
             return [Media("file")]
+    if not SERVER_PARTS.isdisjoint(part):
+        return [Unparsed(next(iter(part)), "server_tool")]
     return [] if set(part) <= _WITHOUT_CONTENT else [unknown_part(next(iter(part)))]
 
 
 def thought_of(part: dict[str, Json]) -> str:
-    """Returns the clear text of a thought: its own, of its content, or of its summary."""
+    """Returns the clear text of a thought, or ""; a summary of it is by another model."""
     for key in ("thinking", "reasoning", "text", "content"):
         value = part.get(key)
         text = as_str(value) or as_str(value, "text")
         if text:
             return text
-    listed = as_list(part.get("content")) or as_list(part.get("summary"))
-    return "".join(as_str(one, "text") for one in listed)
+    return "".join(as_str(one, "text") for one in as_list(part.get("content")))
+
+
+def summaries(content: Json) -> int:
+    """Returns how many thoughts of a message's content are summaries, which are dropped."""
+    parts = (part for part in as_dicts(content) if part.get("type") == "reasoning")
+    return sum(bool(as_list(part.get("summary"))) and not thought_of(part) for part in parts)

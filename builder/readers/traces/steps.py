@@ -21,7 +21,6 @@ from builder.readers.api.histories import Histories
 from builder.readers.toolkit.chat_messages import has_unknown_parts, unreadable_messages
 from builder.readers.toolkit.comparison import LoggedAnswers, calls
 from builder.readers.toolkit.history import upwards
-from builder.readers.toolkit.marks import is_removed
 from builder.readers.toolkit.narrow import as_dict, as_list, as_str, first_of, name_or_none
 from builder.readers.toolkit.rows import has_content
 from builder.readers.traces.any_vendor import Outcome, read_outcome, with_system
@@ -240,6 +239,8 @@ _MAX_BUFFERED = 20_000
 _MAX_REMEMBERED = 2_000
 """Maximum number of answers whose history is kept for requests that log only new messages."""
 _SYSTEMS = ("system", "developer")
+_KEPT = ("resp_", "conv_")
+"""Beginnings of the ids of responses and conversations whose history OpenAI keeps."""
 _MEDIA = re.compile(r"@@@langfuseMedia:type=([a-z]+)[^@]*@@@")
 
 
@@ -279,14 +280,16 @@ class Traces:
     ) -> Iterator[Event]:
         answers = [replace(answer, model=call.model) for answer in call.outcome.answers]
         messages = self._whole(call, trace.id)
-        problems = [*call.problems, *_unreadable(step, call)]
-        if next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
+        noted = (*call.notes.problems, *call.answer_notes.problems)
+        problems = [*call.problems, *noted, *_unreadable(step, call)]
+        roles = {one.role for one in messages}
+        if (call.previous or "").startswith(_KEPT) and "assistant" not in roles:
+            detail = "the request continues a response that is not in the log"
+            problems.append(Problem("missing_history", step.where, detail, records=0))
+        elif next((one.role for one in messages if one.role not in _SYSTEMS), "") == "tool":
             detail = "the request has only new messages; the response it continues is not logged"
             problems.append(Problem("partial_history", step.where, detail, records=0))
         messages = (*messages, *call.outcome.before)
-        if any(map(_is_redacted, (*messages, *(answer.message for answer in answers)))):
-            detail = "a text was taken out before it was logged"
-            problems.append(Problem("redacted", step.where, detail, records=0))
         if not any(message.role in _SYSTEMS for message in messages):
             messages = with_system(messages, system)
         self._logged.add(call.outcome.before)
@@ -437,10 +440,6 @@ def _withdrawn_tools(tools: tuple[Json, ...] | None, messages: Sequence[Message]
     }
     missing = {call.name for message in messages for call in calls(message)} - offered
     return f" without {sorted(missing)}" if offered and missing and "" not in offered else ""
-
-
-def _is_redacted(message: Message) -> bool:
-    return any(isinstance(part, Text) and is_removed(part.text) for part in message.parts)
 
 
 def _with_media(message: Message) -> Message:

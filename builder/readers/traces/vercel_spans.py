@@ -82,10 +82,7 @@ def _request(span: Span, kind: str, session: str) -> SpanReading:
         tools = None if any(map(calls, parts)) else ()  # tools would be logged with the prompt
     if prompt is None and not answers:
         return SpanReading(kind, session=session)
-    cut, unreadable = is_cut(prompt), notes.unreadable
-    history = history_of(
-        sent, answers, span, tools=tools, model=model, unreadable=unreadable, cut=cut
-    )
+    history = history_of(sent, span, tools=tools, model=model, notes=notes, cut=is_cut(prompt))
     return SpanReading(kind, history, tuple(answers), session=session)
 
 
