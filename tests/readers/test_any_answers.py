@@ -77,7 +77,7 @@ ANSWERS = {
                 {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'},
             ],
         },
-        [Reasoning("hm"), Text("hi"), F],
+        [Text("hi"), F],
         "content_filter",
     ),
     "bedrock": (

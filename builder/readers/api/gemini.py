@@ -484,10 +484,11 @@ def _answer(candidate: dict[str, Json], model: str | None) -> ApiAnswer:
         for message in messages
         for part in message.parts
     )
+    unknown = tuple(name for message in messages for name in message.unknown)
     if candidate.get("grounded"):
         kept = (*kept, Unparsed("grounding", "server_tool"))
     return ApiAnswer(
-        _joined(Message("assistant", kept)),
+        _joined(Message("assistant", kept, unknown=unknown)),
         fault=finish_fault(_reason(candidate), unknown="truncated"),
         model=model,
     )

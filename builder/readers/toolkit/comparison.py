@@ -202,7 +202,8 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
     """Returns whether messages begin with an answer, as the client sends it back.
 
     One call with the same id, or with the same name and arguments, is enough. Without calls, one
-    text must contain the other: clients add reasoning or shorten the text.
+    text must contain the other: clients add reasoning or shorten the text. Or the log lacks the
+    calls of the answer.
     """
     turn = list(takewhile(lambda message: message.role == "assistant", rest))
     made = calls(answer)
@@ -214,7 +215,9 @@ def is_same_turn(answer: Message, rest: Sequence[Message]) -> bool:
             call.id in ids or (call.name, canonical(call.arguments)) in same for call in made
         )
     text, again = words(answer), "".join(map(words, turn)).strip()
-    return bool(text and again and not repeated) and (text in again or again in text)
+    if repeated:
+        return lacks_calls(answer, rest)
+    return bool(text and again) and (text in again or again in text)
 
 
 def is_whole(answer: Message, messages: Sequence[Message]) -> bool:
