@@ -163,6 +163,10 @@ def test_a_file_that_is_no_log_does_not_end_the_reading_of_a_folder(tmp_path):
         list(builder.read(tmp_path / "README.md"))
     with pytest.raises(builder.UsageError, match="row 0: is not JSON"):
         builder.read([{"messages": {1, 2}}])
+    endless = {}
+    endless["self"] = endless
+    with pytest.raises(builder.UsageError, match="row 0: is nested too deep, or contains itself"):
+        builder.read([endless])
 
 
 def test_decisions_about_rows_in_memory_are_kept(tmp_path, monkeypatch):

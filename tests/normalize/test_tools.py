@@ -2,7 +2,11 @@
 
 from collections import Counter
 
+import pytest
+
+from builder.jsonio import dumps
 from builder.normalize.tools import convert
+from builder.readers.toolkit.tool_forms import is_execution
 
 SIDE = {"side": {"type": "number"}}
 
@@ -54,3 +58,46 @@ def test_a_map_of_arguments_in_a_wrapped_definition_becomes_its_parameters():
     for other in ({"parameters": {}, "arguments": described}, {"arguments": {"zone": 1}}):
         (kept,) = convert([{"type": "function", "function": {"name": "clock", **other}}], changes)
         assert kept["function"] == {"name": "clock", **other}
+
+
+SCHEMA = {"type": "object", "properties": SIDE}
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "function", "function": {"name": "area", "parameters": dumps(SCHEMA)}},
+        {"type": "function", "function": dumps({"name": "area", "parameters": SCHEMA})},
+        {"name": "area", "input_schema": dumps(SCHEMA)},
+        dumps({"name": "area", "parameters": SCHEMA}),
+    ],
+)
+def test_a_schema_that_is_json_text_is_decoded(definition):
+    (tool,) = convert([definition], Counter())
+    assert tool["function"] == {"name": "area", "parameters": SCHEMA}
+
+
+def test_a_definition_that_cannot_be_read_is_named_by_its_key():
+    changes = Counter()
+    assert convert([{"name": "area", "parameters": "side: number"}, {"ident": "a"}], changes) == []
+    keys = {"unknown_key:tools.parameters": 1, "unknown_key:tools.ident": 1}
+    assert changes == {"bad_tool": 2, **keys}
+
+
+def test_a_description_that_is_json_text_stays_text():
+    (tool,) = convert([{"name": "area", "description": "{}", "parameters": SCHEMA}], Counter())
+    assert tool["function"]["description"] == "{}"
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({"tool_name": "f", "tool_args": {}, "result": "1"}, True),
+        ({"tool": "f", "input": {}, "output": "1", "tool_call_id": "c"}, True),
+        ({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}, True),
+        ({"name": "f", "description": "d", "arguments": SCHEMA, "output": {}}, False),
+        ({"name": "f", "input_schema": SCHEMA}, False),
+    ],
+)
+def test_a_call_that_ran_is_no_definition(item, expected):
+    assert is_execution(item) is expected

@@ -609,7 +609,8 @@ def is_row(value: Json) -> bool:
 
 def is_worse(row: dict[str, Json]) -> bool:
     """Returns whether a row is labelled as an answer that is not preferred (KTO)."""
-    return row.get("label") is False or row.get("kto_tag") is False
+    worse = row.get("rejected") is True or row.get("chosen") is False
+    return worse or row.get("label") is False or row.get("kto_tag") is False
 
 
 def read_row(where: str, row: dict[str, Json]) -> Iterator[Event]:

@@ -58,6 +58,8 @@ def _is_row(row: dict[str, Json]) -> bool:
         return False
     if all(isinstance(row.get(name), dict) for name in _ANSWERS):
         return True
+    if any("tool_calls" in as_dict(message) for message in as_list(row["messages"])):
+        return False
     return row.keys() == {"messages", "tools"} and (
         any(map(_is_definition, as_list(row["tools"])))
         or any(map(_is_tagged, as_list(row["messages"])))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from builder.conversation import Json
 from builder.jsonio import loads_text
 from builder.readers.toolkit.narrow import as_dict, as_dicts, as_list, as_str
+from builder.readers.toolkit.unknown_keys import unknown_key
 
 _RESULTS = frozenset({
     "result", "output", "tool_result", "tool_output", "tool_call_id", "call_id", "observation",
@@ -50,7 +51,7 @@ def without_executions(tools: tuple[Json, ...]) -> tuple[Json, ...] | None:
 def decoded(definition: Json, changes: Counter[str]) -> Json:
     """Returns a definition with the objects in place of schemas and functions that are JSON text.
 
-    `changes` counts `tool_decoded`. Returns None if such a text is no object.
+    `changes` counts `tool_decoded`. Returns None, and names the key, if such a text is no object.
     """
     if not isinstance(definition, dict):
         return definition
@@ -59,10 +60,13 @@ def decoded(definition: Json, changes: Counter[str]) -> Json:
         value = definition.get(key)
         if isinstance(value, str):
             if not isinstance(value := loads_text(value or "{}"), dict):
+                changes[unknown_key(f"tools.{key}")] += 1
                 return None
             changes["tool_decoded"] += 1
         if isinstance(value, dict) and key in ("function", "toolSpec"):
             value = decoded(value, changes)
+            if value is None:
+                return None
         if value is not definition.get(key):
             found[key] = value
     return {**definition, **found} if found else definition

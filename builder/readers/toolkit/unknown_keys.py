@@ -66,14 +66,17 @@ _KIND_KEYS = ("text_type", "message_type", "kind", "content_kind")
 _LISTENERS = frozenset({"", "all", "assistant", "user"})
 """Recipients of a text that are no tools."""
 _THOUGHT_KINDS = frozenset({"analysis", "thought", "thoughts", "thinking", "reasoning", "cot"})
-_ANSWER_KINDS = frozenset({
-    "final", "final_answer", "answer", "response", "reply", "text", "message", "assistant", "chat",
-})  # fmt: skip
 _OTHER_KINDS = frozenset({
     "commentary", "draft", "plan", "planning", "critique", "reflection", "scratchpad", "internal",
     "private", "note", "notes", "summary", "debug", "log", "status", "monologue", "self_talk",
     "intent", "classification", "metadata",
 })  # fmt: skip
+
+_MEDIUMS = frozenset({
+    "web", "sms", "slack", "email", "chat", "phone", "voice", "whatsapp", "telegram", "discord",
+    "teams", "api", "app", "mobile",
+})  # fmt: skip
+"""Values of `channel` by which the text came, not what it is."""
 
 _LISTS = ("content", "parts", "blocks", "tool_calls", "toolCalls")
 """Keys of a message that hold its parts and calls."""
@@ -164,6 +167,7 @@ def noted(
     names = (*unknown_names(message, known), *_unread_thoughts(message, messages))
     if is_answer:
         names += tuple(key for key in message if key not in known and _is_flag(key, message[key]))
+        names += ("channel",) if _is_odd_channel(as_str(message, "channel").lower()) else ()
     inside = _unknown_inside(message)
     if inside and messages:
         messages[0] = replace(messages[0], unknown=(*messages[0].unknown, *inside))
@@ -198,7 +202,7 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
         parts = tuple(Reasoning(part.text) if isinstance(part, Text) else part for part in parts)
     elif kind in _OTHER_KINDS and words and len(words) == len(parts):
         parts = (*parts, unknown_part(f"{key} {kind}"))
-    elif key == "channel" and kind not in _ANSWER_KINDS:
+    elif key == "channel":
         speaker = speaker or kind
     return replace(
         answer,
@@ -207,6 +211,10 @@ def _answer(answer: Message, logged: dict[str, Json], known: Collection[str]) ->
         model=answer.model or name_of(logged, *_MODEL),
         speaker=speaker or answer.speaker,
     )
+
+
+def _is_odd_channel(kind: str) -> bool:
+    return kind not in ("", "final", *_THOUGHT_KINDS, *_OTHER_KINDS, *_MEDIUMS)
 
 
 def _is_flag(key: str, value: Json) -> bool:
